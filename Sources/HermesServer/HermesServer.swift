@@ -21,14 +21,15 @@ public enum HermesServer {
         file: String? = nil
     ) async throws(ServerFailure) {
         let settings = try load(arguments: arguments, environment: environment, file: file)
-        let logger = Logger(label: "hermes") { _ in
-            LineLogHandler(level: settings.logLevel, format: settings.logFormat)
+        let tail = LogTail()
+        let logger = Logger(label: "hermes") { label in
+            LineLogHandler(level: settings.logLevel, format: settings.logFormat, label: label, tail: tail)
         }
         // The reader of the output may disappear; writing then fails instead of ending the process.
         signal(SIGPIPE, SIG_IGN)
         raiseDescriptorLimit(settings, logger)
         let early = EarlySignals { name in logger.notice("stopped during the start", metadata: ["signal": "\(name)"]) }
-        let server = try await ServerAssembly.start(settings, logger: logger)
+        let server = try await ServerAssembly.start(settings, logger: logger, tail: tail)
         try await server.run(handlesSignals: true) { addresses in
             early.ready()
             print(readyLine(addresses))

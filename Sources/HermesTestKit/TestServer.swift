@@ -79,7 +79,9 @@ package final class TestServer: Sendable {
 
     private let state: Mutex<State>
     private let time: any TimeSource
-    private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    /// What the server logs goes to its console alone.
+    private let tail: LogTail
+    private let logger: Logger
     /// Outlives restarts.
     private let memory: MemoryStore
 
@@ -87,6 +89,11 @@ package final class TestServer: Sendable {
         state = Mutex(State(settings: settings))
         memory = MemoryStore(settings: StoreSettings(settings))
         self.time = time
+        let tail = LogTail()
+        self.tail = tail
+        logger = Logger(label: "test") { label in
+            LineLogHandler(level: .info, format: .logfmt, label: label, tail: tail) { _ in }
+        }
     }
 
     /// The defaults, with free ports and cheap hashes.
@@ -164,6 +171,7 @@ package final class TestServer: Sendable {
                 let assembly = try await ServerAssembly.start(
                     settings,
                     logger: logger,
+                    tail: tail,
                     time: time,
                     memory: memory
                 )

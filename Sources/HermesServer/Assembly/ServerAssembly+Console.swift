@@ -14,6 +14,8 @@ extension ServerAssembly {
             administrators: administrators,
             cookie: ConsoleCookie(isEncrypted: port.tls != nil),
             figures: figures,
+            log: tail,
+            outbound: outbound,
             configuration: settings.inForce,
             listeners: { [self] in opened.withLock { $0 } }
         )
@@ -33,6 +35,7 @@ extension ServerAssembly {
             listener: port.listener,
             console: Console(
                 core.routes,
+                events: core.api.events,
                 administrators: administrators,
                 cookie: core.cookie,
                 forwarded: port.listener.gate.forwarded,

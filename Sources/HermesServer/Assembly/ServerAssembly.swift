@@ -27,17 +27,19 @@ package final class ServerAssembly: Sendable {
     let administrators: AdministratorService
     let core: APICore
     let gauges: StateGauges
-    /// Nil: there is no console.
+    /// Nil: there is neither a console nor a control socket to show them.
     let figures: Figures?
     private let files: AccessFiles
     private let memory: MemoryBudget
     private let wills: @Sendable () -> Holding
     let api: API?
     private let pages: Pages
-    private let outbound: OutboundServices
+    let outbound: OutboundServices
     private let health: HealthState
     private let counter: ConnectionCounter
     let logger: Logger
+    /// The last lines of the log; nil: they are not kept.
+    let tail: LogTail?
     /// The listeners, once all are open.
     let opened = Mutex<[BoundAddress]>([])
 
@@ -61,9 +63,11 @@ package final class ServerAssembly: Sendable {
         wills: @escaping @Sendable () -> Holding,
         api: API?,
         outbound: OutboundServices,
-        logger: Logger
+        logger: Logger,
+        tail: LogTail?
     ) {
         self.files = files
+        self.tail = tail
         self.memory = memory
         self.wills = wills
         self.api = api
@@ -101,7 +105,7 @@ package final class ServerAssembly: Sendable {
         self.gauges = gauges
         let gateways = ["http"] + listeners.map(\.name) + webSockets.map { "\($0.name).websocket" }
         figures =
-            console == nil
+            console == nil && control == nil
             ? nil
             : Figures(
                 gateways: gateways,
@@ -119,11 +123,13 @@ package final class ServerAssembly: Sendable {
     /// - Parameters:
     ///   - settings: the configuration.
     ///   - logger: gets one line per event.
+    ///   - tail: the last of these lines, for the console; nil: they are not kept.
     ///   - time: the clocks.
     ///   - memory: the store for the setting "memory"; nil: a new one.
     package static func start(
         _ settings: ServerSettings,
         logger: Logger,
+        tail: LogTail? = nil,
         time: any TimeSource = SystemTime(),
         memory: MemoryStore? = nil
     ) async throws(ServerFailure) -> ServerAssembly {
@@ -187,11 +193,13 @@ package final class ServerAssembly: Sendable {
                 sessions: settings.console.sessions,
                 passwordCost: settings.passwordCost
             )
+            let running = RunningServer(time: time)
             let administration = Administration(
                 messenger: messenger,
                 store: store.messages,
                 keys: keys,
-                administrators: administrators
+                administrators: administrators,
+                running: running
             )
             let control = await Self.control(settings, administration, group, logger)
             let console = try await ConsolePort.open(settings, health: health, group: group, logger)
@@ -226,7 +234,7 @@ package final class ServerAssembly: Sendable {
             }
             do throws(ServerFailure) {
                 let opened = try await GatewaysService.listen(environment, http: settings.http, group: group)
-                return ServerAssembly(
+                let assembly = ServerAssembly(
                     settings: settings,
                     messenger: messenger,
                     store: store,
@@ -246,8 +254,11 @@ package final class ServerAssembly: Sendable {
                     wills: { environment.waitingWills },
                     api: settings.api.isEnabled ? API(settings.api, core: core, logger: logger) : nil,
                     outbound: outbound,
-                    logger: logger
+                    logger: logger,
+                    tail: tail
                 )
+                running.assembled(assembly)
+                return assembly
             } catch {
                 await outbound.close()
                 await console?.listener.stop(within: .zero)

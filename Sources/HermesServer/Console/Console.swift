@@ -20,16 +20,19 @@ struct Console: Sendable {
     let cookie: ConsoleCookie
     let forwarded: ForwardedClient
     let routes: [ConsoleRoute]
+    let events: EventStreams
     let logger: Logger
 
     init(
         _ routes: [ConsoleRoute],
+        events: EventStreams,
         administrators: AdministratorService,
         cookie: ConsoleCookie,
         forwarded: ForwardedClient,
         logger: Logger
     ) {
         self.routes = routes
+        self.events = events
         self.administrators = administrators
         self.cookie = cookie
         self.forwarded = forwarded
@@ -65,7 +68,15 @@ struct Console: Sendable {
             call.console = caller
             target = Self.target(of: call, route.route)
             let answer = try await route.route.handler(call)
-            if route.isChange { await note(route, caller, target, "done") }
+            if route.isChange || answer.stream != nil { await note(route, caller, target, "done") }
+            if let stream = answer.stream {
+                return API.response(
+                    stream,
+                    of: events,
+                    Pages.headers("", [.cacheControl: "no-store"]),
+                    to: context.channel
+                )
+            }
             return Self.response(answer, route.route.success)
         } catch {
             let problem = problem(error, route)
@@ -93,12 +104,18 @@ struct Console: Sendable {
             let words = "This needs the role \(role.rawValue); you are \(session.role.rawValue)."
             throw APIProblem(.forbidden, .forbidden, words)
         }
-        guard route.isChange else { return admitted }
-        let given = request.headers[values: .requestToken]
-        guard given.count == 1, TokenHash(ofToken: given[0]) == TokenHash(ofToken: session.requestToken) else {
-            throw APIProblem(.forbidden, .forbidden, "The header X-CSRF-Token is missing or wrong; reload the page.")
+        if route.isChange {
+            let given = request.headers[values: .requestToken]
+            guard given.count == 1, TokenHash(ofToken: given[0]) == TokenHash(ofToken: session.requestToken) else {
+                throw APIProblem(
+                    .forbidden,
+                    .forbidden,
+                    "The header X-CSRF-Token is missing or wrong; reload the page."
+                )
+            }
         }
-        guard administrators.mayChange(token) else {
+        // The audit log has streams, too.
+        guard !(route.isChange || route.route.isStream) || administrators.mayChange(token) else {
             throw APIProblem(
                 .tooManyRequests,
                 .rateLimited,

@@ -14,13 +14,18 @@ struct ConsoleCore: Sendable {
     let administrators: AdministratorService
     let cookie: ConsoleCookie
     let figures: Figures?
+    let log: LogTail?
+    let outbound: OutboundServices
     /// The values in force.
     let configuration: [ConfiguredValue]
     /// The listeners, once they are open.
     let listeners: @Sendable () -> [BoundAddress]
 
     /// All of them.
-    var routes: [ConsoleRoute] { loginRoutes + viewRoutes + groupRoutes + keyRoutes + reusedRoutes }
+    var routes: [ConsoleRoute] {
+        loginRoutes + viewRoutes + traceRoutes + clientRoutes + webhookRoutes + roomRoutes + groupRoutes + keyRoutes
+            + reusedRoutes
+    }
 
     // MARK: The HTTP API
 
@@ -134,7 +139,7 @@ struct ConsoleCore: Sendable {
     }
 
     /// Null: never.
-    private static func time(_ time: Timestamp?) -> JSON { time.map { .integer($0.rawValue) } ?? .null }
+    static func time(_ time: Timestamp?) -> JSON { time.map { .integer($0.rawValue) } ?? .null }
 
     // MARK: Views
 

@@ -14,13 +14,17 @@ package struct Administration: Sendable {
     let store: any MessageStore
     let keys: APIKeyService
     let administrators: AdministratorService
+    /// Nil: the command works on the directory itself.
+    let running: RunningServer?
 
     package init(
         messenger: Messenger,
         store: any MessageStore,
         keys: APIKeyService,
-        administrators: AdministratorService
+        administrators: AdministratorService,
+        running: RunningServer? = nil
     ) {
+        self.running = running
         self.keys = keys
         self.administrators = administrators
         self.messenger = messenger
@@ -88,6 +92,8 @@ package struct Administration: Sendable {
         case .addAdministrator, .listAdministrators, .removeAdministrator, .setAdministratorPassword,
             .setAdministratorRole, .newSecondFactor, .removeSecondFactor, .auditLog:
             return try await respond(toAdministratorsRequest: request)
+        case .trace, .stats:
+            return try respond(toViewRequest: request)
         case .backup(let path):
             try await store.backup(to: path)
             return .done

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A request of `hermes user`, `hermes admin`, `hermes apikey` or `hermes backup`: one line of JSON over the control socket.
+/// A request of a command, such as `hermes user` or `hermes stats`: one line of JSON over the control socket.
 package enum ControlRequest: Codable, Sendable, Hashable {
     case addUser(nickName: String, password: String)
     /// Accounts with an id above `after`, at most 1,000.
@@ -30,6 +30,10 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     case removeSecondFactor(name: String)
     /// Entries of the audit log before this one, the newest first; nil: from the newest on.
     case auditLog(before: Int64?, limit: Int)
+    /// The steps of the messages with this id or client id.
+    case trace(id: String)
+    /// The figures of the console.
+    case stats
     /// An absolute path of a file that does not exist yet.
     case backup(path: String)
 }
@@ -47,6 +51,8 @@ package enum ControlResponse: Codable, Sendable, Hashable {
     /// For authenticator apps, and the codes that replace a lost one.
     case secondFactor(address: String, secret: String, recovery: [String])
     case auditEntries([ControlAuditEntry])
+    case traces([ControlTrace])
+    case stats(ControlStats)
     /// The number is one of `docs/errors.md`.
     case failed(code: UInt32, message: String)
 }

@@ -16,15 +16,27 @@ package struct LineLogHandler: LogHandler {
     package var metadata: Logger.Metadata = [:]
     package var logLevel: Logger.Level
     private let format: LogFormat
+    private let label: String
+    private let tail: LogTail?
     private let write: @Sendable (String) -> Void
 
     /// - Parameters:
     ///   - level: events below it are left out.
     ///   - format: logfmt or JSON.
+    ///   - label: of the logger; only the tail has it.
+    ///   - tail: gets each line, too.
     ///   - write: gets one line with its line feed; nil: standard error.
-    package init(level: Logger.Level, format: LogFormat, write: (@Sendable (String) -> Void)? = nil) {
+    package init(
+        level: Logger.Level,
+        format: LogFormat,
+        label: String = "hermes",
+        tail: LogTail? = nil,
+        write: (@Sendable (String) -> Void)? = nil
+    ) {
         logLevel = level
         self.format = format
+        self.label = label
+        self.tail = tail
         self.write = write ?? Self.standardError
     }
 
@@ -38,9 +50,17 @@ package struct LineLogHandler: LogHandler {
         if let provided = metadataProvider?.get() { all.merge(provided) { $1 } }
         if let own = event.metadata { all.merge(own) { $1 } }
         if let error = event.error { all["error"] = "\(error)" }
-        let pairs = all.sorted { $0.key < $1.key }.map { ($0.key, $0.value.description) }
+        let pairs = all.sorted { $0.key < $1.key }.map { (key: $0.key, value: $0.value.description) }
+        let now = Date.now
+        tail?.append(
+            time: Int64(now.timeIntervalSince1970 * 1000),
+            level: event.level,
+            label: label,
+            message: event.message.description,
+            fields: pairs
+        )
         let head = [
-            ("time", Date.now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))),
+            ("time", now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))),
             ("level", event.level.rawValue),
             ("msg", event.message.description),
         ]

@@ -93,7 +93,9 @@ struct API: Sendable {
             let key = try await authorize(request, route, &headers, telling: known)
             let call = try await Self.call(request, context, route, key)
             let answer = try await route.handler(call)
-            if let stream = answer.stream { return self.stream(stream, headers, to: context.channel) }
+            if let stream = answer.stream {
+                return Self.response(stream, of: core.events, headers, to: context.channel)
+            }
             for (name, value) in answer.headers {
                 if let name = HTTPField.Name(name) { headers[name] = value }
             }
@@ -118,17 +120,22 @@ struct API: Sendable {
     }
 
     /// The answer that is a stream of events; it ends with its connection.
-    private func stream(_ stream: EventStream, _ headers: HTTPFields, to channel: any Channel) -> Response {
+    static func response(
+        _ stream: EventStream,
+        of events: EventStreams,
+        _ headers: HTTPFields,
+        to channel: any Channel
+    ) -> Response {
         var headers = headers
         headers[.contentType] = HTTPContext.eventStream
         headers[.cacheControl] = "no-store"
         // Proxies of nginx's kind would hold events back.
         headers[.accelBuffering] = "no"
-        channel.closeFuture.whenComplete { [events = core.events] _ in events.close(stream) }
+        channel.closeFuture.whenComplete { _ in events.close(stream) }
         return Response(
             status: .ok,
             headers: headers,
-            body: ResponseBody { [events = core.events] writer in
+            body: ResponseBody { writer in
                 defer { events.close(stream) }
                 try await stream.write(to: &writer)
             }

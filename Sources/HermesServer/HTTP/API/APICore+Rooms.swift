@@ -19,7 +19,7 @@ extension APICore {
         }
     )
 
-    private static let room = APIRoute.Parameter("room", roomName, required: true, "The room's name.")
+    static let room = APIRoute.Parameter("room", roomName, required: true, "The room's name.")
 
     var roomRoutes: [APIRoute] {
         [
@@ -119,7 +119,7 @@ extension APICore {
         return .empty
     }
 
-    private func room(of call: APICall) throws(APIProblem) -> RoomName {
+    func room(of call: APICall) throws(APIProblem) -> RoomName {
         guard let room = call.pathParameters["room"].flatMap({ RoomName($0) }) else {
             throw APIProblem(.badRequest, .invalidArgument, Self.badRoom)
         }

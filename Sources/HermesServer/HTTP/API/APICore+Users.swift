@@ -105,7 +105,7 @@ extension APICore {
         ])
     )
 
-    private func document(of account: Account) -> JSON {
+    func document(of account: Account) -> JSON {
         [
             "uid": .integer(account.id.rawValue),
             "nick_name": .string(account.nickName.rawValue),

@@ -40,6 +40,8 @@ final class EventStream: Sendable {
     let key: APIKey
     let topics: [TopicFilter]
     let kinds: Set<ServerEvent.Kind>
+    /// Asked before each write of a stream of the console; nil: it is one of a key.
+    let isAllowed: (@Sendable () -> Bool)?
     private let settings: EventSettings
     private let allowance: EventAllowance
     private let memory: EventMemory
@@ -55,8 +57,10 @@ final class EventStream: Sendable {
         allowance: EventAllowance,
         memory: EventMemory,
         metrics: EventMetrics,
-        time: any TimeSource
+        time: any TimeSource,
+        isAllowed: (@Sendable () -> Bool)? = nil
     ) {
+        self.isAllowed = isAllowed
         self.key = key
         self.topics = topics
         self.kinds = kinds
@@ -159,6 +163,7 @@ final class EventStream: Sendable {
         try await writer.write(ByteBuffer(string: EventText.ready(topics: topics, kinds: kinds, retry: retry)))
         while true {
             let batch = await next()
+            if let isAllowed, !isAllowed() { end(.keyRevoked) }
             try await write(batch, to: &writer)
             guard let end = batch.end else { continue }
             if end != .gone { try await writer.write(ByteBuffer(string: EventText.end(end))) }
@@ -189,7 +194,10 @@ final class EventStream: Sendable {
         var weight = 0
         var count = 0
         for (event, eventWeight) in batch.events {
-            if EventText.write(event, now: time.now(), into: &buffer), eventWeight > 0 { count += 1 }
+            // What a revoked key may no longer read is not written.
+            if let end = state.withLock({ $0.queue.end }), !end.deliversRest { return }
+            let isWritten = EventText.write(event, now: time.now(), into: &buffer, readsRooms: isAllowed != nil)
+            if isWritten, eventWeight > 0 { count += 1 }
             weight += eventWeight
             guard buffer.readableBytes >= Self.chunkBytes else { continue }
             try await writer.write(buffer)
@@ -198,8 +206,6 @@ final class EventStream: Sendable {
             unwritten -= weight
             (weight, count) = (0, 0)
             buffer = ByteBuffer()
-            // What a revoked key may no longer read is not written.
-            if let end = state.withLock({ $0.queue.end }), !end.deliversRest { return }
         }
         guard buffer.readableBytes > 0 else { return }
         try await writer.write(buffer)
@@ -239,7 +245,8 @@ final class EventSubscriber: TopicSubscriber {
 
     func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         // Rules may have changed, and a filter may match more than the key may read.
-        guard rules.allows(.subscribe, delivery.publication.topic, identity, by: access) else { return }
+        guard stream.isAllowed != nil || rules.allows(.subscribe, delivery.publication.topic, identity, by: access)
+        else { return }
         stream.take(delivery)
     }
 }

@@ -78,15 +78,7 @@ final class EventStreams: Sendable {
         kinds: Set<ServerEvent.Kind>
     ) async throws -> EventStream {
         let (stream, place) = try admit(key, topics, kinds)
-        let loop = loops.all[place % loops.all.count]
-        await withCheckedContinuation { continuation in
-            loop.post(
-                .run { [access] in
-                    stream.begin(EventSubscriber(stream, access: access), on: loop)
-                    continuation.resume()
-                }
-            )
-        }
+        await begin(stream, place)
         do {
             // It may have been revoked before the stream was there to be ended.
             guard try await keys.keys().contains(where: { $0.id == key.id }) else {
@@ -99,10 +91,36 @@ final class EventStreams: Sendable {
         return stream
     }
 
+    /// All streams of the console share the limits of one key.
+    private static let console = APIKey(id: -1, name: "the console", scopes: [], createdAt: Timestamp(rawValue: 0))
+
+    /// Opens a stream of the publications to one topic for the console, which no topic rule restricts.
+    ///
+    /// - Parameter isAllowed: asked before each write; once it is false, the stream ends.
+    /// - Throws: the reason why there is none.
+    func open(watching topic: TopicFilter, isAllowed: @escaping @Sendable () -> Bool) async throws -> EventStream {
+        let (stream, place) = try admit(Self.console, [topic], [], isAllowed)
+        await begin(stream, place)
+        return stream
+    }
+
+    private func begin(_ stream: EventStream, _ place: Int) async {
+        let loop = loops.all[place % loops.all.count]
+        await withCheckedContinuation { continuation in
+            loop.post(
+                .run { [access] in
+                    stream.begin(EventSubscriber(stream, access: access), on: loop)
+                    continuation.resume()
+                }
+            )
+        }
+    }
+
     private func admit(
         _ key: APIKey,
         _ topics: [TopicFilter],
-        _ kinds: Set<ServerEvent.Kind>
+        _ kinds: Set<ServerEvent.Kind>,
+        _ isAllowed: (@Sendable () -> Bool)? = nil
     ) throws -> (EventStream, Int) {
         let now = time.uptime()
         let (stream, place, refusal) = state.withLock { state -> (EventStream?, Int, EventMetrics.Refusal?) in
@@ -120,7 +138,8 @@ final class EventStreams: Sendable {
                 allowance: allowance,
                 memory: memory,
                 metrics: metrics,
-                time: time
+                time: time,
+                isAllowed: isAllowed
             )
             state.open[ObjectIdentifier(stream)] = stream
             state.opened &+= 1

@@ -3,6 +3,7 @@
 
 import Foundation
 import HermesCore
+import HermesGateways
 import HermesWire
 import NIOCore
 
@@ -27,12 +28,19 @@ enum EventText {
 
     /// Appends an event; one that has expired is left out.
     ///
+    /// - Parameter readsRooms: whether the texts of rooms are read out of their frames.
     /// - Returns: whether it was written.
-    static func write(_ event: StreamedEvent, now: Timestamp, into buffer: inout ByteBuffer) -> Bool {
+    static func write(
+        _ event: StreamedEvent,
+        now: Timestamp,
+        into buffer: inout ByteBuffer,
+        readsRooms: Bool = false
+    ) -> Bool {
         switch event {
         case .publication(let publication):
             if let end = publication.details?.expiresAt, end <= now { return false }
-            buffer.writeString(text("publication", data(of: publication)))
+            let room = readsRooms ? RoomReading(publication).map(data) : nil
+            buffer.writeString(text("publication", room ?? data(of: publication)))
         case .tooLarge(let topic, let bytes):
             let data: JSON = ["topic": .string(topic.rawValue), "too_large": true, "bytes": .integer(bytes)]
             buffer.writeString(text("publication", data))
@@ -48,6 +56,15 @@ enum EventText {
 
     /// JSON has no line feeds, so it is one line.
     private static func text(_ name: String, _ data: JSON) -> String { "event: \(name)\ndata: \(data.text)\n\n" }
+
+    private static func data(of reading: RoomReading) -> JSON {
+        .members([
+            "what": .string(reading.what.rawValue),
+            "name": reading.name.map(JSON.string),
+            "text": reading.text.map(JSON.string),
+            "count": reading.count.map { .integer($0) },
+        ])
+    }
 
     private static func data(of publication: Publication) -> JSON {
         let payload = publication.payload.readableBytesView

@@ -95,18 +95,32 @@ func withEvents<Result: Sendable>(
     of client: APIClient,
     _ body: (inout EventReader) async throws -> Result
 ) async throws -> Result {
+    try await withEvents(
+        path: "/v1/events\(query)",
+        headers: ["Authorization: Bearer \(client.key)"],
+        port: client.port,
+        body
+    )
+}
+
+/// The same with any path and fields.
+func withEvents<Result: Sendable>(
+    path: String,
+    headers: [String],
+    port: Int,
+    _ body: (inout EventReader) async throws -> Result
+) async throws -> Result {
     let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
         // Little waits outside of the server.
         .channelOption(.socketOption(.so_rcvbuf), value: 32_768)
-        .connect(host: "127.0.0.1", port: client.port) { channel in
+        .connect(host: "127.0.0.1", port: port) { channel in
             channel.eventLoop.makeCompletedFuture {
                 try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
             }
         }
     return try await channel.executeThenClose { inbound, outbound in
-        let head =
-            "GET /v1/events\(query) HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(client.key)\r\n"
-            + "Accept: text/event-stream\r\n\r\n"
+        let fields = (["Host: localhost", "Accept: text/event-stream"] + headers).joined(separator: "\r\n")
+        let head = "GET \(path) HTTP/1.1\r\n\(fields)\r\n\r\n"
         try await outbound.write(ByteBuffer(string: head))
         var reader = EventReader(inbound, channel.channel)
         try await reader.readHead()

@@ -1,0 +1,145 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesServer
+
+/// `hermes trace`.
+struct TraceCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "trace",
+        abstract:
+            "Show where a message went: accepted, committed, delivered, acknowledged, pushed, and how long each took.",
+        discussion: """
+            Asks the running server, which remembers the last 10,000 messages and pushes. Of a message to many it
+            remembers 16 inboxes.
+
+            Examples:
+              hermes trace 01K2Y5QZ8V3T7N4M6R9W0XABCD
+              hermes trace my-client-id-7 --json
+            """
+    )
+
+    @Argument(help: "The message's id, or the client id that its sender gave it.")
+    var id: String
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        guard case .traces(let found) = try await Administrator(data).ask(.trace(id: id)) else { return }
+        if json { return print(try ViewFormat.json(found)) }
+        guard !found.isEmpty else {
+            throw Report.failure("the server remembers no message with this id; it remembers the last 10,000")
+        }
+        for trace in found { print(ViewFormat.text(trace)) }
+    }
+}
+
+/// `hermes stats`.
+struct StatsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stats",
+        abstract: "Show the figures of a running server: now, and the mean and the maximum of the last hour.",
+        discussion: """
+            The figures are those of the console; docs/console.md says what they mean. Rates are per second, sizes in bytes.
+
+            Examples:
+              hermes stats
+              hermes stats --json
+            """
+    )
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        guard case .stats(let stats) = try await Administrator(data).ask(.stats) else { return }
+        print(json ? try ViewFormat.json(stats) : ViewFormat.text(stats))
+    }
+}
+
+/// The output of `hermes trace` and `hermes stats`.
+enum ViewFormat {
+    static func json(_ value: some Encodable) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(value), as: UTF8.self)
+    }
+
+    static func text(_ trace: ControlTrace) -> String {
+        var head = "\(trace.id)"
+        if let conversation = trace.conversation { head += "  \(conversation)" } else { head += "  push" }
+        if let clientID = trace.clientID { head += "  client id \(printable(clientID))" }
+        let rows = trace.steps.map { step in
+            let place = [step.user.map { "#\($0)" }, step.device].compactMap(\.self).joined(separator: " ")
+            return [milliseconds(step.afterMicroseconds), step.step, place, printable(step.detail)]
+        }
+        let time = trace.steps.first.map { moment($0.time) } ?? ""
+        return "\(head)\n\(time)\n\(table(rows, rightAligned: [0]))\n"
+    }
+
+    static func text(_ stats: ControlStats) -> String {
+        var lines = [
+            "hermes \(stats.version), up for \(Duration.seconds(stats.uptimeSeconds).formatted()), "
+                + "\(stats.online) devices online",
+            stats.listeners.map { "\($0.name) \($0.host):\($0.port)" }.joined(separator: ", "), "",
+        ]
+        guard !stats.figures.isEmpty else { return (lines + ["no figures yet"]).joined(separator: "\n") }
+        let rows = stats.figures.map { [$0.name, number($0.now), number($0.mean), number($0.maximum)] }
+        lines.append(table([["figure", "now", "mean of 1 h", "maximum of 1 h"]] + rows, rightAligned: [1, 2, 3]))
+        return lines.joined(separator: "\n")
+    }
+
+    /// Columns with two blanks between them.
+    static func table(_ rows: [[String]], rightAligned: Set<Int>) -> String {
+        let columns = rows.map(\.count).max() ?? 0
+        let widths = (0..<columns).map { column in
+            rows.compactMap { $0.count > column ? $0[column].count : nil }.max() ?? 0
+        }
+        return rows.map { row in
+            var line = ""
+            for (column, text) in row.enumerated() {
+                let space = String(repeating: " ", count: widths[column] - text.count)
+                line += (column > 0 ? "  " : "") + (rightAligned.contains(column) ? space + text : text + space)
+            }
+            return String(line.reversed().drop { $0 == " " }.reversed())
+        }.joined(separator: "\n")
+    }
+
+    static func milliseconds(_ microseconds: Int64) -> String {
+        let text = String(abs(microseconds) % 1_000)
+        let fraction = String(repeating: "0", count: 3 - text.count) + text
+        return "\(microseconds < 0 ? "-" : "+")\(abs(microseconds) / 1_000).\(fraction) ms"
+    }
+
+    static func number(_ value: Double?) -> String {
+        guard let value else { return "-" }
+        if value >= 100 || value == value.rounded() { return String(Int64(value.rounded())) }
+        return String((value * 100).rounded() / 100)
+    }
+
+    private static func moment(_ milliseconds: Int64) -> String {
+        Date(timeIntervalSince1970: Double(milliseconds) / 1000)
+            .formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+    }
+
+    /// Others choose client ids and reasons: no character of theirs reaches the terminal's controls.
+    static func printable(_ text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.isControl ? "?" : $0 }))
+    }
+}
+
+extension Unicode.Scalar.Properties {
+    fileprivate var isControl: Bool {
+        switch generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse: true
+        default: false
+        }
+    }
+}

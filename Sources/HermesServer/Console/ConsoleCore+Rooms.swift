@@ -1,0 +1,62 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTPTypes
+import HermesCore
+import HermesGateways
+import HermesWire
+
+/// Rooms: watching and closing; saying and removing are operations of the HTTP API.
+extension ConsoleCore {
+    var roomRoutes: [ConsoleRoute] {
+        [
+            ConsoleRoute(
+                route: APIRoute(
+                    method: .get,
+                    path: "/rooms/{room}/watch",
+                    id: "watchRoom",
+                    summary: "Follow what is said in a room, as Server-Sent Events.",
+                    scope: nil,
+                    pathParameters: [APICore.room],
+                    success: .ok,
+                    answer: .string(length: 0 ... .max),
+                    isStream: true,
+                    handler: watchRoom
+                ),
+                access: .role(.operator),
+                isPolled: true
+            ),
+            ConsoleRoute(
+                route: APIRoute(
+                    method: .delete,
+                    path: "/rooms/{room}/members",
+                    id: "closeRoom",
+                    summary: "Remove everybody from a room, and end MQTT subscriptions to it. They may come back.",
+                    scope: nil,
+                    pathParameters: [APICore.room],
+                    success: .ok,
+                    answer: .anyObject,
+                    handler: closeRoom
+                ),
+                access: .role(.operator)
+            ),
+        ]
+    }
+
+    private func watchRoom(_ call: APICall) async throws -> APIAnswer {
+        let room = try api.room(of: call)
+        guard let caller = call.console, let token = caller.token, let filter = TopicFilter(room.topic.rawValue) else {
+            throw APIProblem(.unauthorized, .notAuthenticated, "Log in to the console; the session has ended.")
+        }
+        let stream = try await api.events.open(watching: filter) { [administrators] in
+            // The role may have changed, which ends the session.
+            (administrators.session(token, isUse: false)?.role ?? .viewer) >= .operator
+        }
+        return APIAnswer(stream: stream)
+    }
+
+    private func closeRoom(_ call: APICall) async throws -> APIAnswer {
+        let room = try api.room(of: call)
+        return APIAnswer(["removed": .integer(await api.loops.close(room))])
+    }
+}

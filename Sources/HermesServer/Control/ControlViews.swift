@@ -1,0 +1,57 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What is remembered of a message, as `hermes trace` and the console show it.
+package struct ControlTrace: Codable, Sendable, Hashable {
+    package var id: String
+    package var clientID: String?
+    /// The sender's number; nil: a back end.
+    package var sender: Int32?
+    package var senderDevice: String?
+    /// `direct/<number>-<number>` or `group/<number>`; nil: a push.
+    package var conversation: String?
+    /// The number of inboxes.
+    package var recipients: Int
+    /// In the order of their times.
+    package var steps: [ControlTraceStep]
+}
+
+/// A step of a message.
+package struct ControlTraceStep: Codable, Sendable, Hashable {
+    /// accepted, committed, refused, delivered, acknowledged or pushed.
+    package var step: String
+    /// Milliseconds since 1970.
+    package var time: Int64
+    /// Since it was accepted.
+    package var afterMicroseconds: Int64
+    package var user: Int32?
+    package var device: String?
+    package var detail: String
+}
+
+/// The figures of a server as `hermes stats` shows them.
+package struct ControlStats: Codable, Sendable, Hashable {
+    package var version: String
+    /// Milliseconds since 1970.
+    package var time: Int64
+    package var uptimeSeconds: Int64
+    /// The number of connected devices.
+    package var online: Int
+    package var listeners: [ControlListener]
+    package var figures: [ControlFigure]
+}
+
+/// An open listener.
+package struct ControlListener: Codable, Sendable, Hashable {
+    package var name: String
+    package var host: String
+    package var port: Int
+}
+
+/// A figure of the last hour; nil: unknown.
+package struct ControlFigure: Codable, Sendable, Hashable {
+    package var name: String
+    package var now: Double?
+    package var mean: Double?
+    package var maximum: Double?
+}

@@ -1,0 +1,124 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import Logging
+import Synchronization
+
+/// The last lines of the log, for the console. In memory alone, with a bound on lines and bytes. Thread-safe.
+///
+/// State: one `Mutex`, taken once per line.
+package final class LogTail: Sendable {
+    package struct Line: Sendable, Hashable {
+        /// Ascending, without holes.
+        package let number: Int64
+        /// In milliseconds since 1970.
+        package let time: Int64
+        package let level: Logger.Level
+        /// The listener that the line is about; otherwise the label of the logger.
+        package let label: String
+        package let message: String
+        /// What else the line has: `key=value`, with blanks between.
+        package let fields: String
+
+        fileprivate var bytes: Int { 128 + label.utf8.count + message.utf8.count + fields.utf8.count }
+    }
+
+    private struct State {
+        var lines: [Line] = []
+        /// The number of lines at the beginning of `lines` that are gone.
+        var gone = 0
+        var bytes = 0
+        var last: Int64 = 0
+    }
+
+    package static let maxLines = 2_000
+    package static let maxBytes = 1 << 20
+    /// Of one line; longer ones are cut.
+    static let maxLineBytes = 4_096
+    /// A field whose key contains one of these is shown without its value, should one ever be logged.
+    private static let secretWords = ["password", "secret", "token", "authorization", "cookie", "credential"]
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    /// Adds a line.
+    ///
+    /// - Parameters:
+    ///   - time: in milliseconds since 1970.
+    ///   - fields: what the line has beside its message.
+    package func append(
+        time: Int64,
+        level: Logger.Level,
+        label: String,
+        message: String,
+        fields: [(key: String, value: String)]
+    ) {
+        let label = fields.first { $0.key == "gateway" }?.value ?? label
+        let text = fields.map { key, value in
+            let isSecret = Self.secretWords.contains { key.lowercased().contains($0) }
+            return "\(key)=\(isSecret ? "…" : value)"
+        }.joined(separator: " ")
+        let message = Self.cut(message, to: Self.maxLineBytes)
+        let shown = Self.cut(text, to: Self.maxLineBytes - message.utf8.count)
+        state.withLock { state in
+            state.last += 1
+            let line = Line(
+                number: state.last,
+                time: time,
+                level: level,
+                label: Self.cut(label, to: 64),
+                message: message,
+                fields: shown
+            )
+            state.lines.append(line)
+            state.bytes += line.bytes
+            while state.lines.count - state.gone > Self.maxLines || state.bytes > Self.maxBytes {
+                state.bytes -= state.lines[state.gone].bytes
+                state.gone += 1
+            }
+            // Now and then, because removing moves all others.
+            guard state.gone > Self.maxLines / 4 else { return }
+            state.lines.removeFirst(state.gone)
+            state.gone = 0
+        }
+    }
+
+    /// The newest lines that match, the oldest of them first.
+    ///
+    /// - Parameters:
+    ///   - number: only those behind this one; nil: from the first.
+    ///   - level: only those of at least this level.
+    ///   - label: only those with exactly this label; nil: with any.
+    ///   - text: only those that contain it, in either case; empty: all.
+    package func lines(
+        after number: Int64? = nil,
+        atLeast level: Logger.Level = .trace,
+        label: String? = nil,
+        containing text: String = "",
+        limit: Int
+    ) -> [Line] {
+        let all = state.withLock { state in state.lines[state.gone...] }
+        let wanted = text.lowercased()
+        var found: [Line] = []
+        for line in all.reversed() {
+            if let number, line.number <= number { break }
+            guard line.level >= level, label == nil || line.label == label else { continue }
+            if !wanted.isEmpty {
+                let isFound = [line.message, line.fields].contains { $0.lowercased().contains(wanted) }
+                guard isFound else { continue }
+            }
+            found.append(line)
+            if found.count >= limit { break }
+        }
+        return found.reversed()
+    }
+
+    /// The number of the newest line; 0: there is none.
+    package var last: Int64 { state.withLock { $0.last } }
+
+    private static func cut(_ text: String, to bytes: Int) -> String {
+        guard text.utf8.count > bytes else { return text }
+        return String(decoding: text.utf8.prefix(max(0, bytes)), as: UTF8.self) + "…"
+    }
+}
