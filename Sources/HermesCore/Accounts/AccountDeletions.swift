@@ -17,10 +17,10 @@ final class AccountDeletions: Sendable {
     }
 
     private let store: any MessageStore
-    private let committer: GroupCommitter
+    private let committer: InboxCommitter
     private let state = Mutex(State())
 
-    init(store: any MessageStore, committer: GroupCommitter) {
+    init(store: any MessageStore, committer: InboxCommitter) {
         self.store = store
         self.committer = committer
     }
@@ -61,8 +61,7 @@ final class AccountDeletions: Sendable {
 
     private func step(_ user: UserID) {
         committer.submit(
-            .deleteAccount(user),
-            .deletion { [weak self] result in
+            .deleteAccount(user) { [weak self] result in
                 switch result {
                 case .success(false): self?.step(user)
                 case .success(true): self?.end(user, .success(()))

@@ -18,7 +18,7 @@ package final class AccountService: Sendable {
     /// Creates, lists and revokes invitations.
     package let invitations: InvitationService
     let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
-    private let committer: GroupCommitter?
+    private let committer: InboxCommitter?
     private let endTopicClients: @Sendable (String, SessionEnd, EndedDevices) -> Void
     let throttle: Mutex<LoginThrottle>
     let registrations: Mutex<RegistrationLimit>
@@ -46,7 +46,7 @@ package final class AccountService: Sendable {
         sessions: SessionRegistry,
         time: any TimeSource,
         settings: AccountSettings = AccountSettings(),
-        committer: GroupCommitter? = nil,
+        committer: InboxCommitter? = nil,
         acknowledged: @escaping @Sendable (UserID, DeviceID) -> UInt64 = { _, _ in 0 },
         endTopicClients: @escaping @Sendable (String, SessionEnd, EndedDevices) -> Void = { _, _, _ in }
     ) {
@@ -204,7 +204,7 @@ package final class AccountService: Sendable {
     private func open(_ opening: DeviceOpening) async throws(HermesError) -> Device {
         guard let committer else { return try await store.open(opening, now: time.now()) }
         let result = await withCheckedContinuation { continuation in
-            committer.submit(.openDevice(opening), .device { continuation.resume(returning: $0) })
+            committer.submit(.openDevice(opening) { continuation.resume(returning: $0) })
         }
         return try result.get()
     }

@@ -10,7 +10,7 @@ import Synchronization
 /// State: a `Mutex` around the allowances; nothing is called under it.
 package final class ContactService: Sendable {
     private let store: any SocialStore
-    private let committer: GroupCommitter
+    private let committer: InboxCommitter
     private let sessions: SessionRegistry
     private let time: any TimeSource
     private let acceptedFrom: MessageSettings.Senders
@@ -18,7 +18,7 @@ package final class ContactService: Sendable {
 
     init(
         store: any SocialStore,
-        committer: GroupCommitter,
+        committer: InboxCommitter,
         sessions: SessionRegistry,
         time: any TimeSource,
         requestsPerHour: Int,
@@ -58,9 +58,10 @@ package final class ContactService: Sendable {
         {
             throw HermesError(.rateLimited, "you have sent too many contact requests this hour", retryAfter: wait)
         }
-        let operation = WriteOperation.contact(command, by: principal, peer: peer, message: message)
         try await withCheckedContinuation { continuation in
-            committer.submit(operation, .done { continuation.resume(returning: $0) })
+            committer.submit(
+                .contact(command, by: principal, peer: peer, message: message) { continuation.resume(returning: $0) }
+            )
         }.get()
         // After the commit: later questions find the block.
         if command == .block { sessions.hide(principal.user, from: peer) }

@@ -20,7 +20,7 @@ package final class MessageService: Sendable {
     private let time: any TimeSource
     private let settings: MessageSettings
     /// The committer, which contacts and groups share, so that all changes have one order.
-    let committer: GroupCommitter
+    let committer: InboxCommitter
     private let reads: ReadGate
     private let ids = Mutex(MessageIDGenerator())
     private let stored: Mutex<StoredAllowance>
@@ -38,7 +38,7 @@ package final class MessageService: Sendable {
         self.time = time
         self.settings = settings
         stored = Mutex(StoredAllowance(bytes: settings.maxStoredBytes, each: MessageSettings.storedPeriod))
-        committer = GroupCommitter(store: store, sessions: sessions, time: time, limits: settings.commit)
+        committer = InboxCommitter(store: store, sessions: sessions, time: time, limits: settings.commit)
         reads = ReadGate(maxRunning: settings.maxConcurrentReads, maxWaiting: settings.maxWaitingReads)
     }
 
@@ -46,7 +46,7 @@ package final class MessageService: Sendable {
     package func shutdown() async { await committer.shutdown() }
 
     /// The committer's counts since the start.
-    package var statistics: GroupCommitter.Statistics { committer.statistics }
+    package var statistics: CommitStatistics { committer.statistics }
 
     /// The number of messages that were refused because their senders had stored as much as they may.
     package var refusedStored: UInt64 { stored.withLock { $0.refused } }
@@ -71,8 +71,7 @@ package final class MessageService: Sendable {
             let cost = try stored.withLock { stored throws(HermesError) in try stored.take(append, now: time.uptime()) }
             let user = sender.user
             committer.submit(
-                .append(append),
-                .receipt { [self] result in
+                .append(append) { [self] result in
                     stored.withLock { $0.settle(cost, of: user, result, now: time.uptime()) }
                     completion(result)
                 }
@@ -100,7 +99,7 @@ package final class MessageService: Sendable {
         do throws(HermesError) {
             _ = try recipients(of: conversation, for: reader.user)
             guard seq > 0 else { throw HermesError(.invalidArgument, "the seq to mark as read must be at least 1") }
-            committer.submit(.markRead(conversation, by: reader.user, upTo: Self.storable(seq)), .done(completion))
+            committer.submit(.markRead(conversation, by: reader.user, upTo: Self.storable(seq), completion))
         } catch {
             completion(.failure(error))
         }
@@ -116,7 +115,7 @@ package final class MessageService: Sendable {
         do throws(HermesError) {
             _ = try recipients(of: conversation, for: sender.user)
             let notBefore = time.now().advanced(by: .zero - settings.recallWindow)
-            committer.submit(.recall(id, conversation, by: sender.user, notBefore: notBefore), .done(completion))
+            committer.submit(.recall(id, conversation, by: sender.user, notBefore: notBefore, completion))
         } catch {
             completion(.failure(error))
         }

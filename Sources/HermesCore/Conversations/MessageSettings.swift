@@ -26,7 +26,7 @@ package struct MessageSettings: Sendable, Hashable {
     /// The bytes that one account's messages may add to the store in ``storedPeriod``, as ``MessageService`` counts them.
     package var maxStoredBytes: Int
     /// The limits of the group commit.
-    package var commit: GroupCommitter.Limits
+    package var commit: CommitLimits
     /// The number of store reads at once.
     package var maxConcurrentReads: Int
     /// The number of waiting reads before `.overloaded`.
@@ -43,7 +43,7 @@ package struct MessageSettings: Sendable, Hashable {
         contactRequestsPerHour: Int = 200,
         groupEntriesPerHour: Int = 20_000,
         maxStoredBytes: Int = 4 << 30,
-        commit: GroupCommitter.Limits = GroupCommitter.Limits(),
+        commit: CommitLimits = CommitLimits(),
         maxConcurrentReads: Int = 16,
         maxWaitingReads: Int = 65_536
     ) {

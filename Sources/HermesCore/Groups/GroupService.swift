@@ -10,14 +10,14 @@ import Synchronization
 /// State: a `Mutex` around the allowances; nothing is called under it.
 package final class GroupService: Sendable {
     private let store: any SocialStore
-    private let committer: GroupCommitter
+    private let committer: InboxCommitter
     private let time: any TimeSource
     private let acceptedFrom: MessageSettings.Senders
     private let allowance: Mutex<AccountAllowance>
 
     init(
         store: any SocialStore,
-        committer: GroupCommitter,
+        committer: InboxCommitter,
         time: any TimeSource,
         entriesPerHour: Int,
         acceptedFrom: MessageSettings.Senders
@@ -45,8 +45,9 @@ package final class GroupService: Sendable {
         }
         let (group, entries) = try await withCheckedContinuation { continuation in
             committer.submit(
-                .group(command, by: principal.user, requiresContacts: acceptedFrom == .contacts),
-                .group { continuation.resume(returning: $0) }
+                .group(command, by: principal.user, requiresContacts: acceptedFrom == .contacts) {
+                    continuation.resume(returning: $0)
+                }
             )
         }.get()
         allowance.withLock { $0.charge(entries - known, to: principal.user, now: time.uptime()) }

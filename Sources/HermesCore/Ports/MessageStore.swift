@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Stores inboxes, conversations and cursors. Works in batches: the core groups the operations of many connections into
-/// one commit (``GroupCommitter``) to share its cost.
+/// one commit (``InboxCommitter``) to share its cost.
 ///
 /// Implementations: `Memory/MemoryStore` (the executable specification) and HermesSQLite. Both pass
 /// `MessageStoreConformance` of HermesTestKit.
@@ -174,6 +174,17 @@ package enum WriteOutcome: Sendable {
     /// Nothing was changed: `.notFound` (no such recipient, device, message), `.clientIDConflict`, `.forbidden`,
     /// `.invalidArgument`.
     case refused(HermesError)
+
+    /// The entries that it put into inboxes.
+    package var deliveries: [InboxDelivery] {
+        switch self {
+        case .appended(_, let deliveries), .eventAppended(let deliveries), .groupChanged(_, let deliveries),
+            .deleted(let deliveries, _):
+            deliveries
+        case .pushed(let outcome): outcome.deliveries
+        case .duplicate, .acknowledged, .deviceOpened, .refused: []
+        }
+    }
 }
 
 extension MessageStore {

@@ -30,7 +30,7 @@ package final class PushService: Sendable {
 
     private let store: any MessageStore
     private let social: any SocialStore
-    private let committer: GroupCommitter
+    private let committer: InboxCommitter
     private let time: any TimeSource
     private let retention: Duration
     private let state = Mutex(State())
@@ -38,7 +38,7 @@ package final class PushService: Sendable {
     init(
         store: any MessageStore,
         social: any SocialStore,
-        committer: GroupCommitter,
+        committer: InboxCommitter,
         time: any TimeSource,
         retention: Duration
     ) {
@@ -164,8 +164,7 @@ package final class PushService: Sendable {
 
     private func step(_ job: MessageID) {
         committer.submit(
-            .push(.fanOut(job, limit: Self.batch)),
-            .push { [weak self] result in
+            .push(.fanOut(job, limit: Self.batch)) { [weak self] result in
                 switch result {
                 case .success(let outcome) where !outcome.isDone: self?.step(job)
                 case .success: self?.end(job, isStalled: false)
@@ -184,7 +183,7 @@ package final class PushService: Sendable {
 
     private func submit(_ operation: PushOperation) async throws(HermesError) -> PushOutcome {
         let result = await withCheckedContinuation { continuation in
-            committer.submit(.push(operation), .push { continuation.resume(returning: $0) })
+            committer.submit(.push(operation) { continuation.resume(returning: $0) })
         }
         return try result.get()
     }

@@ -12,7 +12,7 @@ protocol CommitRiders: Sendable {
     mutating func takeBack(_ older: Self)
 }
 
-/// The waiting items of ``GroupCommitter`` and ``SessionCommitter``, and the thread that commits them.
+/// The waiting items of ``InboxCommitter`` and ``SessionCommitter``, and the thread that commits them.
 ///
 /// The thread takes a batch of waiting items and commits it. A single item is committed at once: a batch grows only
 /// while the commit before it runs. Sources take turns in a batch, so that the waiting items of one do not delay
@@ -41,7 +41,7 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         var isStopping = false
         var hasStopped = false
         var stopped: [@Sendable () -> Void] = []
-        var statistics = GroupCommitter.Statistics()
+        var statistics = CommitStatistics()
     }
 
     /// The items and riders that the thread took together.
@@ -50,10 +50,10 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         var riders: Riders
     }
 
-    private let limits: GroupCommitter.Limits
+    private let limits: CommitLimits
     private let monitor = Monitor(State())
 
-    init(limits: GroupCommitter.Limits) { self.limits = limits }
+    init(limits: CommitLimits) { self.limits = limits }
 
     /// Starts the thread, which ends with ``shutdown()``; called once.
     ///
@@ -66,7 +66,7 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
     }
 
     /// Counts since the start.
-    var statistics: GroupCommitter.Statistics {
+    var statistics: CommitStatistics {
         monitor.withLock { state in
             var statistics = state.statistics
             statistics.waiting = state.waiting.count + state.inProgress

@@ -104,7 +104,7 @@ final class Figures: Sendable {
         var history: FigureHistory
         var last: [Double] = []
         var lastAt: Duration?
-        var lastCommits: GroupCommitter.Statistics?
+        var lastCommits: CommitStatistics?
         var lastProcessor: Double?
     }
 
@@ -220,8 +220,8 @@ final class Figures: Sendable {
 
     /// The mean time of a commit in milliseconds; nil if there was none.
     private static func commitTime(
-        since last: GroupCommitter.Statistics?,
-        _ now: GroupCommitter.Statistics
+        since last: CommitStatistics?,
+        _ now: CommitStatistics
     ) -> Double? {
         let batches = now.batches &- (last?.batches ?? 0)
         guard batches > 0 else { return nil }

@@ -30,7 +30,7 @@ final class StateGauges: Sendable {
     private let budgets: BudgetGauges
     private let outbound: OutboundGauges
     private let reading = Mutex(())
-    private let last = Mutex<GroupCommitter.Statistics?>(nil)
+    private let last = Mutex<CommitStatistics?>(nil)
     private let lastSessions = Mutex<DurableSessions.Statistics?>(nil)
 
     init(

@@ -15,7 +15,7 @@ import Testing
             sessionStore: store,
             pushTokenStore: store,
             accountSettings: AccountSettings(passwordParameters: PasswordTests.cheap),
-            messageSettings: MessageSettings(commit: GroupCommitter.Limits(acknowledgementDelay: .seconds(3600))),
+            messageSettings: MessageSettings(commit: CommitLimits(acknowledgementDelay: .seconds(3600))),
             time: ManualTime()
         )
         let phone = DeviceDescription(id: try device("phone"))

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct MessageTracesTests {
     private let time = ManualTime()
     private let sessions: SessionRegistry
-    private let committer: GroupCommitter
+    private let committer: InboxCommitter
     private let receipts = Collector<Result<SendReceipt, HermesError>>()
 
     private var traces: MessageTraces { committer.traces }
@@ -17,7 +17,7 @@ import Testing
         let store = MemoryStore()
         sessions = SessionRegistry(time: time)
         try await addAccounts(3, to: store)
-        committer = GroupCommitter(store: store, sessions: sessions, time: time)
+        committer = InboxCommitter(store: store, sessions: sessions, time: time)
     }
 
     private func send(_ clientID: String, _ number: UInt64, to peer: Int32 = 2) async throws -> SendReceipt {

@@ -188,7 +188,7 @@ import Testing
     @Test("wills for which the store has no room at the moment are stored later")
     func triedAgain() async throws {
         let store = ScriptedSessionStore()
-        let settings = DurableSettings(commit: GroupCommitter.Limits(maxWaiting: 16))
+        let settings = DurableSettings(commit: CommitLimits(maxWaiting: 16))
         try await GatewayHarness.withMQTT(sessionStore: store, durableSettings: settings) { harness in
             let kept = try await harness.mqtt("kept", .v5, durable: true)
             _ = try await kept.subscribe("t")

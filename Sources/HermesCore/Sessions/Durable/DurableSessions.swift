@@ -24,7 +24,7 @@ package final class DurableSessions: Sendable {
         package let dropped: UInt64
         /// Publications that moved from a session to another member of a shared subscription.
         package let handedOver: UInt64
-        package let commits: GroupCommitter.Statistics
+        package let commits: CommitStatistics
     }
 
     /// State that loops may read without the lock.

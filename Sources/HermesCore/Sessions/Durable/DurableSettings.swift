@@ -18,7 +18,7 @@ package struct DurableSettings: Sendable, Hashable {
     /// The bytes of all retained publications.
     package var retainedBytes: SharedLimit
     /// The limits of the group commit.
-    package var commit: GroupCommitter.Limits
+    package var commit: CommitLimits
     /// A page of a queue ends with the publication that exceeds this number of bytes.
     package var maxPageBytes: Int
     /// The number of store reads at once.
@@ -33,7 +33,7 @@ package struct DurableSettings: Sendable, Hashable {
         sharedRedistribution: Duration? = .seconds(60),
         retainedMessages: SharedLimit = SharedLimit(1_000_000),
         retainedBytes: SharedLimit = SharedLimit(1 << 30),
-        commit: GroupCommitter.Limits = GroupCommitter.Limits(),
+        commit: CommitLimits = CommitLimits(),
         maxPageBytes: Int = 256 << 10,
         maxConcurrentReads: Int = 8,
         maxWaitingReads: Int = 65_536

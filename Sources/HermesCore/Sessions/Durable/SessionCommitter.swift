@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Groups the operations of sessions into one commit of the ``SessionStore``, as ``GroupCommitter`` does for inboxes.
+/// Groups the operations of sessions into one commit of the ``SessionStore``, as ``InboxCommitter`` does for inboxes.
 ///
 /// State: a ``CommitQueue``; its thread commits, completes in order, and delivers publications.
 final class SessionCommitter: Sendable {
@@ -35,7 +35,7 @@ final class SessionCommitter: Sendable {
 
     private let store: any SessionStore
     private let time: any TimeSource
-    private let limits: GroupCommitter.Limits
+    private let limits: CommitLimits
     private let committed: @Sendable ([SessionOperation], [SessionOutcome]) -> Void
     private let queue: Queue
 
@@ -45,7 +45,7 @@ final class SessionCommitter: Sendable {
     init(
         store: any SessionStore,
         time: any TimeSource,
-        limits: GroupCommitter.Limits,
+        limits: CommitLimits,
         committed: @escaping @Sendable ([SessionOperation], [SessionOutcome]) -> Void
     ) {
         self.store = store
@@ -56,7 +56,7 @@ final class SessionCommitter: Sendable {
         queue.start(named: "hermes-sessions") { [self] batch, completed in commit(batch, completed) }
     }
 
-    var statistics: GroupCommitter.Statistics { queue.statistics }
+    var statistics: CommitStatistics { queue.statistics }
 
     /// Submits an operation; operations of one source are committed and completed in the order of the calls.
     ///

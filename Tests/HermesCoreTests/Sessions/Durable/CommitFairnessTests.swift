@@ -12,7 +12,7 @@ import Testing
     private let flooder = CommitSource(host: "10.0.0.1")
     private let other = CommitSource(account: "ann")
 
-    private func sessions(_ limits: GroupCommitter.Limits) -> DurableSessions {
+    private func sessions(_ limits: CommitLimits) -> DurableSessions {
         DurableSessions(store: store, time: ManualTime(), settings: DurableSettings(commit: limits))
     }
 
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func anotherOnesPublicationIsInTheNextBatch() async throws {
-        let sessions = sessions(GroupCommitter.Limits(maxBatch: 10))
+        let sessions = sessions(CommitLimits(maxBatch: 10))
         store.close()
         for number in 0..<1000 { sessions.retain(try publication("f/\(number)"), source: flooder) }
         let results = Collector<Result<Void, HermesError>>()
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test func whoHasMuchWaitingIsRefusedAndNobodyElse() async throws {
-        let sessions = sessions(GroupCommitter.Limits(maxWaiting: 800, maxWaitingBytes: 1 << 20, maxBatch: 10))
+        let sessions = sessions(CommitLimits(maxWaiting: 800, maxWaitingBytes: 1 << 20, maxBatch: 10))
         store.close()
         let results = Collector<Result<Void, HermesError>>()
         for number in 0..<200 {
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func aTransactionThatTakesOnlyAPartLeavesTheRestToTheNext() async throws {
-        let sessions = sessions(GroupCommitter.Limits(acknowledgementDelay: .seconds(3600)))
+        let sessions = sessions(CommitLimits(acknowledgementDelay: .seconds(3600)))
         var ids: [DurableSessionID] = []
         for name in ["a", "b", "c"] {
             let opened = try store.base.commit(
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test func aBatchIsBoundedByItsBytes() async throws {
-        let sessions = sessions(GroupCommitter.Limits(maxBatchBytes: 10_000))
+        let sessions = sessions(CommitLimits(maxBatchBytes: 10_000))
         store.close()
         for number in 0..<30 { sessions.retain(try publication("f/\(number)", bytes: 2_000), source: flooder) }
         #expect(sessions.statistics.commits.waitingBytes > 60_000)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HermesCore
 
-@Suite(.timeLimit(.minutes(1))) struct GroupCommitterTests {
+@Suite(.timeLimit(.minutes(1))) struct InboxCommitterTests {
     private let store = FakeStore()
     private let time = ManualTime()
     private let sessions: SessionRegistry
@@ -16,18 +16,18 @@ import Testing
         try await addAccounts(3, to: store.base)
     }
 
-    private func committer(_ limits: GroupCommitter.Limits = GroupCommitter.Limits()) -> GroupCommitter {
-        GroupCommitter(store: store, sessions: sessions, time: time, limits: limits)
+    private func committer(_ limits: CommitLimits = CommitLimits()) -> InboxCommitter {
+        InboxCommitter(store: store, sessions: sessions, time: time, limits: limits)
     }
 
-    private func append(_ number: Int, from sender: Int32 = 1, to peer: Int32 = 2) throws -> WriteOperation {
+    private func append(_ number: Int, from sender: Int32 = 1, to peer: Int32 = 2) throws -> MessageAppend {
         let sender = try principal(sender)
         let draft = MessageDraft(
             conversation: .direct(between: sender.user, and: try user(peer)),
             clientID: "\(number)",
             content: MessageContent(bytes: [UInt8(truncatingIfNeeded: number)])
         )
-        let message = MessageAppend(
+        return MessageAppend(
             id: MessageID(high: UInt64(number), low: 0),
             draft: draft,
             sender: sender,
@@ -35,12 +35,11 @@ import Testing
             expiresAt: time.now().advanced(by: .seconds(60)),
             recipients: [sender.user, try user(peer)]
         )
-        return .append(message)
     }
 
-    private func submit(_ numbers: Range<Int>, to committer: GroupCommitter) throws {
+    private func submit(_ numbers: Range<Int>, to committer: InboxCommitter) throws {
         for number in numbers {
-            committer.submit(try append(number), .receipt { [results] in results.add($0) })
+            committer.submit(.append(try append(number)) { [results] in results.add($0) })
         }
     }
 
@@ -49,7 +48,7 @@ import Testing
     }
 
     @Test func groupsWhatWaitsAndKeepsTheOrder() async throws {
-        let committer = committer(GroupCommitter.Limits(maxBatch: 10))
+        let committer = committer(CommitLimits(maxBatch: 10))
         store.close()
         try submit(0..<1, to: committer)
         await store.waitForCommit()
@@ -65,7 +64,7 @@ import Testing
     }
 
     @Test func aTransactionThatTakesOnlyAPartLeavesTheRestToTheNext() async throws {
-        let committer = committer(GroupCommitter.Limits(maxBatch: 10, acknowledgementDelay: .seconds(3600)))
+        let committer = committer(CommitLimits(maxBatch: 10, acknowledgementDelay: .seconds(3600)))
         store.close()
         store.cut(to: 4)
         try submit(0..<1, to: committer)
@@ -96,7 +95,7 @@ import Testing
     }
 
     @Test func refusesWhenTooMuchWaits() async throws {
-        let committer = committer(GroupCommitter.Limits(maxWaiting: 4))
+        let committer = committer(CommitLimits(maxWaiting: 4))
         store.close()
         try submit(0..<1, to: committer)
         await store.waitForCommit()
@@ -120,7 +119,7 @@ import Testing
 
     @Test func refusesWhenWhatWaitsIsTooLarge() async throws {
         // Each holds half a kilobyte and a little.
-        let committer = committer(GroupCommitter.Limits(maxWaitingBytes: 1024))
+        let committer = committer(CommitLimits(maxWaitingBytes: 1024))
         store.close()
         try submit(0..<1, to: committer)
         await store.waitForCommit()
@@ -166,7 +165,7 @@ import Testing
         store.close()
         try submit(0..<1, to: committer)
         await store.waitForCommit()
-        committer.submit(try append(1, to: 77), .receipt { [results] in results.add($0) })
+        committer.submit(.append(try append(1, to: 77)) { [results] in results.add($0) })
         try submit(2..<3, to: committer)
         store.letThrough(10)
         #expect(clientIDs(await results.next(3)) == ["0", nil, "2"])
@@ -194,7 +193,7 @@ import Testing
     }
 
     @Test func acknowledgementsAreCoalescedAndRideAlong() async throws {
-        let committer = committer(GroupCommitter.Limits(acknowledgementDelay: .seconds(3600)))
+        let committer = committer(CommitLimits(acknowledgementDelay: .seconds(3600)))
         try submit(0..<20, to: committer)
         _ = await results.next(20)
         for seq in [3, 9, 5] as [UInt64] { committer.acknowledge(try user(2), try device("phone"), upTo: seq) }
@@ -210,7 +209,7 @@ import Testing
     }
 
     @Test func acknowledgementsAreCommittedWhenNothingElseComes() async throws {
-        let committer = committer(GroupCommitter.Limits(acknowledgementDelay: .milliseconds(1)))
+        let committer = committer(CommitLimits(acknowledgementDelay: .milliseconds(1)))
         committer.acknowledge(try user(2), try device("phone"), upTo: 1)
         await store.waitForCommit()
         #expect(store.batches.map(\.count) == [1])
@@ -218,7 +217,7 @@ import Testing
     }
 
     @Test func shutdownCommitsAcknowledgements() async throws {
-        let committer = committer(GroupCommitter.Limits(acknowledgementDelay: .seconds(3600)))
+        let committer = committer(CommitLimits(acknowledgementDelay: .seconds(3600)))
         committer.acknowledge(try user(2), try device("phone"), upTo: 1)
         await committer.shutdown()
         #expect(store.batches.map(\.count) == [1])
@@ -253,7 +252,7 @@ import Testing
             for (thread, operations) in operations.enumerated() {
                 group.addTask {
                     for (number, operation) in operations.enumerated() {
-                        committer.submit(operation, .receipt { _ in completed.add((thread, number)) })
+                        committer.submit(.append(operation) { _ in completed.add((thread, number)) })
                     }
                 }
             }

@@ -1,0 +1,157 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Groups the write operations of many connections into one commit of the ``MessageStore``.
+///
+/// One thread of its own takes all waiting operations, commits them, completes them in order and delivers to the
+/// attachments, with one call for each attachment and batch.
+///
+/// State: a ``CommitQueue``.
+package final class InboxCommitter: Sendable {
+    private struct Pending: Sendable {
+        let submission: InboxSubmission
+        let submittedAt: Duration
+    }
+
+    private struct DeviceKey: Sendable, Hashable {
+        let user: UserID
+        let device: DeviceID
+    }
+
+    /// The highest seq that each device has acknowledged.
+    private struct Acknowledgements: CommitRiders {
+        var seqs: [DeviceKey: UInt64] = [:]
+
+        var isEmpty: Bool { seqs.isEmpty }
+
+        mutating func takeBack(_ older: Acknowledgements) { seqs.merge(older.seqs, uniquingKeysWith: max) }
+    }
+
+    private typealias Queue = CommitQueue<Pending, Acknowledgements>
+
+    private let store: any MessageStore
+    private let sessions: SessionRegistry
+    private let time: any TimeSource
+    private let limits: CommitLimits
+    private let queue: Queue
+    private let acknowledgementCounter = Atomic<UInt64>(0)
+    /// The number of commits with acknowledgements.
+    var acknowledgementCommits: UInt64 { acknowledgementCounter.load(ordering: .acquiring) }
+    /// Observes everything that is committed and acknowledged.
+    let watch = DeliveryWatch()
+    /// Remembers where the last messages went.
+    let traces: MessageTraces
+
+    /// Creates the committer and starts its thread, which ends with ``shutdown()``.
+    package init(
+        store: any MessageStore,
+        sessions: SessionRegistry,
+        time: any TimeSource,
+        limits: CommitLimits = CommitLimits()
+    ) {
+        self.store = store
+        self.sessions = sessions
+        self.time = time
+        self.limits = limits
+        traces = MessageTraces(time: time)
+        queue = Queue(limits: limits)
+        queue.start(named: "hermes-commit") { [self] batch, acknowledgements in commit(batch, acknowledgements) }
+    }
+
+    /// Counts since the start.
+    package var statistics: CommitStatistics { queue.statistics }
+
+    /// Submits an operation; operations are committed and completed in the order of the calls.
+    func submit(_ submission: InboxSubmission) {
+        do throws(HermesError) {
+            let pending = Pending(submission: submission, submittedAt: time.uptime())
+            try queue.submit(pending, bytes: submission.bytes)
+        } catch {
+            submission.complete(.failure(error))
+        }
+    }
+
+    /// Notes the cursor of a device; committed with the next operation, or after a short while.
+    func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) {
+        watch.acknowledged(user, device, upTo: seq)
+        traces.acknowledged(user, device, upTo: seq)
+        let key = DeviceKey(user: user, device: device)
+        queue.note { noted in
+            if let known = noted.seqs[key] {
+                if seq > known { noted.seqs[key] = seq }
+                return false
+            }
+            // A loss costs a repetition; unbounded memory costs more.
+            guard noted.seqs.count < limits.maxWaiting else { return false }
+            noted.seqs[key] = seq
+            return true
+        }
+    }
+
+    /// The cursor of a device that is not in the store yet; nil if there is none.
+    func acknowledged(_ user: UserID, _ device: DeviceID) -> UInt64? {
+        let key = DeviceKey(user: user, device: device)
+        // The newer cursor is the higher one.
+        return queue.withRiders { waiting, inProgress in waiting.seqs[key] ?? inProgress.seqs[key] }
+    }
+
+    /// Commits everything that waits, then refuses further operations with `.shuttingDown`. Returns when the thread has
+    /// ended.
+    package func shutdown() async { await queue.shutdown() }
+
+    // MARK: The thread
+
+    private func commit(_ batch: ArraySlice<Queue.Entry>, _ acknowledgements: Acknowledgements) {
+        var operations: [WriteOperation] = []
+        operations.reserveCapacity(batch.count + acknowledgements.seqs.count)
+        for entry in batch { operations.append(entry.item.submission.operation) }
+        for (key, seq) in acknowledgements.seqs { operations.append(.acknowledge(key.user, key.device, upTo: seq)) }
+        var waiting = batch
+        do throws(HermesError) {
+            try Queue.commitInParts(operations) { rest throws(HermesError) in
+                try store.commit(firstOf: rest, now: time.now())
+            } committed: { part, outcomes in
+                // Before the queue forgets them: a concurrent reader of the store looks again.
+                if part.endIndex == operations.endIndex, !acknowledgements.isEmpty {
+                    acknowledgementCounter.add(1, ordering: .acquiringAndReleasing)
+                }
+                let done = waiting.prefix(part.count)
+                waiting = waiting.dropFirst(done.count)
+                queue.finished(done)
+                committed(done, outcomes)
+            }
+        } catch {
+            queue.finished(waiting, takingBack: acknowledgements)
+            for entry in waiting { entry.item.submission.complete(.failure(error)) }
+        }
+    }
+
+    private func committed(_ batch: ArraySlice<Queue.Entry>, _ outcomes: [WriteOutcome]) {
+        let (now, clock) = (time.uptime(), time.latest())
+        // Before anybody hears of them, so that a search for what was confirmed finds it.
+        traces.committed(
+            zip(batch, outcomes).compactMap { entry, outcome in
+                TracedMessage(
+                    entry.item.submission.operation,
+                    outcome,
+                    acceptedAt: entry.item.submittedAt,
+                    committedAt: now,
+                    committedTime: clock
+                )
+            }
+        )
+        var deliveries: [UserID: [InboxEntry]] = [:]
+        for (entry, outcome) in zip(batch, outcomes) {
+            entry.item.submission.complete(.success(outcome))
+            for delivery in outcome.deliveries {
+                deliveries[delivery.user, default: []].append(delivery.entry)
+            }
+        }
+        for (user, entries) in deliveries {
+            for attachment in sessions.attachments(of: user) { attachment.inboxAdvanced(entries) }
+        }
+        watch.committed(deliveries)
+    }
+}

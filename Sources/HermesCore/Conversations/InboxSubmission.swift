@@ -1,0 +1,106 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A write operation, and who gets its outcome: on the committer's thread, or on the caller's if refused at once.
+struct InboxSubmission: Sendable {
+    typealias Completion<Value> = @Sendable (Result<Value, HermesError>) -> Void
+
+    let operation: WriteOperation
+    let complete: Completion<WriteOutcome>
+
+    /// - Parameter value: what the caller gets of an outcome; nil: it is none of this operation's.
+    private init<Value>(
+        _ operation: WriteOperation,
+        _ completion: @escaping Completion<Value>,
+        _ value: @escaping @Sendable (WriteOutcome) -> Value?
+    ) {
+        self.operation = operation
+        complete = { result in
+            switch result {
+            case .failure(let error), .success(.refused(let error)): completion(.failure(error))
+            case .success(let outcome): completion(value(outcome).map { .success($0) } ?? .failure(Self.isOfAnother))
+            }
+        }
+    }
+
+    private static let isOfAnother = HermesError(.internalError, "the store answered another operation")
+
+    static func append(_ message: MessageAppend, _ completion: @escaping Completion<SendReceipt>) -> Self {
+        Self(.append(message), completion) { outcome in
+            switch outcome {
+            case .appended(var receipt, let deliveries):
+                receipt.recipientCount = deliveries.count
+                return receipt
+            case .duplicate(let receipt): return receipt
+            default: return nil
+            }
+        }
+    }
+
+    static func markRead(
+        _ conversation: ConversationID,
+        by user: UserID,
+        upTo seq: UInt64,
+        _ completion: @escaping Completion<Void>
+    ) -> Self {
+        Self(.markRead(conversation, by: user, upTo: seq), completion, isAppended)
+    }
+
+    static func recall(
+        _ id: MessageID,
+        _ conversation: ConversationID,
+        by user: UserID,
+        notBefore: Timestamp,
+        _ completion: @escaping Completion<Void>
+    ) -> Self {
+        Self(.recall(id, conversation, by: user, notBefore: notBefore), completion, isAppended)
+    }
+
+    static func contact(
+        _ command: ContactCommand,
+        by principal: Principal,
+        peer: UserID,
+        message: String,
+        _ completion: @escaping Completion<Void>
+    ) -> Self {
+        Self(.contact(command, by: principal, peer: peer, message: message), completion, isAppended)
+    }
+
+    private static func isAppended(_ outcome: WriteOutcome) -> Void? {
+        if case .eventAppended = outcome { () } else { nil }
+    }
+
+    /// - Parameter completion: gets also the number of entries that it caused.
+    static func group(
+        _ command: GroupCommand,
+        by user: UserID,
+        requiresContacts: Bool,
+        _ completion: @escaping Completion<(group: Group, entries: Int)>
+    ) -> Self {
+        Self(.group(command, by: user, requiresContacts: requiresContacts), completion) { outcome in
+            if case .groupChanged(let group, let deliveries) = outcome { (group, deliveries.count) } else { nil }
+        }
+    }
+
+    static func push(_ operation: PushOperation, _ completion: @escaping Completion<PushOutcome>) -> Self {
+        Self(.push(operation), completion) { if case .pushed(let outcome) = $0 { outcome } else { nil } }
+    }
+
+    static func openDevice(_ opening: DeviceOpening, _ completion: @escaping Completion<Device>) -> Self {
+        Self(.openDevice(opening), completion) { if case .deviceOpened(let device) = $0 { device } else { nil } }
+    }
+
+    /// - Parameter completion: gets whether the deletion is complete.
+    static func deleteAccount(_ user: UserID, _ completion: @escaping Completion<Bool>) -> Self {
+        Self(.deleteAccount(user), completion) { if case .deleted(_, let isDone) = $0 { isDone } else { nil } }
+    }
+
+    /// The approximate memory of the operation, in bytes.
+    var bytes: Int {
+        switch operation {
+        case .append(let message): 512 + message.draft.content.bytes.count + 8 * message.recipients.count
+        case .push(let push): 512 + push.weight
+        case .markRead, .acknowledge, .recall, .contact, .group, .deleteAccount, .openDevice: 512
+        }
+    }
+}

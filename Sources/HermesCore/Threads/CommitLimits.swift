@@ -1,0 +1,43 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The bounds of a ``CommitQueue``.
+package struct CommitLimits: Sendable, Hashable {
+    /// The number of waiting operations before `.overloaded`.
+    package var maxWaiting: Int
+    /// The bytes of all waiting operations.
+    package var maxWaitingBytes: Int
+    /// The most operations in one commit.
+    package var maxBatch: Int
+    /// The most bytes in one commit; further operations wait for the next.
+    package var maxBatchBytes: Int
+    /// The time that acknowledgements wait for operations that they can share a commit with.
+    package var acknowledgementDelay: Duration
+
+    package init(
+        maxWaiting: Int = 65_536,
+        maxWaitingBytes: Int = 256 << 20,
+        maxBatch: Int = 1024,
+        maxBatchBytes: Int = 4 << 20,
+        acknowledgementDelay: Duration = .milliseconds(50)
+    ) {
+        self.maxWaiting = max(1, maxWaiting)
+        self.maxWaitingBytes = max(1, maxWaitingBytes)
+        self.maxBatch = max(1, maxBatch)
+        self.maxBatchBytes = max(1, maxBatchBytes)
+        self.acknowledgementDelay = acknowledgementDelay
+    }
+}
+
+/// Counts since the start.
+package struct CommitStatistics: Sendable, Hashable {
+    package internal(set) var batches: UInt64 = 0
+    package internal(set) var operations: UInt64 = 0
+    package internal(set) var failedBatches: UInt64 = 0
+    /// The time that commits took, from taking a batch to telling its results.
+    package internal(set) var committing = Duration.zero
+    /// The number of operations that wait or are being committed.
+    package internal(set) var waiting = 0
+    /// Their approximate bytes.
+    package internal(set) var waitingBytes = 0
+}
