@@ -15,11 +15,28 @@ extension Connection {
         // An ending connection's memory counts as freed, so that no other connection pays for it.
         let bytes =
             phase != .open
-            ? 0 : queue.bytes &+ queue.count &* Self.frameOverhead &+ unreadBytes &+ sessionBytes &+ unansweredBytes
+            ? 0
+            : queue.bytes &+ queue.count &* Self.frameOverhead &+ unreadBytes &+ sessionBytes &+ unansweredBytes
+                &+ encryptedBytes
         guard bytes != heldBytes else { return }
         let change = bytes &- heldBytes
         heldBytes = bytes
         loop.heldChanged(by: change)
+    }
+
+    /// Counts a large frame until the system has it, if TLS makes a copy of it.
+    ///
+    /// - Returns: the promise of its write; nil: it is not counted.
+    func countEncrypted(_ bytes: Int) -> EventLoopPromise<Void>? {
+        guard isOutputCopied else { return nil }
+        encryptedBytes &+= bytes
+        measureMemory()
+        let written = loop.eventLoop.makePromise(of: Void.self)
+        written.futureResult.whenComplete { _ in
+            self.encryptedBytes &-= bytes
+            self.measureMemory()
+        }
+        return written
     }
 
     /// The bytes of incomplete or unexamined frames in the handler.

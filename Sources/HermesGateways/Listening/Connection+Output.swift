@@ -109,7 +109,7 @@ extension Connection {
             writePending()
             tally.bytesOut += frame.readableBytes
             hasUnflushedWrites = true
-            context?.write(NIOAny(frame), promise: nil)
+            context?.write(NIOAny(frame), promise: context == nil ? nil : countEncrypted(frame.readableBytes))
             markDirty()
         }
     }

@@ -75,6 +75,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var unreadBytes = 0
     var sessionBytes = 0
     private(set) var unansweredBytes = 0
+    /// Large frames that TLS has encrypted into buffers of its own and that the system has not taken.
+    var encryptedBytes = 0
+    /// Whether TLS is in the pipeline; otherwise large frames are shared with others until the system has them.
+    var isOutputCopied = false
 
     /// The bytes sent before the login.
     private var loginShare: LoginBudget.Share?

@@ -53,6 +53,8 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
 
     package func handlerAdded(context: ChannelHandlerContext) {
         connection.reader = self
+        connection.isOutputCopied =
+            (try? context.pipeline.syncOperations.handler(type: NIOSSLServerHandler.self)) != nil
         connection.start(context)
         if context.channel.isActive, !opensWithHandshake { session.opened() }
     }

@@ -95,6 +95,32 @@ import Testing
         #expect(fixture.memory.used == 0)
     }
 
+    /// Takes frames and does not send them, as TLS does while the peer does not read.
+    private final class Holder: ChannelOutboundHandler {
+        typealias OutboundIn = ByteBuffer
+
+        var promises: [EventLoopPromise<Void>] = []
+
+        func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+            if let promise { promises.append(promise) }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a large frame that TLS has copied is counted until the system has it`(_ isCopied: Bool) throws {
+        let fixture = try Fixture()
+        let (session, channel) = try fixture.connect()
+        #expect(!session.connection.isOutputCopied)
+        session.connection.isOutputCopied = isCopied
+        let holder = Holder()
+        try channel.pipeline.syncOperations.addHandler(holder, position: .first)
+        for _ in 1...3 { session.connection.write(.control, frame: chunk) }
+        #expect(session.connection.heldBytes == (isCopied ? 150_000 : 0))
+        for promise in holder.promises { promise.succeed() }
+        #expect(session.connection.heldBytes == 0)
+        _ = try? channel.finish(acceptAlreadyClosed: true)
+    }
+
     @Test func `the largest loses what may be left out, the others nothing`() throws {
         let fixture = try Fixture(memory: 500_000)
         let (large, largeChannel) = try fixture.connect("127.0.0.1")
