@@ -115,7 +115,8 @@ final class MQTTClientState {
 
     /// The approximate bytes kept for the client, without waiting messages.
     func heldBytes(loops: Int) -> Int {
-        filterLevels &* Self.bytesPerLevel &* loops &+ subscriptionBytes &+ 256 &* subscriptions.count &+ aliasBytes &+ (hasShared ? shared.bytes : 0)
+        filterLevels &* Self.bytesPerLevel &* loops &+ subscriptionBytes &+ 256 &* subscriptions.count &+ aliasBytes
+            &+ (hasShared ? shared.bytes : 0)
             &+ (durable?.bytes ?? 0) &+ (retained?.bytes ?? 0) &+ (will?.weight ?? 0) &+ 8 &* received.count
     }
 

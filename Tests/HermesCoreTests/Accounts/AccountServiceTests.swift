@@ -449,7 +449,8 @@ import Testing
         }
         let anna = people[0]
         func rename(_ person: Principal) async throws {
-            _ = try await accounts.changeOwnProfile(of: person.user, nickName: nil, avatarURL: "https://a.example/1.png")
+            let picture = "https://a.example/1.png"
+            _ = try await accounts.changeOwnProfile(of: person.user, nickName: nil, avatarURL: picture)
         }
         for _ in 1...60 {
             try await rename(anna)
