@@ -73,6 +73,9 @@ package struct InboxPage: Sendable, Hashable {
         self.entries = entries
         self.position = position
     }
+
+    /// The contents of its entries, in bytes.
+    package var bytes: Int { entries.reduce(0) { $0 + $1.event.bytes } }
 }
 
 extension InboxEntry {

@@ -40,6 +40,8 @@ extension DelimitedSession {
                 limit: limit,
                 completion: completion
             )
+        } reading: {
+            $0.bytes
         } then: { [self] (result: Result<InboxPage, HermesError>) in
             switch result {
             case .failure(let error): fail(id, error)
@@ -88,6 +90,8 @@ extension DelimitedSession {
                 limit: limit + 1,
                 reader: principal
             )
+        } reading: { found in
+            found.reduce(0) { $0 + $1.content.bytes.count }
         } then: { [self] result in
             switch result {
             case .failure(let error): fail(id, error)

@@ -107,6 +107,8 @@ extension IMPBSession {
         let messages = messenger.messages
         connection.ask { completion in
             messages.entries(of: sender.principal.user, after: request.afterSeq, limit: limit, completion: completion)
+        } reading: {
+            $0.bytes
         } then: { [self] (result: Result<InboxPage, HermesError>) in
             switch result {
             case .failure(let error): fail(seq, error)
@@ -139,6 +141,8 @@ extension IMPBSession {
                 limit: limit + 1,
                 reader: principal
             )
+        } reading: { found in
+            found.reduce(0) { $0 + $1.content.bytes.count }
         } then: { [self] result in
             switch result {
             case .failure(let error): fail(seq, error)

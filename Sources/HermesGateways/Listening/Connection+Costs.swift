@@ -32,6 +32,14 @@ extension Connection {
         if !bucket.hasToken(rate: rate, burst: rate, now: loop.uptime) { throttle(for: bucket.delay(rate: rate)) }
     }
 
+    /// Charges for bytes that were read from the store. If the connection has ended meanwhile, its account and its address
+    /// pay: otherwise who comes and goes reads for nothing.
+    package func chargeRead(_ bytes: Int) {
+        guard phase != .open else { return charge(.bytes(bytes)) }
+        unsettled &+= RequestCost.bytes(bytes).units
+        if unsettled > 0 { settle() }
+    }
+
     /// Counts work that is not charged; others have their turn the sooner.
     func worked(_ cost: RequestCost) { spent &+= cost.units }
 
@@ -60,7 +68,7 @@ extension Connection {
         case let address: wait = rates.charge(units, to: .address(address), now: now)
         }
         if let account { wait = max(wait, rates.charge(units, to: .account(account), now: now)) }
-        if wait > .zero { throttle(for: min(wait, Self.maxSharedPause)) }
+        if wait > .zero, phase == .open { throttle(for: min(wait, Self.maxSharedPause)) }
     }
 
     /// Stops reading for this time.

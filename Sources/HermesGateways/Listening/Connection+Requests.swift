@@ -9,15 +9,18 @@ extension Connection {
     /// Calls the core asynchronously. The connection is not read until the result arrives, so that answers keep their
     /// order and each connection has at most one such request.
     ///
-    /// - Parameter then: gets the result on the loop; not called if the connection has ended meanwhile.
+    /// - Parameters:
+    ///   - bytes: how many of the answer were read from the store; they are paid for.
+    ///   - then: gets the result on the loop; not called if the connection has ended meanwhile.
     package func ask<Value: Sendable>(
         _ work: @escaping @Sendable () async throws(HermesError) -> Value,
+        reading bytes: @escaping (Value) -> Int = { _ in 0 },
         then: @escaping (Result<Value, HermesError>) -> Void
     ) {
         charge(.lookup)
         hold()
         let loop = loop
-        let then = NIOLoopBound(then, eventLoop: loop.eventLoop)
+        let then = NIOLoopBound((then, bytes), eventLoop: loop.eventLoop)
         // A task of its own because the event loop cannot wait; the hold bounds them to one per connection.
         Task {
             let result: Result<Value, HermesError>
@@ -33,12 +36,13 @@ extension Connection {
     /// The same for a call with a completion.
     package func ask<Value: Sendable>(
         completing work: (@escaping @Sendable (Result<Value, HermesError>) -> Void) -> Void,
+        reading bytes: @escaping (Value) -> Int = { _ in 0 },
         then: @escaping (Result<Value, HermesError>) -> Void
     ) {
         charge(.lookup)
         hold()
         let loop = loop
-        let then = NIOLoopBound(then, eventLoop: loop.eventLoop)
+        let then = NIOLoopBound((then, bytes), eventLoop: loop.eventLoop)
         work { result in
             loop.post(.run { self.answered(then.value, result) })
         }
@@ -77,8 +81,12 @@ extension Connection {
         loop.inTurn { self.slice(work, of: size, then: finish) }
     }
 
-    private func answered<Value>(_ then: (Result<Value, HermesError>) -> Void, _ result: Result<Value, HermesError>) {
-        if isOpen { then(result) }
+    private func answered<Value>(
+        _ asked: (then: (Result<Value, HermesError>) -> Void, bytes: (Value) -> Int),
+        _ result: Result<Value, HermesError>
+    ) {
+        if case .success(let value) = result { chargeRead(asked.bytes(value)) }
+        if isOpen { asked.then(result) }
         release()
     }
 

@@ -155,6 +155,7 @@ package final class InboxLink {
     }
 
     private func loaded(_ result: Result<InboxPage, HermesError>) {
+        if case .success(let page) = result { connection.chargeRead(page.bytes) }
         guard !isClosed else { return }
         switch result {
         case .success(let page):

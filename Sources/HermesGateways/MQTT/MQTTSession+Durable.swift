@@ -203,6 +203,9 @@ extension MQTTSession {
     }
 
     private func loaded(_ result: Result<DurablePage, HermesError>) {
+        if case .success(let page) = result {
+            connection.chargeRead(page.publications.reduce(0) { $0 + $1.weight })
+        }
         guard phase == .connected, let durable = client?.durable else { return }
         durable.isLoading = false
         switch result {
