@@ -63,13 +63,30 @@ struct FairQueue<Item: Sendable>: Sendable {
         count += 1
     }
 
+    /// Smaller items do not count for ``take(maxCount:maxBytes:)``'s part of one source.
+    private static let leastCounted = 4_096
+
     /// Removes one item of each source in turn, until the limit of items or bytes is reached; at least one. Items of
     /// one source keep their order.
+    ///
+    /// While several sources wait, each gets a 16th of the bytes, or one item: all of them wait for what one takes.
     mutating func take(maxCount: Int, maxBytes: Int) -> [Item] {
         var taken: [Item] = []
         taken.reserveCapacity(min(count, maxCount))
         var bytes = 0
+        let isContended = turns.count > 1
+        var parts: [CommitSource: Int] = [:]
+        var postponed: [CommitSource] = []
+        defer { turns.append(contentsOf: postponed) }
         while taken.count < maxCount, bytes < maxBytes || taken.isEmpty, let source = turns.popFirst() {
+            if isContended, let first = lines[source]?.items.first, first.bytes >= Self.leastCounted {
+                let part = parts[source, default: 0]
+                guard part == 0 || part + first.bytes <= maxBytes / 16 else {
+                    postponed.append(source)
+                    continue
+                }
+                parts[source] = part + first.bytes
+            }
             guard let next = lines[source]?.items.popFirst() else { continue }
             taken.append(next.item)
             bytes += next.bytes

@@ -104,7 +104,7 @@ extension IMPBSession {
         succeed(seq, answer)
         if let waiting = IMPBTranslation.waiting(login) { notify(waiting) }
         var address = DirectAddress()
-        address.localHost = String(request.ip.prefix(64))
+        address.localHost = String(decoding: request.ip.utf8.prefix(64), as: UTF8.self)
         address.localPort = UInt16(exactly: request.port) ?? 0
         address.observedHost = connection.remoteHost ?? ""
         address.observedPort = UInt16(clamping: connection.remoteAddress?.port ?? 0)

@@ -17,9 +17,9 @@ extension IMPBTranslation {
 
     static func addresses(_ info: IMPB_Ip_info) -> DirectAddress {
         var address = DirectAddress()
-        address.localHost = String(info.ip.prefix(64))
+        address.localHost = String(decoding: info.ip.utf8.prefix(64), as: UTF8.self)
         address.localPort = UInt16(exactly: info.port) ?? 0
-        address.observedHost = String(info.sockIp.prefix(64))
+        address.observedHost = String(decoding: info.sockIp.utf8.prefix(64), as: UTF8.self)
         address.observedPort = UInt16(exactly: info.sockPort) ?? 0
         return address
     }

@@ -71,7 +71,7 @@ extension MQTTSession {
         client.received = Set(opening.received)
         let subscriptions = opening.subscriptions
         // Nothing is decided or stored, but each is announced to all loops, now and at the end.
-        connection.charge(.filters((subscriptions.count + 1) / 2, isKept: false))
+        connection.charge(.filters(subscriptions.count, isKept: false))
         let levels = subscriptions.reduce(0) { $0 + TopicShapes.levels(of: $1.filter) }
         connection.charge(.levels(levels &* topics.loopCount))
         connection.inSlices(subscriptions.count, of: Self.filtersPerTurn) { [self] slice in

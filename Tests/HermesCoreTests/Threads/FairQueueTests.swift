@@ -32,4 +32,19 @@ import Testing
         #expect(queue.take(maxCount: 9, maxBytes: 1) == [0])
         #expect(queue.take(maxCount: 9, maxBytes: 200) == [1, 2])
     }
+
+    @Test func `who waits with others has a part of the bytes, alone all of them, in the order of its items`() {
+        var queue = FairQueue<Int>()
+        let (flood, other) = (CommitSource(host: "10.0.0.1"), CommitSource(host: "10.0.0.2"))
+        for number in 0..<40 { queue.append(number, bytes: 100_000, of: flood) }
+        #expect(queue.take(maxCount: 1_000, maxBytes: 1 << 20) == Array(0..<11))
+        for number in 100..<103 { queue.append(number, bytes: 500, of: other) }
+        // A 16th of 1.6 MB is one of them.
+        #expect(queue.take(maxCount: 1_000, maxBytes: 1_600_000).sorted() == [11, 100, 101, 102])
+        queue.append(103, bytes: 500, of: other)
+        // One that is larger than its part has its turn all the same.
+        #expect(queue.take(maxCount: 1_000, maxBytes: 160_000).sorted() == [12, 103])
+        #expect(queue.take(maxCount: 1_000, maxBytes: .max) == Array(13..<40))
+        #expect(queue.isEmpty)
+    }
 }
