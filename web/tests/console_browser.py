@@ -226,7 +226,15 @@ def check(server: Server, browsers: contextlib.ExitStack) -> None:
     olga.sees("Close the room lobby?", "dialog")
     olga.fill("dialog input", "lobby")
     olga.find("dialog button[value=yes]").click()
-    olga.sees("Nobody is in a room", "p.muted")
+    olga.until(
+        lambda: "connections are removed" in olga.driver.find_element(By.ID, "status").get_attribute("textContent"), "removed"
+    )
+
+    def is_empty() -> bool:
+        olga.press("Read again")
+        return "Nobody is in a room" in olga.text("p.muted")
+
+    olga.until(is_empty, "an empty list of rooms")
     step("a room is watched and closed, a client is listed; what they are called is shown as texts")
 
     open_view(olga, "MQTT clients")

@@ -35,7 +35,7 @@ import Testing
             expiresAt: time.now().advanced(by: .seconds(60)),
             recipients: [sender.user, try user(peer)]
         )
-        committer.submit(.append(message), .receipt { [receipts] in receipts.add($0) })
+        committer.submit(.append(message) { [receipts] in receipts.add($0) })
         return try #require(await receipts.next(1).first).get()
     }
 

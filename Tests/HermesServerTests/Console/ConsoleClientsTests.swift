@@ -25,8 +25,8 @@ import Testing
     func clients() async throws {
         try await withServer(store: .sqlite) { server in
             try await addUser("ann", server)
-            let anOperator = try await ConsoleProbe(server, .operator)
-            #expect(try await array("clients", "/clients", anOperator).isEmpty)
+            let olga = try await ConsoleProbe(server, .operator)
+            #expect(try await array("clients", "/clients", olga).isEmpty)
             let ann = try server.mqtt(as: "ann", id: "Lamp-<b>", keeps: true)
             _ = try await ann.connect()
             _ = try await ann.subscribe(to: "a/#", qos: .atLeastOnce)
@@ -41,37 +41,37 @@ import Testing
             var after: Int64 = 0
             while true {
                 try Task.checkCancellation()
-                let page = try await array("clients", "/clients?limit=3&after=\(after)", anOperator)
+                let page = try await array("clients", "/clients?limit=3&after=\(after)", olga)
                 guard let last = page.last?["number"]?.integer else { break }
                 #expect(page.count <= 3 && last > after)
                 after = last
                 seen += page.compactMap { $0["client_id"]?.string }
             }
             #expect(seen.sorted() == ["Lamp-<b>"] + (0..<7).map { "meter-\($0)" })
-            let found = try await array("clients", "/clients?text=LAMP", anOperator)
+            let found = try await array("clients", "/clients?text=LAMP", olga)
             let lamp = try #require(found.first)
             #expect(found.count == 1 && lamp["owner"]?.string == "ann" && lamp["version"]?.string == "MQTT 5.0")
             #expect(lamp["address"]?.string == "127.0.0.1" && lamp["listener"]?.string == "mqtt")
             #expect(lamp["subscriptions"]?.integer == 1 && lamp["kept"]?.boolean == true)
-            #expect(try await array("clients", "/clients?text=ann", anOperator).count == 1)
+            #expect(try await array("clients", "/clients?text=ann", olga).count == 1)
             #expect(
-                try await array("clients", "/clients?text=\(String(repeating: "x", count: 256))", anOperator).isEmpty
+                try await array("clients", "/clients?text=\(String(repeating: "x", count: 256))", olga).isEmpty
             )
 
             let number = try #require(lamp["number"]?.integer)
-            #expect(try await anOperator.send("DELETE", "/clients/\(number)").status == 200)
+            #expect(try await olga.send("DELETE", "/clients/\(number)").status == 200)
             for await state in ann.states {
                 guard case .stopped(let reason) = state else { continue }
                 #expect("\(String(describing: reason))".contains("operator"), "\(state)")
                 break
             }
-            #expect(try await anOperator.send("DELETE", "/clients/\(number)").status == 404)
+            #expect(try await olga.send("DELETE", "/clients/\(number)").status == 404)
             for bad in ["0", "-1", "x", "99999999999999999999"] {
-                #expect(try await anOperator.send("DELETE", "/clients/\(bad)").status == 400, "\(bad)")
+                #expect(try await olga.send("DELETE", "/clients/\(bad)").status == 400, "\(bad)")
             }
             for bad in ["limit=0", "limit=201", "after=-1", "text=\(String(repeating: "x", count: 257))"] {
-                #expect(try await anOperator.send("GET", "/clients?\(bad)").status == 400, "\(bad)")
-                #expect(try await anOperator.send("GET", "/sessions?\(bad)").status == 400, "\(bad)")
+                #expect(try await olga.send("GET", "/clients?\(bad)").status == 400, "\(bad)")
+                #expect(try await olga.send("GET", "/sessions?\(bad)").status == 400, "\(bad)")
             }
             let log = try await server.assembly().administrators.auditLog(before: nil, limit: 9).map(\.event)
             #expect(log.contains { $0.action == "disconnectClient" && $0.target == "\(number)" && !$0.isRefused })
@@ -82,7 +82,7 @@ import Testing
     @Test("Kept sessions are listed with what waits for them", arguments: [TestStore.sqlite])
     func sessions(store: TestStore) async throws {
         try await withServer(store: store) { server in
-            let anOperator = try await ConsoleProbe(server, .operator)
+            let olga = try await ConsoleProbe(server, .operator)
             let away = try server.mqtt(as: nil, id: "Away", keeps: true)
             _ = try await away.connect()
             _ = try await away.subscribe(to: "a", qos: .atLeastOnce)
@@ -95,15 +95,15 @@ import Testing
             let here = try server.mqtt(as: nil, id: "here", keeps: true)
             _ = try await here.connect()
             for _ in 0..<3 { try await here.publish("text", to: "a", qos: .atLeastOnce) }
-            let all = try await array("sessions", "/sessions", anOperator)
+            let all = try await array("sessions", "/sessions", olga)
             #expect(all.map { $0["client_id"]?.string } == ["Away", "here"])
             #expect(all.map { $0["online"]?.boolean } == [false, true])
             #expect(all.map { $0["queued"]?.integer } == [3, 0] && (all[0]["expires_at_ms"]?.integer ?? 0) > 0)
-            #expect(try await array("sessions", "/sessions?text=AWA", anOperator).count == 1)
+            #expect(try await array("sessions", "/sessions?text=AWA", olga).count == 1)
             let first = try #require(all.first?["number"]?.integer)
-            #expect(try await array("sessions", "/sessions?after=\(first)", anOperator).count == 1)
-            #expect(try await array("sessions", "/sessions?limit=1", anOperator).count == 1)
-            #expect(try await array("sessions", "/sessions?text=%25", anOperator).isEmpty, "no pattern")
+            #expect(try await array("sessions", "/sessions?after=\(first)", olga).count == 1)
+            #expect(try await array("sessions", "/sessions?limit=1", olga).count == 1)
+            #expect(try await array("sessions", "/sessions?text=%25", olga).isEmpty, "no pattern")
             await here.close()
         }
     }
@@ -135,9 +135,9 @@ import Testing
     @Test("The last attempts of webhooks are shown, and an event is sent again under its id")
     func webhooks() async throws {
         let backEnd = try await FakeEndpoint.start()
-        func posting(_ settings: inout ServerSettings) { settings.webhooks.url = backEnd.url + "/hook" }
-        try await withServer(store: .sqlite, configure: posting) { server in
-            let anOperator = try await ConsoleProbe(server, .operator)
+        let configure: (inout ServerSettings) -> Void = { $0.webhooks.url = backEnd.url + "/hook" }
+        try await withServer(store: .sqlite, configure: configure) { server in
+            let olga = try await ConsoleProbe(server, .operator)
             try await addUser("ann", server)
             let client = try HermesClient(
                 .init(server: ServerAddress(port: server.port("delimited")), device: .init(id: "phone"))
@@ -147,27 +147,27 @@ import Testing
             var attempts: [JSON] = []
             while attempts.isEmpty {
                 try Task.checkCancellation()
-                attempts = try await array("attempts", "/webhooks", anOperator)
+                attempts = try await array("attempts", "/webhooks", olga)
             }
             let attempt = attempts[0]
             #expect(attempt["type"]?.string == "online" && attempt["failure"] == .null && attempt["user"]?.integer == 1)
             #expect((200..<300).contains(attempt["status"]?.integer ?? 0) && attempt["attempt"]?.integer == 1)
             let id = try #require(attempt["event"]?.string)
-            #expect(try await anOperator.send("POST", "/webhooks/\(id)/again").status == 202)
+            #expect(try await olga.send("POST", "/webhooks/\(id)/again").status == 202)
             let requests = await backEnd.requests(2)
             #expect(requests[1].headers["hermes-event-id"] == id && requests[1].body == requests[0].body)
             for unknown in ["x", "%00", "..%2F..", String(repeating: "x", count: 64)] {
-                #expect(try await anOperator.send("POST", "/webhooks/\(unknown)/again").status == 404, "\(unknown)")
+                #expect(try await olga.send("POST", "/webhooks/\(unknown)/again").status == 404, "\(unknown)")
             }
             let tooLong = String(repeating: "x", count: 65)
-            #expect(try await anOperator.send("POST", "/webhooks/\(tooLong)/again").status == 400)
+            #expect(try await olga.send("POST", "/webhooks/\(tooLong)/again").status == 400)
             await client.close()
         }
         await backEnd.stop()
         try await withServer(store: .sqlite) { server in
-            let anOperator = try await ConsoleProbe(server, .operator)
-            #expect(try await anOperator.send("GET", "/webhooks").text.contains(#""enabled":false"#))
-            #expect(try await anOperator.send("POST", "/webhooks/x/again").status == 404)
+            let olga = try await ConsoleProbe(server, .operator)
+            #expect(try await olga.send("GET", "/webhooks").text.contains(#""enabled":false"#))
+            #expect(try await olga.send("POST", "/webhooks/x/again").status == 404)
         }
     }
 }

@@ -28,17 +28,17 @@ import Testing
     @Test("A room is watched by operators, who see what is said as texts; nobody else can")
     func watch() async throws {
         try await withServer(store: .sqlite) { server in
-            let anOperator = try await ConsoleProbe(server, .operator)
+            let olga = try await ConsoleProbe(server, .operator)
             let viewer = try await ConsoleProbe(server, .viewer)
-            try await watching("lobby", anOperator) { stream in
+            try await watching("lobby", olga) { stream in
                 #expect(stream.status == 200 && stream.head.lowercased().contains("content-type: text/event-stream"))
                 #expect(stream.head.lowercased().contains("frame-ancestors 'none'"))
                 #expect(try await stream.next()?.name == "ready")
                 let text = #"{"text":"<b>hi\u0000\n\nevent: end\n","name":"<i>ann"}"#
                 for room in ["hall", "lobby"] {
-                    #expect(try await anOperator.send("POST", "/rooms/\(room)/messages", text).status == 202)
+                    #expect(try await olga.send("POST", "/rooms/\(room)/messages", text).status == 202)
                 }
-                #expect(try await anOperator.send("POST", "/rooms/lobby/messages", #"{"text":"later"}"#).status == 202)
+                #expect(try await olga.send("POST", "/rooms/lobby/messages", #"{"text":"later"}"#).status == 202)
                 let said = try #require(try await stream.next())
                 #expect(said.name == "publication" && said.data["what"]?.string == "text")
                 #expect(said.data["name"]?.string == "<i>ann")
@@ -48,7 +48,7 @@ import Testing
             }
             try await watching("lobby", viewer) { #expect($0.status == 403) }
             try await watching("lobby", ConsoleProbe(server)) { #expect($0.status == 401) }
-            try await watching("..%2Flobby", anOperator) { #expect($0.status == 400) }
+            try await watching("..%2Flobby", olga) { #expect($0.status == 400) }
             let log = try await server.assembly().administrators.auditLog(before: nil, limit: 9).map(\.event)
             #expect(log.contains { $0.action == "watchRoom" && $0.target == "lobby" && $0.who == "operator" })
         }
@@ -57,9 +57,9 @@ import Testing
     @Test("What is watched ends with the session: nothing is written to somebody who may not see it any more")
     func revoked() async throws {
         try await withServer(store: .sqlite) { server in
-            let anOperator = try await ConsoleProbe(server, .operator)
+            let olga = try await ConsoleProbe(server, .operator)
             let other = try await ConsoleProbe(server, .administrator)
-            try await watching("lobby", anOperator) { stream in
+            try await watching("lobby", olga) { stream in
                 #expect(try await stream.next()?.name == "ready")
                 try await server.assembly().administrators.setRole(of: AdministratorName("operator"), to: .viewer)
                 #expect(try await other.send("POST", "/rooms/lobby/messages", #"{"text":"secret"}"#).status == 202)
@@ -72,26 +72,26 @@ import Testing
 
     @Test("Streams are limited, and a watcher that goes away frees its place")
     func limits() async throws {
-        func single(_ settings: inout ServerSettings) { settings.events.maxStreamsPerKey = 1 }
-        try await withServer(store: .sqlite, configure: single) { server in
-            let anOperator = try await ConsoleProbe(server, .operator)
-            try await watching("lobby", anOperator) { stream in
+        let configure: (inout ServerSettings) -> Void = { $0.events.maxStreamsPerKey = 1 }
+        try await withServer(store: .sqlite, configure: configure) { server in
+            let olga = try await ConsoleProbe(server, .operator)
+            try await watching("lobby", olga) { stream in
                 #expect(try await stream.next()?.name == "ready")
-                try await watching("hall", anOperator) { #expect($0.status == 429) }
+                try await watching("hall", olga) { #expect($0.status == 429) }
             }
             let streams = try server.assembly().core.events
             while streams.count > 0 {
                 try Task.checkCancellation()
                 await Task.yield()
             }
-            try await watching("hall", anOperator) { #expect($0.status == 200) }
+            try await watching("hall", olga) { #expect($0.status == 200) }
         }
     }
 
     @Test("A closed room has nobody in it, whatever protocol they came by")
     func close() async throws {
         try await withServer(store: .sqlite) { server in
-            let anOperator = try await ConsoleProbe(server, .operator)
+            let olga = try await ConsoleProbe(server, .operator)
             let mqtt = try server.mqtt(as: nil, id: "m")
             _ = try await mqtt.connect()
             for filter in ["room/lobby", "room/hall"] { _ = try await mqtt.subscribe(to: filter, qos: .atMostOnce) }
@@ -100,14 +100,14 @@ import Testing
             )
             _ = try await native.logIn(.register(nickName: "ann", password: "secret1"))
             _ = try await native.enterRoom("lobby", as: RoomUser(name: "ann"))
-            #expect(try await anOperator.send("GET", "/rooms").text.contains(#"{"name":"lobby","members":2}"#))
+            #expect(try await olga.send("GET", "/rooms").text.contains(#"{"name":"lobby","members":2}"#))
             let viewer = try await ConsoleProbe(server, .viewer)
             #expect(try await viewer.send("DELETE", "/rooms/lobby/members").status == 403)
-            #expect(try await anOperator.send("DELETE", "/rooms/lobby/members").text == #"{"removed":2}"#)
-            #expect(try await anOperator.send("GET", "/rooms").text == #"{"rooms":[{"name":"hall","members":1}]}"#)
-            #expect(try await anOperator.send("DELETE", "/rooms/lobby/members").text == #"{"removed":0}"#)
+            #expect(try await olga.send("DELETE", "/rooms/lobby/members").text == #"{"removed":2}"#)
+            #expect(try await olga.send("GET", "/rooms").text == #"{"rooms":[{"name":"hall","members":1}]}"#)
+            #expect(try await olga.send("DELETE", "/rooms/lobby/members").text == #"{"removed":0}"#)
             _ = try await mqtt.subscribe(to: "room/lobby", qos: .atMostOnce)
-            #expect(try await anOperator.send("GET", "/rooms").text.contains("lobby"), "they may come back")
+            #expect(try await olga.send("GET", "/rooms").text.contains("lobby"), "they may come back")
             let log = try await server.assembly().administrators.auditLog(before: nil, limit: 9).map(\.event)
             #expect(log.contains { $0.action == "closeRoom" && $0.target == "lobby" && !$0.isRefused })
             await mqtt.close()

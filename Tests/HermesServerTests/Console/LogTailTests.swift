@@ -75,19 +75,19 @@ import Testing
     @Test("The console shows the log to operators, and nothing that anybody typed into a login")
     func console() async throws {
         try await withServer(store: .sqlite) { server in
-            let anOperator = try await ConsoleProbe(server, .operator)
-            for _ in 0..<2 { _ = try await anOperator.logIn("operator", "another password") }
-            _ = try await anOperator.logIn("<b>evil\u{202E}", "evil password")
-            _ = try await anOperator.send("DELETE", "/users/nobody")
-            _ = try await anOperator.send("DELETE", "/users/nobody/tokens")
-            let text = try await anOperator.send("GET", "/log?limit=500").text
+            let olga = try await ConsoleProbe(server, .operator)
+            for _ in 0..<2 { _ = try await olga.logIn("operator", "another password") }
+            _ = try await olga.logIn("<b>evil\u{202E}", "evil password")
+            _ = try await olga.send("DELETE", "/users/nobody")
+            _ = try await olga.send("DELETE", "/users/nobody/tokens")
+            let text = try await olga.send("GET", "/log?limit=500").text
             let lines = try #require(try JSONParser.parse(Array(text.utf8))["lines"]?.array)
             #expect(lines.contains { $0["fields"]?.string?.contains("action=revokeTokens") == true }, "\(text)")
-            for secret in ["another password", "evil password", ConsoleProbe.password, anOperator.requestToken ?? "?"] {
+            for secret in ["another password", "evil password", ConsoleProbe.password, olga.requestToken ?? "?"] {
                 #expect(!text.contains(secret))
             }
-            #expect(try await anOperator.send("GET", "/log?level=all").status == 400)
-            #expect(try await anOperator.send("GET", "/log?limit=100000").status == 400)
+            #expect(try await olga.send("GET", "/log?level=all").status == 400)
+            #expect(try await olga.send("GET", "/log?limit=100000").status == 400)
             let viewer = try await ConsoleProbe(server, .viewer)
             #expect(try await viewer.send("GET", "/log").status == 403)
         }
