@@ -64,7 +64,7 @@ struct FairQueue<Item: Sendable>: Sendable {
     }
 
     /// Smaller items do not count for ``take(maxCount:maxBytes:)``'s part of one source.
-    private static let leastCounted = 4_096
+    private static var leastCounted: Int { 4_096 }
 
     /// Removes one item of each source in turn, until the limit of items or bytes is reached; at least one. Items of
     /// one source keep their order.
