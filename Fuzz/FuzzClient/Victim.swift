@@ -131,9 +131,9 @@ enum Victim: UInt8 {
         let client = try IMPBClient(configuration)
         async let work: Void = {
             guard (try? await client.logIn(.password(nickName: "ann", password: "secret"))) != nil else { return }
-            async let account = try? client.account(id: 3)
-            async let sent = try? client.send("hello", to: 3)
-            async let link = try? client.requestLink(to: 3, from: 7)
+            async let account = try? client.account(id: UserID(rawValue: 3))
+            async let sent = try? client.send("hello", to: UserID(rawValue: 3))
+            async let link = try? client.requestLink(to: UserID(rawValue: 3), from: UserID(rawValue: 7))
             _ = await (account, sent, link)
         }()
         for await _ in client.events {}
@@ -156,7 +156,7 @@ enum Victim: UInt8 {
     }
 
     private func meetQSIOP(_ address: ServerAddress, _ conditions: DeviceConditions) async throws {
-        var configuration = QSIOPClient.Configuration(server: address, identity: .init(uid: 7))
+        var configuration = QSIOPClient.Configuration(server: address, identity: .init(uid: UserID(rawValue: 7)))
         configuration.reconnect = .never
         configuration.conditions = conditions
         let client = try QSIOPClient(configuration)
