@@ -109,9 +109,22 @@ extension Connection {
             writePending()
             tally.bytesOut += frame.readableBytes
             hasUnflushedWrites = true
+            guard !isOutputCut else { return writeInPieces(frame) }
             context?.write(NIOAny(frame), promise: context == nil ? nil : countEncrypted(frame.readableBytes))
             markDirty()
         }
+    }
+
+    /// The most bytes that TLS encrypts at once.
+    private static let pieceBytes = 65_536
+
+    private func writeInPieces(_ frame: ByteBuffer) {
+        guard let context else { return }
+        var rest = frame
+        while let piece = rest.readSlice(length: min(rest.readableBytes, Self.pieceBytes)), piece.readableBytes > 0 {
+            context.writeAndFlush(NIOAny(piece), promise: countEncrypted(piece.readableBytes))
+        }
+        hasUnflushedWrites = false
     }
 
     private func wrote() {

@@ -79,6 +79,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var encryptedBytes = 0
     /// Whether TLS is in the pipeline; otherwise large frames are shared with others until the system has them.
     var isOutputCopied = false
+    /// Whether TLS is the next handler: it gets large frames in pieces, because it keeps a buffer of the largest size for as
+    /// long as the connection lasts. WebSocket frames are not cut.
+    var isOutputCut = false
 
     /// The bytes sent before the login.
     private var loginShare: LoginBudget.Share?

@@ -55,6 +55,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         connection.reader = self
         connection.isOutputCopied =
             (try? context.pipeline.syncOperations.handler(type: NIOSSLServerHandler.self)) != nil
+        connection.isOutputCut = opensWithHandshake && connection.isOutputCopied
         connection.start(context)
         if context.channel.isActive, !opensWithHandshake { session.opened() }
     }
