@@ -37,14 +37,25 @@ export async function mqttClients(page) {
         t("In flight"), t("Memory"), t("Kept session"), ""]);
     await page.attempt(list.first);
     return [
-        h("div", { class: "panel" }, form([field(t("Part of a client id or owner; empty: all"), {
-            name: "text", autocomplete: "off", maxlength: 256,
-        })], t("Search"), (values) => page.attempt(() => {
-            text = values.text.trim();
-            return list.first();
-        }))),
+        searchPanel(page, list, (wanted) => { text = wanted; }),
         list.element,
     ];
+}
+
+/**
+ * The field that narrows a list down.
+ *
+ * @param {Page} page
+ * @param {{ first: () => Promise<void> }} list
+ * @param {(text: string) => void} want gets the text before the list is read again
+ */
+function searchPanel(page, list, want) {
+    return h("div", { class: "panel" }, form([field(t("Part of a client id or owner; empty: all"), {
+        name: "text", autocomplete: "off", maxlength: 256,
+    })], t("Search"), (values) => page.attempt(() => {
+        want(values.text.trim());
+        return list.first();
+    })));
 }
 
 /**
@@ -67,12 +78,7 @@ export async function mqttSessions(page) {
     }, t("MQTT sessions"), [t("Client id"), t("Owner"), t("State"), t("Waiting"), t("Bytes"), t("Ends")]);
     await page.attempt(list.first);
     return [
-        h("div", { class: "panel" }, form([field(t("Part of a client id or owner; empty: all"), {
-            name: "text", autocomplete: "off", maxlength: 256,
-        })], t("Search"), (values) => page.attempt(() => {
-            text = values.text.trim();
-            return list.first();
-        }))),
+        searchPanel(page, list, (wanted) => { text = wanted; }),
         list.element, muted(t("Waiting are the messages with QoS 1 and 2 in the store.")),
     ];
 }

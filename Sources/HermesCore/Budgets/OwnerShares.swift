@@ -131,8 +131,6 @@ package struct OwnerShares: Sendable {
 
     /// How many more holdings of one entry and so many bytes an owner may have, of those that it asks for.
     package func room(for count: Int, bytes weight: Int, of owner: CommitSource) -> Int {
-        let all = Holding(entries: count, bytes: count.multipliedReportingOverflow(by: weight).partialValue)
-        if all.bytes >= 0, hasRoom(for: all, of: owner) { return count }
         let (own, anonymous, total) = (tally[owner], tally.anonymous, tally.total)
         let entries = entries.left(
             of: owner.kind,

@@ -115,13 +115,13 @@ package final class WebhookPoster: Sendable {
         while !Task.isCancelled {
             let round: Round
             do throws(HermesError) { round = try await postDue() } catch { round = Round(posted: 0, failed: 1) }
-            await countWaiting()
+            let nextDue = await nextDue()
             switch Self.pause(after: round, failures: &failures) {
             case .none: break
             case .backOff:
                 // Throws when the server stops; then the loop ends.
                 try? await Task.sleep(for: configuration.backoff.delay(failures: failures))
-            case .untilStored: await outbox.stored.wait(atMost: await sleep())
+            case .untilStored: await outbox.stored.wait(atMost: sleep(until: nextDue))
             }
         }
     }
@@ -179,13 +179,15 @@ package final class WebhookPoster: Sendable {
         return Round(posted: settlements.count - failed, failed: failed)
     }
 
-    private func countWaiting() async {
-        guard let queue = try? await outbox.store.webhookQueue() else { return }
+    /// When the next event is due; nil: none waits, or that is not known. Counts those that wait.
+    private func nextDue() async -> Timestamp? {
+        guard let queue = try? await outbox.store.webhookQueue() else { return nil }
         statisticsState.withLock { $0.waiting = queue.count }
+        return queue.nextDue
     }
 
-    private func sleep() async -> Duration {
-        guard let next = try? await outbox.store.webhookQueue().nextDue else { return Self.maxSleep }
+    private func sleep(until next: Timestamp?) -> Duration {
+        guard let next else { return Self.maxSleep }
         let wait = Duration.milliseconds(max(10, next.rawValue &- time.now().rawValue))
         return min(wait, Self.maxSleep)
     }
