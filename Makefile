@@ -26,7 +26,8 @@ run: bootstrap ## build for release and start the server (make run ARGS="--log.l
 build: bootstrap ## build for release
 	$(RELEASE)
 
-test: bootstrap ## run all tests
+test: export HERMES_DEV = 1
+test: bootstrap ## run all tests, those of the benchmarks too
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
 	@scripts/test $(BUILD_FLAGS) $(ARGS)
 
@@ -37,9 +38,9 @@ lint: ## check format, layers, file sizes, headers, generated code
 	@scripts/lint
 
 format: ## format all Swift files in place
-	$(SWIFT) format format --in-place --parallel --recursive Package.swift Sources Tests
+	$(SWIFT) format format --in-place --parallel --recursive Package.swift Sources Tests Benchmarks
 
-bench: build ## measure this server on this machine
+bench: build ## measure this server on this machine; builds hermes-bench
 	@scripts/bench $(ARGS)
 
 fuzz: bootstrap ## fuzz decoders, connections and clients (make fuzz ARGS="--seconds 600")
@@ -54,6 +55,8 @@ interop: build ## run foreign clients against the release build
 soak: build ## attack, cut the power, run the fault schedules and fuzz, for hours
 	@Interop/attack --each --scale 1 --seconds 20 $(ARGS)
 	@Interop/powercut
+	@Interop/console --scale
+	@WEB_PAYLOADS=1 scripts/web-test
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
 	@Interop/schedules
 	@scripts/fuzz --seconds 1800

@@ -4,23 +4,54 @@
 
 import PackageDescription
 
-/// One array for every target of ours: the strictest the language offers today.
-/// Warnings become errors where HERMES_STRICT is set (the Makefile and CI set it), never for those who depend on us.
-let strict: [SwiftSetting] =
-    [
-        .enableUpcomingFeature("ExistentialAny"),
-        .enableUpcomingFeature("InternalImportsByDefault"),
-        .enableUpcomingFeature("MemberImportVisibility"),
-        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-        .enableUpcomingFeature("InferIsolatedConformances"),
-    ] + (Context.environment["HERMES_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)])
+/// Products of other packages that a client needs too, each with its package.
+let shared = [
+    "DequeModule": "swift-collections", "HeapModule": "swift-collections", "Logging": "swift-log",
+    "NIOConcurrencyHelpers": "swift-nio", "NIOCore": "swift-nio", "NIOEmbedded": "swift-nio",
+    "NIOFoundationCompat": "swift-nio", "NIOHTTP1": "swift-nio", "NIOPosix": "swift-nio", "NIOSSL": "swift-nio-ssl",
+    "NIOTLS": "swift-nio", "NIOWebSocket": "swift-nio", "SwiftProtobuf": "swift-protobuf",
+]
+/// Products that are fetched and linked only with the trait "Server", so that an app which uses the client alone pays
+/// for none of them.
+let serverOnly = [
+    "ArgumentParser": "swift-argument-parser", "AsyncHTTPClient": "async-http-client",
+    "Configuration": "swift-configuration", "CoreMetrics": "swift-metrics", "Crypto": "swift-crypto",
+    "CryptoExtras": "swift-crypto", "GRDB": "GRDB.swift", "GRDBSQLite": "GRDB.swift", "HTTPTypes": "swift-http-types",
+    "Hummingbird": "hummingbird", "HummingbirdCore": "hummingbird", "JWTKit": "jwt-kit", "Metrics": "swift-metrics",
+    "NIOHTTPTypes": "swift-nio-extras", "NIOHTTPTypesHTTP1": "swift-nio-extras",
+    "ServiceLifecycle": "swift-service-lifecycle", "UnixSignals": "swift-service-lifecycle", "Yams": "Yams",
+]
 
-/// Fetched and linked only with the trait "Server", so that an app which uses the client alone pays for none of it.
-func server(_ product: String, _ package: String) -> Target.Dependency {
-    .product(name: product, package: package, condition: .when(traits: ["Server"]))
+/// A target of ours or a product, by its name alone.
+func dependency(_ name: String) -> Target.Dependency {
+    if name == "NIOTransportServices" {
+        let apple = TargetDependencyCondition.when(platforms: [.macOS, .iOS, .tvOS, .watchOS, .visionOS])
+        return .product(name: name, package: "swift-nio-transport-services", condition: apple)
+    }
+    if let package = shared[name] { return .product(name: name, package: package) }
+    if let package = serverOnly[name] {
+        return .product(name: name, package: package, condition: .when(traits: ["Server"]))
+    }
+    return .target(name: name)
 }
 
-func nio(_ product: String) -> Target.Dependency { .product(name: product, package: "swift-nio") }
+/// - Parameter path: nil: `Sources/<name>`.
+func library(_ name: String, path: String? = nil, _ uses: [String]) -> Target {
+    .target(name: name, dependencies: uses.map(dependency), path: path)
+}
+
+/// - Parameter path: nil: `Sources/<name>`.
+func program(_ name: String, path: String? = nil, _ uses: [String]) -> Target {
+    .executableTarget(name: name, dependencies: uses.map(dependency), path: path)
+}
+
+/// The tests of one target. Data such as wire vectors is read by path: Foundation's bundles are not wanted here.
+///
+/// - Parameter path: nil: `Tests/<name>Tests`.
+func tests(_ name: String, path: String? = nil, _ uses: [String], data: [String] = []) -> Target {
+    let uses = [name, "HermesTestKit"] + uses
+    return .testTarget(name: "\(name)Tests", dependencies: uses.map(dependency), path: path, exclude: data)
+}
 
 let package = Package(
     name: "hermes",
@@ -44,341 +75,147 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         // Behind the trait "Server".
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
-        .package(
-            url: "https://github.com/apple/swift-configuration",
-            from: "1.4.0",
-            traits: ["YAML", "CommandLineArguments"]
-        ),
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.0.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
-        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
+    // The layers, from below; docs/architecture.md says what each holds.
     targets: [
-        // L0: bytes <-> values, spoken by both ends.
-        .target(
-            name: "HermesWire",
-            dependencies: [
-                nio("NIOCore"),
-                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
-            ],
-            swiftSettings: strict
-        ),
-        // L1: the domain. Knows no packet, SQL or socket.
-        .target(
-            name: "HermesCore",
-            dependencies: [
-                nio("NIOCore"),
-                .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "HeapModule", package: "swift-collections"),
-                .product(name: "Logging", package: "swift-log"),
-                server("Crypto", "swift-crypto"),
-                server("CryptoExtras", "swift-crypto"),
-            ],
-            swiftSettings: strict
-        ),
-        // L2: the stores.
-        .target(
-            name: "HermesSQLite",
-            dependencies: [
-                "HermesCore",
-                nio("NIOCore"),
-                .product(name: "Logging", package: "swift-log"),
-                server("GRDB", "GRDB.swift"),
-                server("GRDBSQLite", "GRDB.swift"),
-            ],
-            swiftSettings: strict
-        ),
-        // L2: senders to the push services, and of webhooks.
-        .target(
-            name: "HermesPush",
-            dependencies: [
-                "HermesCore",
-                "HermesWire",
-                nio("NIOCore"),
-                nio("NIOFoundationCompat"),
-                nio("NIOHTTP1"),
-                nio("NIOPosix"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "Logging", package: "swift-log"),
-                server("AsyncHTTPClient", "async-http-client"),
-                server("Crypto", "swift-crypto"),
-                server("JWTKit", "jwt-kit"),
-            ],
-            swiftSettings: strict
-        ),
-        // L3: one folder per protocol, and Listening.
-        .target(
-            name: "HermesGateways",
-            dependencies: [
-                "HermesCore",
-                "HermesWire",
-                nio("NIOCore"),
-                nio("NIOPosix"),
-                nio("NIOTLS"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "HeapModule", package: "swift-collections"),
-                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
-                server("Configuration", "swift-configuration"),
-                server("Crypto", "swift-crypto"),
-                server("CryptoExtras", "swift-crypto"),
-                server("Metrics", "swift-metrics"),
-                server("ServiceLifecycle", "swift-service-lifecycle"),
-                server("Yams", "Yams"),
-            ],
-            swiftSettings: strict
-        ),
-        // L4: assembly.
-        .target(
-            name: "HermesServer",
-            dependencies: [
-                "HermesCore",
-                "HermesGateways",
-                "HermesPush",
-                "HermesSQLite",
-                "HermesWire",
-                nio("NIOCore"),
-                nio("NIOPosix"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "Logging", package: "swift-log"),
-                server("Configuration", "swift-configuration"),
-                server("CoreMetrics", "swift-metrics"),
-                server("Metrics", "swift-metrics"),
-                server("Hummingbird", "hummingbird"),
-                server("HummingbirdCore", "hummingbird"),
-                server("JWTKit", "jwt-kit"),
-                nio("NIOHTTP1"),
-                server("HTTPTypes", "swift-http-types"),
-                server("NIOHTTPTypes", "swift-nio-extras"),
-                server("NIOHTTPTypesHTTP1", "swift-nio-extras"),
-                server("Crypto", "swift-crypto"),
-                server("ServiceLifecycle", "swift-service-lifecycle"),
-                server("UnixSignals", "swift-service-lifecycle"),
-            ],
-            swiftSettings: strict
-        ),
-        // The SDK: HermesClient, MQTTClient, and the engine of all clients. Imports HermesWire only.
-        .target(
-            name: "Hermes",
-            dependencies: [
-                "HermesWire",
-                nio("NIOCore"),
-                nio("NIOPosix"),
-                nio("NIOConcurrencyHelpers"),
-                nio("NIOHTTP1"),
-                nio("NIOTLS"),
-                nio("NIOWebSocket"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(
-                    name: "NIOTransportServices",
-                    package: "swift-nio-transport-services",
-                    condition: .when(platforms: [.macOS, .iOS, .tvOS, .watchOS, .visionOS])
-                ),
-                .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
-            ],
-            swiftSettings: strict
-        ),
-        // The SDK's clients of the other protocols, on the same engine.
-        .target(
-            name: "HermesProtocols",
-            dependencies: [
-                "Hermes",
-                "HermesWire",
-                nio("NIOCore"),
-                .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
-            ],
-            swiftSettings: strict
-        ),
-        // What several test targets need: manual clock, conformance suites, a server in this process.
-        .target(
-            name: "HermesTestKit",
-            dependencies: [
-                "Hermes",
-                "HermesCore",
-                "HermesGateways",
-                "HermesServer",
-                "HermesSQLite",
-                "HermesWire",
-                nio("NIOCore"),
-                nio("NIOEmbedded"),
-                nio("NIOHTTP1"),
-                nio("NIOPosix"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            swiftSettings: strict
-        ),
-        // L5: the executable `hermes`.
-        .executableTarget(
-            name: "HermesCLI",
-            dependencies: [
-                "Hermes",
-                "HermesProtocols",
-                "HermesServer",
-                "HermesWire",
-                nio("NIOCore"),
-                nio("NIOHTTP1"),
-                nio("NIOPosix"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "Logging", package: "swift-log"),
-                server("ArgumentParser", "swift-argument-parser"),
-                server("Histogram", "hdrhistogram-swift"),
-            ],
-            swiftSettings: strict
-        ),
-        test(
-            "HermesWire",
-            [nio("NIOCore"), .product(name: "SwiftProtobuf", package: "swift-protobuf")],
-            data: ["Vectors"]
-        ),
-        // Counts allocations in tests; never part of the server.
-        .target(name: "AllocationCounter", path: "Tests/AllocationCounter"),
-        test("HermesCore", [.target(name: "AllocationCounter"), nio("NIOCore")]),
-        test(
-            "HermesSQLite",
-            [
-                .target(name: "HermesCore"), server("GRDB", "GRDB.swift"), server("GRDBSQLite", "GRDB.swift"),
-                .product(name: "Logging", package: "swift-log"),
-            ]
-        ),
-        test(
+        library("HermesWire", ["NIOCore", "SwiftProtobuf"]),
+        library("HermesCore", ["Crypto", "CryptoExtras", "DequeModule", "HeapModule", "Logging", "NIOCore"]),
+        library("HermesSQLite", ["HermesCore", "GRDB", "GRDBSQLite", "Logging", "NIOCore"]),
+        library(
             "HermesPush",
             [
-                .target(name: "HermesCore"), nio("NIOCore"), nio("NIOPosix"), server("Crypto", "swift-crypto"),
-                server("CryptoExtras", "swift-crypto"),
+                "HermesCore", "HermesWire", "AsyncHTTPClient", "Crypto", "JWTKit", "Logging", "NIOCore",
+                "NIOFoundationCompat", "NIOHTTP1", "NIOPosix", "NIOSSL",
             ]
         ),
-        test(
+        library(
             "HermesGateways",
             [
-                .target(name: "HermesCore"), .target(name: "HermesWire"),
-                nio("NIOCore"), nio("NIOEmbedded"), nio("NIOPosix"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+                "HermesCore", "HermesWire", "Configuration", "Crypto", "CryptoExtras", "DequeModule", "HeapModule",
+                "Logging", "Metrics", "NIOCore", "NIOPosix", "NIOSSL", "NIOTLS", "ServiceLifecycle", "SwiftProtobuf",
+                "Yams",
             ]
         ),
-        test(
+        library(
             "HermesServer",
             [
-                .target(name: "Hermes"), .target(name: "HermesCore"), .target(name: "HermesGateways"),
-                .target(name: "HermesProtocols"), .target(name: "HermesPush"), .target(name: "HermesSQLite"),
-                .target(name: "HermesWire"),
-                nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), server("CoreMetrics", "swift-metrics"),
-                server("HTTPTypes", "swift-http-types"),
-                server("Crypto", "swift-crypto"), server("CryptoExtras", "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                "HermesCore", "HermesGateways", "HermesPush", "HermesSQLite", "HermesWire", "Configuration",
+                "CoreMetrics", "Crypto", "HTTPTypes", "Hummingbird", "HummingbirdCore", "JWTKit", "Logging", "Metrics",
+                "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "NIOHTTPTypesHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle",
+                "UnixSignals",
             ]
         ),
-        test(
+        // The SDK.
+        library(
             "Hermes",
             [
-                .target(name: "HermesProtocols"), .target(name: "HermesWire"), nio("NIOCore"), nio("NIOEmbedded"),
-                nio("NIOPosix"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                "HermesWire", "DequeModule", "Logging", "NIOConcurrencyHelpers", "NIOCore", "NIOHTTP1", "NIOPosix",
+                "NIOSSL", "NIOTLS", "NIOTransportServices", "NIOWebSocket", "SwiftProtobuf",
             ]
         ),
-        test(
+        library("HermesProtocols", ["Hermes", "HermesWire", "DequeModule", "Logging", "NIOCore", "SwiftProtobuf"]),
+        program(
             "HermesCLI",
-            [.target(name: "Hermes"), .target(name: "HermesServer"), nio("NIOCore"), nio("NIOPosix")]
+            [
+                "Hermes", "HermesProtocols", "HermesServer", "HermesWire", "ArgumentParser", "Logging", "NIOCore",
+                "NIOHTTP1", "NIOPosix", "NIOSSL",
+            ]
         ),
+        // Tests, and what they share.
+        library(
+            "HermesTestKit",
+            [
+                "Hermes", "HermesCore", "HermesGateways", "HermesServer", "HermesSQLite", "HermesWire", "Logging",
+                "NIOCore", "NIOEmbedded", "NIOHTTP1", "NIOPosix",
+            ]
+        ),
+        .target(name: "AllocationCounter", path: "Tests/AllocationCounter"),
+        tests("HermesWire", ["NIOCore", "SwiftProtobuf"], data: ["Vectors"]),
+        tests("HermesCore", ["AllocationCounter", "NIOCore"]),
+        tests("HermesSQLite", ["HermesCore", "GRDB", "GRDBSQLite", "Logging"]),
+        tests("HermesPush", ["HermesCore", "Crypto", "CryptoExtras", "NIOCore", "NIOPosix"]),
+        tests(
+            "HermesGateways",
+            ["HermesCore", "HermesWire", "NIOCore", "NIOEmbedded", "NIOPosix", "NIOSSL", "SwiftProtobuf"]
+        ),
+        tests(
+            "HermesServer",
+            [
+                "Hermes", "HermesCore", "HermesGateways", "HermesProtocols", "HermesPush", "HermesSQLite", "HermesWire",
+                "CoreMetrics", "Crypto", "CryptoExtras", "HTTPTypes", "Logging", "NIOCore", "NIOHTTP1", "NIOPosix",
+                "NIOSSL",
+            ]
+        ),
+        tests("Hermes", ["HermesProtocols", "HermesWire", "NIOCore", "NIOEmbedded", "NIOPosix", "NIOSSL"]),
+        tests("HermesCLI", ["Hermes", "HermesServer", "NIOCore", "NIOPosix"]),
         // The short example, so that it is known to compile; it is a package of its own as well.
-        .executableTarget(
-            name: "QuickChat",
-            dependencies: ["Hermes", .product(name: "SwiftProtobuf", package: "swift-protobuf")],
-            path: "Examples/QuickChat/Sources/QuickChat",
-            swiftSettings: strict
-        ),
-        // The logic of the example app, so that what it shows is known to work; the app is a package of its own.
-        .target(
-            name: "ChatLogic",
-            dependencies: ["Hermes"],
-            path: "Examples/Chat/ChatLogic",
-            swiftSettings: strict
-        ),
-        .testTarget(
-            name: "ChatLogicTests",
-            dependencies: ["ChatLogic", "Hermes", "HermesTestKit"],
-            path: "Examples/Chat/Tests",
-            swiftSettings: strict
-        ),
+        program("QuickChat", path: "Examples/QuickChat/Sources/QuickChat", ["Hermes", "SwiftProtobuf"]),
+        // The logic of the example app, so that its tests run here; the app is a package of its own.
+        library("ChatLogic", path: "Examples/Chat/ChatLogic", ["Hermes"]),
+        tests("ChatLogic", path: "Examples/Chat/Tests", ["Hermes"]),
     ],
     swiftLanguageModes: [.v6]
 )
 
-/// A test target mirrors the target it is named after; data such as wire vectors lies in its folder `Vectors`.
-func test(_ name: String, _ dependencies: [Target.Dependency], data: [String] = []) -> Target {
-    .testTarget(
-        name: "\(name)Tests",
-        dependencies: [.target(name: name), "HermesTestKit"] + dependencies,
-        // Read by path, not bundled: Foundation's bundles are not wanted here.
-        exclude: data,
-        swiftSettings: strict
-    )
+/// What follows is for developers alone.
+let development = Context.environment["HERMES_DEV"]
+
+// `hermes-bench`, which scripts/bench builds; so that no product contains a benchmark.
+if let development, development != "fuzz" {
+    package.products.append(.executable(name: "hermes-bench", targets: ["HermesBench"]))
+    package.targets += [
+        program(
+            "HermesBench",
+            path: "Benchmarks/HermesBench",
+            [
+                "Hermes", "HermesCore", "HermesProtocols", "HermesServer", "HermesSQLite", "HermesWire",
+                "ArgumentParser", "AsyncHTTPClient", "GRDBSQLite", "Logging", "NIOCore", "NIOHTTP1", "NIOPosix",
+            ]
+        ),
+        tests("HermesBench", path: "Benchmarks/Tests", ["HermesWire", "ArgumentParser", "NIOCore"]),
+    ]
 }
 
-// For developers alone: a libFuzzer target per decoder, built and run by scripts/fuzz.
-if Context.environment["HERMES_DEV"] != nil {
-    package.targets.append(
-        .target(
-            name: "FuzzSupport",
-            dependencies: ["HermesWire", nio("NIOCore"), .product(name: "SwiftProtobuf", package: "swift-protobuf")],
-            path: "Fuzz/Support",
-            swiftSettings: strict
-        )
-    )
-    /// - Parameter dependencies: beside what all need.
-    func fuzz(_ name: String, _ dependencies: [Target.Dependency] = []) {
-        package.targets.append(
-            .executableTarget(
-                name: name,
-                dependencies: [
-                    "FuzzSupport", "HermesWire", nio("NIOCore"),
-                    .product(name: "SwiftProtobuf", package: "swift-protobuf"),
-                ] + dependencies,
-                path: "Fuzz/\(name)",
-                swiftSettings: strict
-            )
-        )
+// The fuzzers, which scripts/fuzz builds: of decoders, of whole connections with the server behind them, and of the
+// SDK's clients. They link with libFuzzer alone, so a build of everything leaves them out.
+if development == "fuzz" {
+    func fuzzer(_ name: String, _ uses: [String] = []) -> Target {
+        program(name, path: "Fuzz/\(name)", ["FuzzSupport", "HermesWire", "NIOCore", "SwiftProtobuf"] + uses)
     }
-    for name in ["FuzzIMPB", "FuzzLiveRoom", "FuzzQSIOP", "FuzzDelimited", "FuzzMQTT", "FuzzJSON", "FuzzWebSocket"] {
-        fuzz(name)
-    }
-    // Whole connections, with the server behind them.
-    package.targets.append(
-        .target(
-            name: "FuzzServer",
-            dependencies: [
-                "FuzzSupport", "HermesCore", "HermesGateways", "HermesWire", nio("NIOCore"), nio("NIOPosix"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
+    let server = ["FuzzServer", "HermesCore", "HermesGateways"]
+    package.targets += [
+        library("FuzzSupport", path: "Fuzz/Support", ["HermesWire", "NIOCore", "SwiftProtobuf"]),
+        library(
+            "FuzzServer",
             path: "Fuzz/Server",
-            swiftSettings: strict
-        )
-    )
-    for name in [
-        "FuzzMQTTSession", "FuzzDelimitedSession", "FuzzIMPBSession", "FuzzLiveRoomSession", "FuzzQSIOPSession",
-    ] {
-        fuzz(name, ["FuzzServer", "HermesCore", "HermesGateways", nio("NIOPosix")])
+            ["FuzzSupport", "HermesCore", "HermesGateways", "HermesWire", "Logging", "NIOCore", "NIOPosix"]
+        ),
+        fuzzer("FuzzHTTP", server + ["HermesServer", "Logging"]),
+        fuzzer("FuzzClient", ["Hermes", "HermesProtocols", "Crypto", "NIOConcurrencyHelpers", "NIOPosix"]),
+        fuzzer("FuzzJSON"), fuzzer("FuzzWebSocket"),
+    ]
+    for name in ["FuzzIMPB", "FuzzLiveRoom", "FuzzQSIOP", "FuzzDelimited", "FuzzMQTT"] {
+        package.targets += [fuzzer(name), fuzzer("\(name)Session", server + ["NIOPosix"])]
     }
-    fuzz(
-        "FuzzHTTP",
-        ["FuzzServer", "HermesCore", "HermesGateways", "HermesServer", .product(name: "Logging", package: "swift-log")]
-    )
-    // The clients of the SDK before a hostile server.
-    fuzz(
-        "FuzzClient",
-        ["Hermes", "HermesProtocols", nio("NIOConcurrencyHelpers"), nio("NIOPosix"), server("Crypto", "swift-crypto")]
-    )
 }
+
+/// The strictest that the language offers. Warnings become errors where HERMES_STRICT is set (the Makefile and CI set
+/// it), never for those who depend on us.
+let strict: [SwiftSetting] =
+    [
+        "ExistentialAny", "InternalImportsByDefault", "MemberImportVisibility", "NonisolatedNonsendingByDefault",
+        "InferIsolatedConformances",
+    ].map { .enableUpcomingFeature($0) }
+    + (Context.environment["HERMES_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)])
+for target in package.targets where target.name != "AllocationCounter" { target.swiftSettings = strict }

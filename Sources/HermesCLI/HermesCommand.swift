@@ -31,7 +31,7 @@ struct HermesCommand: AsyncParsableCommand {
 
     private static let clientCommands: [any ParsableCommand.Type] = [
         ChatCommand.self, SendCommand.self, PushCommand.self, RoomCommand.self, QSIOPCommand.self, PubCommand.self,
-        SubCommand.self, BenchCommand.self,
+        SubCommand.self,
     ]
 
     /// Joins the words of multi-word options, then parses as usual.

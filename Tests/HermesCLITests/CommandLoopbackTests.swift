@@ -96,32 +96,15 @@ struct CommandLoopbackTests {
         try await silent.close()
     }
 
-    @Test func `room, qsiop and the benchmarks run`() async throws {
+    @Test func `room and qsiop run`() async throws {
         try await withServer { server in
-            let (room, chat, impb) = (server.port("liveroom"), server.port("delimited"), server.port("impb"))
+            let room = server.port("liveroom")
             try await Self.run(["room", "lobby", "--name", "ann", "--gift", "rose:2", "--port", "\(room)"])
             try await Self.run(["qsiop", "ping", "--port", "\(server.port("qsiop"))"])
-            let short = ["--seconds", "0.3", "--warmup", "0.1", "--json"]
-            try await Self.run(["bench", "room", "--viewers", "20", "--port", "\(room)"] + short)
-            try await Self.run(["bench", "delimited", "--pairs", "2", "--port", "\(chat)"] + short)
-            let registration = ["--registration-port", "\(chat)"]
-            try await Self.run(["bench", "impb", "--pairs", "2", "--port", "\(impb)"] + registration + short)
-            let listeners = [
-                "delimited": "delimited", "websocket": "http", "impb": "impb", "mqtt": "mqtt", "qsiop": "qsiop",
-                "liveroom": "liveroom",
-            ]
-            for kind in HoldBench.Kind.allCases {
-                let port = server.port(try #require(listeners[kind.rawValue]))
-                let hold = ["bench", "hold", "--protocol", kind.rawValue, "--connections", "2", "--port", "\(port)"]
-                try await Self.run(hold + ["--heartbeat", "0.1"] + registration + short)
-            }
-            try await Self.run(
-                ["bench", "idle", "--connections", "10", "--heartbeat", "0.1", "--port", "\(chat)"] + short
-            )
         }
     }
 
-    @Test func `pub, sub and bench mqtt run`() async throws {
+    @Test func `pub and sub run`() async throws {
         try await withServer { server in
             let port = ["-h", "127.0.0.1", "-p", "\(server.port("mqtt"))"]
             try await Self.run(["pub", "-t", "a/b", "-m", "kept", "-r", "-q", "2"] + port)
@@ -133,23 +116,13 @@ struct CommandLoopbackTests {
             try await Self.run(["sub", "-i", "kept", "-c", "-t", "a/b", "-q", "2", "-E"] + port)
             try await Self.run(["pub", "-t", "a/b", "-m", "later", "-q", "2"] + port)
             try await Self.run(["sub", "-i", "kept", "-c", "-t", "a/b", "-q", "2", "-C", "1", "-v"] + port)
-            let bench = ["--seconds", "0.3", "--warmup", "0.1", "--json", "--port", "\(server.port("mqtt"))"]
-            try await Self.run(["bench", "mqtt", "fanout", "-S", "10"] + bench)
-            try await Self.run(["bench", "mqtt", "pair", "-P", "3", "-q", "2", "-V", "5"] + bench)
-            try await Self.run(["bench", "mqtt", "fanin", "-P", "3", "-q", "1", "-r", "500"] + bench)
-            try await Self.run(["bench", "mqtt", "conn", "-C", "10", "-k", "1"] + bench)
-            try await Self.run(["bench", "mqtt", "churn", "-C", "4"] + bench)
-            try await Self.run(["bench", "mqtt", "offline", "-S", "2", "-P", "2", "-M", "50", "-V", "5"] + bench)
         }
     }
 
     @Test(arguments: [
         ["chat"], ["chat", "ann", "--count", "0"], ["chat", "ann", "--port", "70000"], ["send", "x"],
         ["room", "no spaces"], ["room", "lobby", "--watch", "--gift", "x"], ["qsiop", "report"],
-        ["bench", "room", "--viewers", "0"], ["bench", "room", "--tls"],
-        ["bench", "mqtt"], ["bench", "mqtt", "star"], ["bench", "mqtt", "offline", "-q", "0"],
-        ["bench", "mqtt", "pair", "-w", "0"], ["bench", "idle", "--protocol", "smtp"],
-        ["chat", "ann", "--device", "with space"], ["bench", "room", "--pid", "2147483647"],
+        ["chat", "ann", "--device", "with space"], ["chat", "ann", "--no-tls", "--tls-insecure"],
     ])
     func `nonsense is refused`(arguments: [String]) {
         #expect(throws: (any Error).self) { try HermesCommand.parseAsRoot(arguments) }

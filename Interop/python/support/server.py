@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A `hermes serve` process with its own data directory and free ports."""
 
+import functools
 import http.client
 import os
 import pathlib
@@ -39,6 +40,13 @@ def binary() -> str:
         if os.access(candidate, os.X_OK):
             return candidate
     sys.exit(f"interop: no server binary at {' or '.join(candidates)}; run `swift build -c release` or set HERMES_BIN")
+
+
+@functools.cache
+def bench() -> str:
+    """The program `hermes-bench`, after a release build."""
+    built = subprocess.run([ROOT / "scripts" / "bench", "--compile"], stdout=subprocess.PIPE, text=True, check=True)
+    return built.stdout.strip()
 
 
 def free_ports(count: int) -> list[int]:

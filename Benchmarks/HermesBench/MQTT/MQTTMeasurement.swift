@@ -3,10 +3,9 @@
 
 import ArgumentParser
 import HermesWire
-import Histogram
 import NIOCore
 
-/// One run of `hermes bench mqtt`.
+/// One run of `hermes-bench mqtt`.
 struct MQTTMeasurement: Sendable {
     let plan: MQTTBenchPlan
     let run: BenchRun<MQTTBenchRun>
@@ -208,7 +207,7 @@ extension MQTTMeasurement {
         let (ready, failure) = try await run.on { ($0.ready, $0.firstFailure) }
         guard ready < count else { return }
         let reason = failure.isEmpty ? "the server did not answer within a minute" : failure
-        throw ClientFailure("\(ready) of \(count) connections are ready: \(reason)", exitCode: ExitCode(69))
+        throw BenchFailure("\(ready) of \(count) connections are ready: \(reason)", exitCode: ExitCode(69))
     }
 
     /// Disconnects, and waits until the server has closed.

@@ -4,10 +4,9 @@
 import ArgumentParser
 import Hermes
 import HermesWire
-import Histogram
 import NIOCore
 
-/// `hermes bench push`: one push to many connected devices.
+/// `hermes-bench push`: one push to many connected devices.
 struct PushBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "push",
@@ -21,8 +20,8 @@ struct PushBench: AsyncParsableCommand {
               hermes serve --limits.connectionsPerAddress 20000
 
             Examples:
-              hermes bench push --users 2000 --accounts push.accounts --key-file shop.key
-              hermes bench push --users 10000 --everyone --accounts push.accounts --key-file shop.key --json
+              hermes-bench push --users 2000 --accounts push.accounts --key-file shop.key
+              hermes-bench push --users 10000 --everyone --accounts push.accounts --key-file shop.key --json
             """
     )
 
@@ -38,7 +37,9 @@ struct PushBench: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The server's HTTP port.", valueName: "url"))
     var http = "http://127.0.0.1:8080"
 
-    @OptionGroup var key: APIKeyOptions
+    @Option(help: ArgumentHelp("Read the API key from this file.", valueName: "file"))
+    var keyFile: String?
+
     @OptionGroup var accounts: BenchAccountOptions
     @OptionGroup(title: "Measuring") var options: BenchOptions
 
@@ -50,14 +51,14 @@ struct PushBench: AsyncParsableCommand {
     func run() async throws {
         let address = options.address(defaultPort: BenchDialect.delimited.defaultPort)
         try await reportingFailures(server: address) {
-            let key = try key.read()
+            let endpoint = try PushEndpoint(http, keyFile: keyFile)
             let book = BenchAccounts(file: accounts.file, options: options, registration: address)
-            try await measure(key, BenchTransport(address), try await book.get(users))
+            try await measure(endpoint, BenchTransport(address), try await book.get(users))
         }
     }
 
-    private func measure(_ key: String, _ transport: BenchTransport, _ accounts: [BenchAccount]) async throws {
-        let endpoint = try HTTPEndpoint(http, path: "/v1/push")
+    private func measure(_ endpoint: PushEndpoint, _ transport: BenchTransport, _ accounts: [BenchAccount]) async throws
+    {
         let name = "bench-" + String(UInt32.random(in: 0...UInt32.max), radix: 36)
         let run = try await BenchRun(on: transport.loop) { PushRun(name: name) }
         let channels = try await transport.connect(0..<accounts.count) { count in
@@ -65,7 +66,7 @@ struct PushBench: AsyncParsableCommand {
                 $0.loggedIn >= count || !$0.firstFailure.isEmpty
             }
             let failure = try await run.on { $0.firstFailure }
-            guard failure.isEmpty else { throw ClientFailure("a login failed: \(failure)") }
+            guard failure.isEmpty else { throw BenchFailure("a login failed: \(failure)") }
             if count.isMultiple(of: 1_000) { options.progress("\(count) users connected") }
         } _: { index in
             PushHandler(run: run.bound.value, account: accounts[index])
@@ -73,7 +74,7 @@ struct PushBench: AsyncParsableCommand {
         let uids = accounts.map { String($0.uid) }.joined(separator: ",")
         let target = everyone ? "{\"everyone\":true}" : "{\"users\":[\(uids)]}"
         let probe = options.pid.flatMap { ServerProbe(pid: $0) }
-        var accepted: Histogram<UInt32> = .init(highestTrackableValue: 600_000_000_000)
+        var accepted = LatencyHistogram()
         let use = try await ServerUse.during(probe) {
             for number in 1...pushes {
                 let body = "{\"to\":\(target),\"title\":\"\(name) \(number)\",\"body\":\"A push of a benchmark\"}"
@@ -81,10 +82,8 @@ struct PushBench: AsyncParsableCommand {
                     run.begin()
                     return run.beganAt
                 }
-                let headers = [("Authorization", "Bearer \(key)"), ("Content-Type", "application/json")]
-                let answer = try await endpoint.post(Array(body.utf8), headers: headers)
-                _ = try PushAnswer(answer, server: http)
-                _ = accepted.record(BenchStamp.now - began)
+                try await endpoint.post(body)
+                accepted.record(BenchStamp.now - began)
                 let wanted = number * accounts.count
                 _ = try await run.wait(seconds: 60, every: .milliseconds(5)) { $0.received >= wanted }
             }
@@ -117,7 +116,7 @@ final class PushRun {
     var doubles = 0
     var firstFailure = ""
     private(set) var beganAt: UInt64 = 0
-    private(set) var latencies: Histogram<UInt32> = .init(highestTrackableValue: 600_000_000_000)
+    private(set) var latencies = LatencyHistogram()
 
     init(name: String) { self.name = name }
 
@@ -125,7 +124,7 @@ final class PushRun {
 
     func arrived() {
         received += 1
-        _ = latencies.record(BenchStamp.now - beganAt)
+        latencies.record(BenchStamp.now - beganAt)
     }
 }
 

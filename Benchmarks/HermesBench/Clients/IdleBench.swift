@@ -5,7 +5,7 @@ import ArgumentParser
 import Hermes
 import NIOCore
 
-/// `hermes bench idle`: the cost of idle connections with heartbeats.
+/// `hermes-bench idle`: the cost of idle connections with heartbeats.
 struct IdleBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "idle",
@@ -19,8 +19,8 @@ struct IdleBench: AsyncParsableCommand {
               hermes serve --limits.connectionsPerAddress 20000
 
             Examples:
-              hermes bench idle --connections 1000 --accounts idle.accounts --pid 4711
-              hermes bench idle --connections 10000 --heartbeat 120 --seconds 120 --accounts idle.accounts --pid 4711
+              hermes-bench idle --connections 1000 --accounts idle.accounts --pid 4711
+              hermes-bench idle --connections 10000 --heartbeat 120 --seconds 120 --accounts idle.accounts --pid 4711
             """
     )
 
@@ -105,9 +105,9 @@ struct IdleBench: AsyncParsableCommand {
         }
         let failure = try await run.on { $0.firstFailure }
         if !failure.isEmpty {
-            throw ClientFailure("a login failed: \(failure); accounts of another server? remove the --accounts file")
+            throw BenchFailure("a login failed: \(failure); accounts of another server? remove the --accounts file")
         }
-        guard isDone else { throw ClientFailure("the server did not answer a login within 30 s") }
+        guard isDone else { throw BenchFailure("the server did not answer a login within 30 s") }
     }
 }
 

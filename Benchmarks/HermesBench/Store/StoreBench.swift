@@ -3,9 +3,9 @@
 
 import ArgumentParser
 import Foundation
-import HermesServer
+import HermesSQLite
 
-/// `hermes bench store`: how fast the store commits, without any network.
+/// `hermes-bench store`: how fast the store commits, without any network.
 struct StoreBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "store",
@@ -44,8 +44,8 @@ struct StoreBench: AsyncParsableCommand {
             batches: batches,
             batchSize: batchSize,
             contentBytes: payload,
-            waitsForDisk: full
+            durability: full ? .full : .normal
         )
-        print(try await measurement.run(in: directory))
+        print(try await measurement.run(in: directory).description)
     }
 }

@@ -3,9 +3,9 @@
 
 import ArgumentParser
 import Foundation
-import HermesServer
+import HermesSQLite
 
-/// `hermes bench sessions`: how fast the store fills and empties the queues of durable sessions, without any network.
+/// `hermes-bench sessions`: how fast the store fills and empties the queues of durable sessions, without any network.
 struct SessionsBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sessions",
@@ -49,7 +49,7 @@ struct SessionsBench: AsyncParsableCommand {
             batchSize: batchSize,
             payloadBytes: payload,
             retained: retained,
-            waitsForDisk: full
+            durability: full ? .full : .normal
         )
         print(try await measurement.run(in: directory))
     }

@@ -5,7 +5,7 @@ import ArgumentParser
 import Hermes
 import NIOCore
 
-/// `hermes bench delimited`: 1:1 messages over the native protocol.
+/// `hermes-bench delimited`: 1:1 messages over the native protocol.
 struct DelimitedBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delimited",
@@ -19,7 +19,7 @@ struct DelimitedBench: AsyncParsableCommand {
     func run() async throws { try await load.run(.delimited, options) }
 }
 
-/// `hermes bench impb`: 1:1 messages over IMPB.
+/// `hermes-bench impb`: 1:1 messages over IMPB.
 struct IMPBBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "impb",
@@ -42,8 +42,8 @@ struct MessageBenchOptions: ParsableArguments {
         by the inbox seqs; both sides acknowledge what they get.
 
         Examples:
-          hermes bench \(name) --pairs 20 --window 32 --accounts bench.accounts --pid 4711
-          hermes bench \(name) --pairs 1 --window 1 --json
+          hermes-bench \(name) --pairs 20 --window 32 --accounts bench.accounts --pid 4711
+          hermes-bench \(name) --pairs 1 --window 1 --json
         """
     }
 
@@ -99,7 +99,7 @@ struct MessageBenchOptions: ParsableArguments {
         _ = try await run.wait(seconds: 15) { $0.loggedIn == accounts.count || $0.failures > 0 }
         let failure = try await run.on { $0.firstFailure }
         if !failure.isEmpty {
-            throw ClientFailure("a login failed: \(failure); accounts of another server? remove the --accounts file")
+            throw BenchFailure("a login failed: \(failure); accounts of another server? remove the --accounts file")
         }
         // Entries left from an earlier run arrive now and are not counted.
         try await Task.sleep(for: .milliseconds(300))

@@ -6,7 +6,7 @@ import Hermes
 import HermesWire
 import NIOCore
 
-/// `hermes bench mqtt`: any MQTT broker under load.
+/// `hermes-bench mqtt`: any MQTT broker under load.
 struct MQTTBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "mqtt",
@@ -26,11 +26,11 @@ struct MQTTBench: AsyncParsableCommand {
             ends the benchmark with exit code 1.
 
             Examples:
-              hermes bench mqtt fanout -S 1000 --pid 4711
-              hermes bench mqtt pair -P 20 -q 1 -V 5 -d 10
-              hermes bench mqtt fanin -P 100 -S 1 -r 20000 --json
-              hermes bench mqtt conn -C 5000 --pid 4711
-              hermes bench mqtt offline -S 10 -P 10 -M 1000 -q 2 --port 1884
+              hermes-bench mqtt fanout -S 1000 --pid 4711
+              hermes-bench mqtt pair -P 20 -q 1 -V 5 -d 10
+              hermes-bench mqtt fanin -P 100 -S 1 -r 20000 --json
+              hermes-bench mqtt conn -C 5000 --pid 4711
+              hermes-bench mqtt offline -S 10 -P 10 -M 1000 -q 2 --port 1884
             """
     )
 

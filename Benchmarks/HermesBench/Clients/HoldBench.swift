@@ -5,7 +5,7 @@ import ArgumentParser
 import Hermes
 import HermesProtocols
 
-/// `hermes bench hold`: idle connections of the SDK, to be measured from outside.
+/// `hermes-bench hold`: idle connections of the SDK, to be measured from outside.
 struct HoldBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hold",
@@ -15,8 +15,8 @@ struct HoldBench: AsyncParsableCommand {
             those of other clients.
 
             Examples:
-              hermes bench hold --protocol delimited --connections 100 --seconds 600 --accounts bench.accounts
-              hermes bench hold --protocol mqtt --heartbeat 60 --seconds 600
+              hermes-bench hold --protocol delimited --connections 100 --seconds 600 --accounts bench.accounts
+              hermes-bench hold --protocol mqtt --heartbeat 60 --seconds 600
             """
     )
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import Histogram
 
 /// The results of a benchmark, for people or as JSON.
 struct BenchReport {
@@ -28,7 +27,7 @@ struct BenchReport {
     }
 
     /// Percentiles of nanoseconds, in microseconds.
-    mutating func add(_ key: String, _ label: String, latencies: Histogram<UInt32>) {
+    mutating func add(_ key: String, _ label: String, latencies: LatencyHistogram) {
         guard latencies.totalCount > 0 else { return }
         for (name, percentile) in [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99_9", 99.9)] {
             let value = Double(latencies.valueAtPercentile(percentile)) / 1000

@@ -3,27 +3,33 @@
 
 import ArgumentParser
 import Hermes
+import HermesServer
 import NIOCore
 import NIOPosix
 
-/// `hermes bench`: how fast a server is.
+/// The program `hermes-bench`: how fast a server is.
+@main
 struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "bench",
-        abstract: "Measure a running server.",
+        commandName: "hermes-bench",
+        abstract: "Measure a running server, or a part of it without any network.",
         discussion: """
             Everything runs on one event loop of this process; on a small machine, pin client and server to different
             cores (taskset). With --pid the server's CPU time and memory are measured too, which says more than the rate
             if both share the cores.
 
+            store, sessions, logins and topics need no server.
+
             Examples:
-              hermes bench room --viewers 1000 --pid "$(pgrep -f 'hermes serve')"
-              hermes bench mqtt fanout -S 1000 --pid "$(pgrep mosquitto)"
-              hermes bench delimited --pairs 20 --accounts bench.accounts
-              hermes bench impb --pairs 20 --accounts bench.accounts --json
-              hermes bench push --users 1000 --accounts bench.accounts --key-file shop.key
-              hermes bench idle --connections 1000 --accounts bench.accounts
+              hermes-bench room --viewers 1000 --pid "$(pgrep -f 'hermes serve')"
+              hermes-bench mqtt fanout -S 1000 --pid "$(pgrep mosquitto)"
+              hermes-bench delimited --pairs 20 --accounts bench.accounts
+              hermes-bench impb --pairs 20 --accounts bench.accounts --json
+              hermes-bench push --users 1000 --accounts bench.accounts --key-file shop.key
+              hermes-bench idle --connections 1000 --accounts bench.accounts
+              hermes-bench store --directory /var/lib
             """,
+        version: HermesVersion.current,
         subcommands: [
             RoomBench.self, MQTTBench.self, DelimitedBench.self, IMPBBench.self, PushBench.self, IdleBench.self,
             StoreBench.self, SessionsBench.self, LoginsBench.self, TopicBench.self, ReconnectBench.self,
@@ -50,14 +56,19 @@ struct BenchOptions: ParsableArguments {
     @Flag(help: "Print one JSON object.")
     var json = false
 
-    @OptionGroup(title: "Server") var server: ServerOptions
+    @Option(help: ArgumentHelp("The server's name or address.", valueName: "host"))
+    var host = "127.0.0.1"
+
+    @Option(help: ArgumentHelp("The server's port; each protocol has its own default.", valueName: "port"))
+    var port: Int?
 
     func validate() throws {
         guard (0.1...86_400).contains(seconds) else { throw ValidationError("--seconds \(seconds): from 0.1") }
         guard (0...3_600).contains(warmup) else { throw ValidationError("--warmup \(warmup): from 0") }
-        guard server.tls != true, server.tlsCA == nil, !server.tlsInsecure else {
-            throw ValidationError("--tls: benchmarks speak in the clear")
+        if let port, !(1...65_535).contains(port) {
+            throw ValidationError("--port \(port): a port is a number from 1 to 65535")
         }
+        if host.isEmpty { throw ValidationError("--host: a name or an address is needed, for example 127.0.0.1") }
         if let pid, ServerProbe(pid: pid) == nil {
             throw ValidationError("--pid \(pid): there is no such process on this machine, or it cannot be read")
         }
@@ -65,13 +76,11 @@ struct BenchOptions: ParsableArguments {
 
     /// The server's address; benchmarks speak in the clear, wherever the server is.
     func address(defaultPort: Int) -> ServerAddress {
-        var address = server.address(defaultPort: defaultPort)
-        address.security = .clearText
-        return address
+        ServerAddress(host: host, port: port ?? defaultPort, security: .clearText)
     }
 
     /// Reports a benchmark's progress on stderr.
-    func progress(_ text: String) { StandardError.tell(text, as: "hermes bench") }
+    func progress(_ text: String) { BenchFailure.tell(text) }
 }
 
 /// Connects to the server, unencrypted, on one loop.
@@ -107,7 +116,7 @@ struct BenchTransport: Sendable {
             #endif
             return try await bootstrap.connect(host: address.host, port: address.port).get()
         } catch {
-            throw ClientFailure(
+            throw BenchFailure(
                 "cannot connect to \(address.host):\(address.port): \(error); is the server running, and do "
                     + "limits.connectionsPerAddress and ulimit -n allow so many?",
                 exitCode: ExitCode(69)

@@ -6,7 +6,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-@testable import HermesCLI
+@testable import HermesBench
 
 @Suite struct BenchTests {
     private static func scan(_ dialect: BenchDialect, _ buffer: ByteBuffer) -> (Int, [BenchDialect.Incoming]) {
@@ -115,6 +115,25 @@ import Testing
         }
     }
 
+    @Test(arguments: [50.0, 90, 99, 99.9, 100])
+    func `percentiles are within a thousandth of those of the sorted values`(percent: Double) {
+        var histogram = LatencyHistogram()
+        var values: [UInt64] = []
+        for power in 0..<40 {
+            for _ in 0..<100 { values.append(UInt64.random(in: (1 << power) - 1..<1 << (power + 1) - 1)) }
+        }
+        for value in values { histogram.record(value) }
+        values.sort()
+        let exact = values[max(1, Int((percent / 100 * Double(values.count)).rounded(.up))) - 1]
+        let found = histogram.valueAtPercentile(percent)
+        #expect(found >= exact && found <= exact + exact / 1000)
+        #expect(histogram.totalCount == 4000 && histogram.max == values.last)
+        histogram.record(.max)
+        #expect(histogram.max == .max)
+        histogram.reset()
+        #expect(histogram.totalCount == 0 && histogram.valueAtPercentile(percent) == 0)
+    }
+
     @Test func `reports are JSON and tables`() {
         var report = BenchReport("x\"y")
         report.add("count", "count", 1_234_567, "things")
@@ -125,7 +144,7 @@ import Testing
     }
 }
 
-/// The publications and counts of `hermes bench mqtt`.
+/// The publications and counts of `hermes-bench mqtt`.
 @Suite struct MQTTBenchTests {
     @Test func `loss, lateness and duplicates are told apart`() {
         var stream = MQTTBenchStream()
@@ -142,7 +161,7 @@ import Testing
 
     @Test(arguments: [MQTTVersion.v311, .v5], [MQTTQoS.atMostOnce, .atLeastOnce, .exactlyOnce])
     func `what is published by hand is a PUBLISH`(version: MQTTVersion, qos: MQTTQoS) throws {
-        let command = try HermesCommand.parseAsRoot(["bench", "mqtt", "fanin", "-s", "200"]) as? MQTTBench
+        let command = try BenchCommand.parseAsRoot(["mqtt", "fanin", "-s", "200"]) as? MQTTBench
         var plan = try #require(command).plan
         (plan.version, plan.qos) = (version, qos)
         var buffer = ByteBuffer()
@@ -163,7 +182,7 @@ import Testing
     }
 
     @Test func `the window counts what is on its way and unacknowledged`() throws {
-        let command = try HermesCommand.parseAsRoot(["bench", "mqtt", "pair", "-q", "2"]) as? MQTTBench
+        let command = try BenchCommand.parseAsRoot(["mqtt", "pair", "-q", "2"]) as? MQTTBench
         let publisher = MQTTBenchPublisher(0, try #require(command).plan)
         #expect(!publisher.answered(5, 1, .exactlyOnce))
         #expect(!publisher.answered(7, 1, .exactlyOnce))

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesWire
-import Histogram
 import NIOCore
 
 /// The shared state of an MQTT benchmark's handlers; on one loop.
@@ -37,7 +36,7 @@ final class MQTTBenchRun {
     private(set) var publishers: [MQTTBenchPublisher] = []
     /// Publishers whose windows may have room.
     private var open: [MQTTBenchPublisher] = []
-    private(set) var latencies: Histogram<UInt32> = .init(highestTrackableValue: 60_000_000_000)
+    private(set) var latencies = LatencyHistogram()
     private var startedAt: UInt64 = 0
     private var timer: RepeatedTask?
 
@@ -58,7 +57,7 @@ final class MQTTBenchRun {
     }
 
     func record(_ nanoseconds: UInt64) {
-        if isMeasuring { _ = latencies.record(max(1, nanoseconds)) }
+        if isMeasuring { latencies.record(max(1, nanoseconds)) }
     }
 
     // MARK: Publishing

@@ -5,7 +5,7 @@ import ArgumentParser
 import Hermes
 import Synchronization
 
-/// `hermes bench heartbeat`: how long the network to a server allows silence.
+/// `hermes-bench heartbeat`: how long the network to a server allows silence.
 struct HeartbeatBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "heartbeat",
@@ -14,8 +14,8 @@ struct HeartbeatBench: AsyncParsableCommand {
             Reports how often the connection died and, with --longest, the interval that the client found.
 
             Examples:
-              hermes bench heartbeat --interval 120 --seconds 600 --accounts bench.accounts
-              hermes bench heartbeat --interval 30 --shortest 25 --longest 580 --seconds 7200 --accounts bench.accounts
+              hermes-bench heartbeat --interval 120 --seconds 600 --accounts bench.accounts
+              hermes-bench heartbeat --interval 30 --shortest 25 --longest 580 --seconds 7200 --accounts bench.accounts
             """
     )
 
@@ -128,7 +128,7 @@ private final class HeartbeatWatch: Sendable {
                 isLive = false
                 count.withLock { $0 += 1 }
                 let seconds = Int((ContinuousClock.now - start) / .seconds(1))
-                StandardError.tell("after \(seconds) s: \(error.message)", as: "hermes bench")
+                BenchFailure.tell("after \(seconds) s: \(error.message)")
             case .idle, .connecting, .authenticating, .stopped:
                 continue
             }

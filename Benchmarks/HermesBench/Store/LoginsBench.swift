@@ -3,9 +3,9 @@
 
 import ArgumentParser
 import Foundation
-import HermesServer
+import HermesSQLite
 
-/// `hermes bench logins`: how fast devices log in by token, without any network.
+/// `hermes-bench logins`: how fast devices log in by token, without any network.
 struct LoginsBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logins",
@@ -39,7 +39,7 @@ struct LoginsBench: AsyncParsableCommand {
             accounts: accounts,
             logins: logins,
             atOnce: atOnce,
-            waitsForDisk: full
+            durability: full ? .full : .normal
         )
         print(try await measurement.run(in: directory))
     }

@@ -46,7 +46,7 @@ struct BenchAccounts {
     private func read() throws -> [BenchAccount] {
         guard let file, let data = FileManager.default.contents(atPath: file) else { return [] }
         guard let accounts = try? JSONDecoder().decode([BenchAccount].self, from: data) else {
-            throw ClientFailure("--accounts \(file): not a file that a benchmark wrote; remove it or name another")
+            throw BenchFailure("--accounts \(file): not a file that a benchmark wrote; remove it or name another")
         }
         return accounts
     }
@@ -55,7 +55,7 @@ struct BenchAccounts {
         guard let file else { return }
         let data = try JSONEncoder().encode(accounts)
         guard FileManager.default.createFile(atPath: file, contents: data, attributes: [.posixPermissions: 0o600])
-        else { throw ClientFailure("--accounts \(file): cannot be written") }
+        else { throw BenchFailure("--accounts \(file): cannot be written") }
     }
 
     /// Registers accounts with random names, four at once.
@@ -97,7 +97,7 @@ struct BenchAccounts {
         } catch {
             await client.close()
             if let error = error as? HermesClientError, error.code == .rateLimited {
-                throw ClientFailure(
+                throw BenchFailure(
                     "the server takes no more registrations this hour; start it with limits.registrationsPerAddress: 0 and "
                         + "limits.registrationsPerHour: 0"
                 )

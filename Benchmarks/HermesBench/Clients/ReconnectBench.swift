@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import Hermes
 
-/// `hermes bench reconnect`: SDK clients during a restart of their server.
+/// `hermes-bench reconnect`: SDK clients during a restart of their server.
 struct ReconnectBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reconnect",
@@ -23,8 +23,8 @@ struct ReconnectBench: AsyncParsableCommand {
               hermes serve --limits.connectionsPerAddress 20000
 
             Examples:
-              hermes bench reconnect --clients 5000 --accounts idle.accounts
-              hermes bench reconnect --clients 1000 --accounts idle.accounts --restart-command 'systemctl restart hermes'
+              hermes-bench reconnect --clients 5000 --accounts idle.accounts
+              hermes-bench reconnect --clients 1000 --accounts idle.accounts --restart-command 'systemctl restart hermes'
             """
     )
 
@@ -104,10 +104,10 @@ struct ReconnectBench: AsyncParsableCommand {
         report.add("gaps", "told to be lost", record.gaps)
         report.print(asJSON: options.json)
         guard peak <= limit else {
-            throw ClientFailure("the busiest second saw more than \(limit) times the even rate")
+            throw BenchFailure("the busiest second saw more than \(limit) times the even rate")
         }
         guard record.duplicates == 0, record.gaps == 0, record.arrived == fleet.count - 1 else {
-            throw ClientFailure("messages were lost or duplicated")
+            throw BenchFailure("messages were lost or duplicated")
         }
     }
 
@@ -122,7 +122,7 @@ struct ReconnectBench: AsyncParsableCommand {
             if isDone(record) { return }
             guard ContinuousClock.now < deadline else {
                 let example = record.away.first.map { "; \(record.away.count) are away, for example \($0)" } ?? ""
-                throw ClientFailure("waited \(Int(patience)) s for \(what) in vain\(example)")
+                throw BenchFailure("waited \(Int(patience)) s for \(what) in vain\(example)")
             }
             try await Task.sleep(for: .milliseconds(50))
         }

@@ -4,10 +4,9 @@
 import ArgumentParser
 import Hermes
 import HermesWire
-import Histogram
 import NIOCore
 
-/// `hermes bench room`: one sender, many viewers.
+/// `hermes-bench room`: one sender, many viewers.
 struct RoomBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "room",
@@ -17,8 +16,8 @@ struct RoomBench: AsyncParsableCommand {
             Every viewer checks every text for order and loss.
 
             Examples:
-              hermes bench room --viewers 1000 --pid 4711
-              taskset -c 1 hermes bench room --viewers 1000 --window 16 --json
+              hermes-bench room --viewers 1000 --pid 4711
+              taskset -c 1 hermes-bench room --viewers 1000 --window 16 --json
             """
     )
 
@@ -109,7 +108,7 @@ struct RoomBench: AsyncParsableCommand {
             try await Task.sleep(for: .milliseconds(50))
             if try await run.on({ $0.isComplete }) { return }
         }
-        throw ClientFailure("after 30 s, not all viewers receive the room's texts")
+        throw BenchFailure("after 30 s, not all viewers receive the room's texts")
     }
 }
 
@@ -121,7 +120,7 @@ final class RoomRun {
         var lost: Int
         var disorders: Int
         var disconnected: Int
-        var latencies: Histogram<UInt32>
+        var latencies: LatencyHistogram
     }
 
     private let receivers: Int
@@ -141,7 +140,7 @@ final class RoomRun {
     private var lost = 0
     private var disorders = 0
     private var disconnected = 0
-    private var latencies: Histogram<UInt32> = .init(highestTrackableValue: 60_000_000_000)
+    private var latencies = LatencyHistogram()
     private var isMeasuring = false
     private var measuredFrom: UInt64 = 0
     private var measuredTo: UInt64 = 0
@@ -232,7 +231,7 @@ final class RoomRun {
                 disorders += 1
             }
         }
-        if isMeasuring { _ = latencies.record(now > sentAt ? now - sentAt : 1) }
+        if isMeasuring { latencies.record(now > sentAt ? now - sentAt : 1) }
     }
 
     /// Sends as many texts as the window allows, in one write.

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import HermesServer
 
-/// `hermes bench topics`: how fast topics are matched and delivered to, without any network.
+/// `hermes-bench topics`: how fast topics are matched and delivered to, without any network.
 struct TopicBench: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "topics",

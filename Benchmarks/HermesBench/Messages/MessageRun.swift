@@ -1,7 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Histogram
 import NIOCore
 
 /// The shared state of a message benchmark's handlers; on one loop.
@@ -16,8 +15,8 @@ final class MessageRun {
         var holes: Int
         var failures: Int
         var firstFailure: String
-        var endToEnd: Histogram<UInt32>
-        var roundTrip: Histogram<UInt32>
+        var endToEnd: LatencyHistogram
+        var roundTrip: LatencyHistogram
     }
 
     let dialect: BenchDialect
@@ -34,8 +33,8 @@ final class MessageRun {
     private var acknowledgedBefore = 0
     private var deliveredBefore = 0
     private var measured = (acknowledged: 0, delivered: 0)
-    private var endToEnd: Histogram<UInt32> = .init(highestTrackableValue: 600_000_000_000)
-    private var roundTrip: Histogram<UInt32> = .init(highestTrackableValue: 600_000_000_000)
+    private var endToEnd = LatencyHistogram()
+    private var roundTrip = LatencyHistogram()
 
     var sent = 0
     var acknowledged = 0
@@ -84,8 +83,8 @@ final class MessageRun {
         isRunning = false
     }
 
-    func record(endToEnd nanoseconds: UInt64) { if isMeasuring { _ = endToEnd.record(nanoseconds) } }
-    func record(roundTrip nanoseconds: UInt64) { if isMeasuring { _ = roundTrip.record(nanoseconds) } }
+    func record(endToEnd nanoseconds: UInt64) { if isMeasuring { endToEnd.record(nanoseconds) } }
+    func record(roundTrip nanoseconds: UInt64) { if isMeasuring { roundTrip.record(nanoseconds) } }
 
     var isDrained: Bool { acknowledged + failures >= sent && delivered >= acknowledged }
 

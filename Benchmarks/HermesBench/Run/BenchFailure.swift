@@ -1,0 +1,57 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Hermes
+
+/// Why a benchmark could not be run, or what it found wrong; with the exit code (of sysexits.h).
+struct BenchFailure: Error, CustomStringConvertible {
+    let message: String
+    let exitCode: ExitCode
+
+    init(_ message: String, exitCode: ExitCode = .failure) {
+        self.message = message
+        self.exitCode = exitCode
+    }
+
+    /// Describes an error of the client.
+    init(_ error: HermesClientError, server: ServerAddress) {
+        switch error.code {
+        case .cannotConnect: self.init("\(error.message); is the server running?", exitCode: ExitCode(69))
+        case .wrongCredentials:
+            let advice = "accounts of another server? remove the --accounts file"
+            self.init("\(server.host):\(server.port): \(error.message); \(advice)", exitCode: ExitCode(77))
+        default: self.init("\(server.host):\(server.port): \(error.message)")
+        }
+    }
+
+    var description: String { message }
+
+    /// Writes a line to stderr at once, without control characters: its text may come from a server.
+    static func tell(_ text: String) {
+        let text = String(
+            text.map { $0.unicodeScalars.contains { $0.properties.generalCategory == .control } ? " " : $0 }
+        )
+        FileHandle.standardError.write(Data("hermes-bench: \(text)\n".utf8))
+    }
+}
+
+/// Runs a benchmark; reports a failure on stderr and turns it into an exit code.
+func reportingFailures(
+    server: ServerAddress,
+    _ body: nonisolated(nonsending) () async throws -> Void
+) async throws {
+    do {
+        try await body()
+    } catch let failure as BenchFailure {
+        BenchFailure.tell(failure.message)
+        throw failure.exitCode
+    } catch let error as HermesClientError {
+        let failure = BenchFailure(error, server: server)
+        BenchFailure.tell(failure.message)
+        throw failure.exitCode
+    } catch is CancellationError {
+        throw ExitCode(130)
+    }
+}
