@@ -10,14 +10,18 @@ import base64
 import contextlib
 import hashlib
 import hmac
-import json
+import pathlib
 import re
 import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "Interop/python"))
+from support.control import control  # noqa: E402
 
 from chat_browser import PROGRAM, PROTOCOLS, Browser
 from selenium.webdriver.common.by import By
@@ -69,15 +73,7 @@ class Server:
 
     def ask(self, request: str, /, **values) -> dict:
         """A request of the command line, over the control socket."""
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(f"{self.folder}/control.sock")
-            connection.sendall(json.dumps({request: values}).encode() + b"\n")
-            answer = b""
-            while chunk := connection.recv(65536):
-                answer += chunk
-        document = json.loads(answer)
-        assert "failed" not in document, document
-        return document
+        return control(self.folder, request, **values)
 
 
 def mqtt_client(port: int, client_id: str, topic: str) -> socket.socket:

@@ -10,6 +10,8 @@ import contextlib
 import functools
 import http.server
 import pathlib
+import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -219,29 +221,43 @@ def figures(browser: Browser, had: tuple[float, float]) -> tuple[str, list[dict[
     return f"{words} (the page ran for {ran:.1f} s and waited for a processor for {waited:.1f} s)", slow, share
 
 
+def field(number: int, value: bytes) -> bytes:
+    """A field of protobuf with bytes, at most 127."""
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+def frame(kind: int, body: bytes) -> bytes:
+    """A frame of LiveRoom (docs/protocols.md)."""
+    return struct.pack("<IH", len(body), kind) + body
+
+
 def check_load(ann: Browser, server: Server) -> None:
     """1,000 texts a second, from LiveRoom clients: on the page, and beside an empty page with as much to move."""
     sent = 0
 
-    def talk(number: int, seconds: float, clients: int = 4) -> None:
+    def drain(connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while connection.recv(1 << 18):
+                pass
+
+    def talk(rate: int, seconds: float) -> None:
+        """A LiveRoom client that throws away what it gets, because it shares the processors with the page."""
         nonlocal sent
-        rate = 1000 / clients
-        arguments = [PROGRAM, "room", "main.hall", "--name", f"fan{number}", "--port", str(server.liveroom)]
-        out = subprocess.DEVNULL
-        process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=out, stderr=out, text=True)
-        began = time.monotonic()
-        for count in range(int(rate * seconds)):
-            process.stdin.write(f"text {count} of {number}\n")
-            process.stdin.flush()
-            sent += 1
-            time.sleep(max(0, began + count / rate - time.monotonic()))
-        process.stdin.close()
-        process.wait()
+        with socket.create_connection(("127.0.0.1", server.liveroom)) as connection:
+            threading.Thread(target=drain, args=(connection,), daemon=True).start()
+            fan = field(2, b"fan")
+            connection.sendall(frame(9, field(1, b"main.hall")) + frame(0, b"\x08\x07" + fan + field(3, b"x")))
+            began = time.monotonic()
+            for tick in range(int(50 * seconds)):
+                texts = (f"text {sent + count}".encode() for count in range(rate // 50))
+                connection.sendall(b"".join(frame(2, field(1, b"\x08\x07" + fan + field(3, b"x")) + field(2, text)) for text in texts))
+                sent += rate // 50
+                time.sleep(max(0, began + tick / 50 - time.monotonic()))
+            time.sleep(0.5)  # a closed connection takes what is under way with it
 
     def talking(seconds: float) -> list[threading.Thread]:
-        threads = [threading.Thread(target=talk, args=(number, seconds)) for number in range(4)]
-        for thread in threads:
-            thread.start()
+        threads = [threading.Thread(target=talk, args=(1000, seconds))]
+        threads[0].start()
         return threads
 
     had = ann.processor()

@@ -1,0 +1,200 @@
+# Hermes
+# SPDX-License-Identifier: Apache-2.0
+"""The console beside a large server: how long its requests and pages take, and what an open page costs."""
+
+import json
+import os
+import resource
+import selectors
+import shutil
+import socket
+import sqlite3
+import statistics
+import subprocess
+import time
+
+from clients import mqtt
+from support.checks import Report, Skipped, require
+from support.console import Console, quoted
+from support.environment import ROOT
+from support.server import Server
+
+MOST = 0.3
+"""Seconds that a request or a page may take."""
+SHARE = 3.0
+"""Percent of a core that the open page may cost."""
+PER_ADDRESS = 4_000
+SPARE = 200
+"""Files besides the connections."""
+PAGES = ROOT / "web" / "tests" / "console_pages.py"
+
+
+def most_files(wanted: int) -> int:
+    """How many files this process may open, at most as many as are wanted."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(hard, wanted)))
+        return wanted
+    except (ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, wanted), hard))
+        return min(hard, wanted)
+
+
+def add_accounts(server: Server, count: int) -> None:
+    """Copies one account, since hashing so many passwords takes an hour. The server must not run."""
+    with sqlite3.connect(f"{server.data}/hermes.db") as store:
+        (password,) = store.execute("SELECT password FROM account LIMIT 1").fetchone()
+        now = int(time.time() * 1000)
+        names = ((f"Person {number}", f"person {number}", password, now) for number in range(count))
+        store.executemany("INSERT INTO account (nick_name, nick_key, password, created_at) VALUES (?, ?, ?, ?)", names)
+    store.close()
+
+
+class Crowd:
+    """Idle MQTT clients from several addresses; the first ones are each in a room of their own."""
+
+    def __init__(self, port: int, connections: int, rooms: int):
+        self.sockets: list[socket.socket] = []
+        waiting = selectors.DefaultSelector()
+        opened = 0
+        while opened < connections or waiting.get_map():
+            while opened < connections and len(waiting.get_map()) < 200:
+                one = socket.socket()
+                one.bind((f"127.0.{1 + opened // PER_ADDRESS}.1", 0))
+                one.connect(("127.0.0.1", port))
+                one.sendall(mqtt.connect(f"client-{opened}", keep_alive=0)
+                            + (mqtt.subscribe(1, [(f"room/room-{opened:05}", 0)]) if opened < rooms else b""))
+                # A CONNACK, and with a room a SUBACK.
+                waiting.register(one, selectors.EVENT_READ, [bytearray(), 2 if opened < rooms else 1])
+                self.sockets.append(one)
+                opened += 1
+            ready = waiting.select(20)
+            require(ready, f"{len(waiting.get_map())} of {opened} clients get no answer")
+            for key, _ in ready:
+                buffer, wanted = key.data
+                data = key.fileobj.recv(4096)
+                require(data, f"the server closed one of {opened} connections")
+                buffer += data
+                for kind, _, body in mqtt.packets(buffer):
+                    require(kind != mqtt.CONNACK or body[1] == 0, f"refused: {body!r}")
+                    require(kind != mqtt.SUBACK or body[-1] < 0x80, f"no subscription: {body!r}")
+                    wanted -= 1
+                key.data[1] = wanted
+                if wanted == 0:
+                    waiting.unregister(key.fileobj)
+        waiting.close()
+
+    def close(self) -> None:
+        for one in self.sockets:
+            one.close()
+
+
+def processor(server: Server) -> float:
+    """Seconds of a core that the server used."""
+    fields = open(f"/proc/{server.process.pid}/stat").read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def paths(accounts: int) -> list[str]:
+    """Every request of the console that reads; searches for what is frequent, rare, and not there."""
+    last = accounts - 10
+    found = ["/session", "/overview", "/figures", "/figures?span=hour", "/figures?span=month", "/configuration",
+             "/administrators", "/audit?limit=200", "/keys", "/invitations", "/log?limit=500", "/log?text=nothing-like-it&limit=500",
+             "/trace?id=nothing", "/webhooks?limit=500", "/stats/delivery", "/rooms", "/users?limit=50",
+             f"/users?after={last}&limit=50", f"/users/{last}", f"/users/{quoted('@Person 7')}", f"/users/{last}/devices",
+             f"/users/{last}/groups", "/topics/retained?topic=news"]
+    for text in ("person", "999", "son 12345", "nobody-like-this"):
+        found += [f"/search/users?text={quoted(text)}&limit=50"]
+    for which in ("clients", "sessions"):
+        found += [f"/{which}?after=0&limit=200", f"/{which}?after=19000&limit=50"]
+        found += [f"/{which}?after=0&limit=50&text={quoted(text)}" for text in ("client-1", "19999", "nobody-like-this")]
+    return found
+
+
+def run(report: Report, connections: int, accounts: int, rooms: int) -> None:
+    files = most_files(connections + SPARE)
+    if files < connections + SPARE:
+        print(f"      {files - SPARE} connections in place of {connections}: no more files may be open (ulimit -Hn)", flush=True)
+        connections = files - SPARE
+    settings = {"HERMES_LIMITS_CONNECTIONS": str(connections + 1_000), "HERMES_LIMITS_CONNECTIONS_PER_ADDRESS": str(PER_ADDRESS + 100),
+                "HERMES_LISTENERS_CONSOLE_ENABLED": "true"}
+    server = Server(settings, listeners=("http", "mqtt", "console"))
+    crowd = None
+    try:
+        server.start()
+        console = Console(server.ports["console"], server.data)
+        status, answer, _ = console.ask("POST", "/users", {"nick_name": "first", "password": "secret-6+"})
+        require(status == 201, answer)
+        require(server.stop() == 0, "the server did not stop")
+        add_accounts(server, accounts)
+        server.start(timeout=120)
+        console = Console(server.ports["console"], server.data, "vera")
+        status, answer, _ = console.ask("POST", "/topics/publish", {"topic": "news", "payload": {"text": "x"}, "retain": True})
+        require(status < 300, answer)
+        began = time.monotonic()
+        crowd = Crowd(server.ports["mqtt"], connections, rooms)
+        print(f"      {connections} connections, {accounts} accounts, {rooms} rooms in {time.monotonic() - began:.0f} s; "
+              f"{server.resident_bytes() / 1048576:.0f} MiB", flush=True)
+        found = console.get("/rooms")["rooms"]
+        require(len(found) == rooms, f"{len(found)} rooms")
+        report.run(f"no request takes over {MOST * 1000:.0f} ms", requests, console, accounts)
+        report.run(f"no page takes over {MOST * 1000:.0f} ms", pages, server)
+        report.run(f"the open page costs at most {SHARE} % of a core", cost, server)
+    finally:
+        if crowd:
+            crowd.close()
+        server.remove()
+
+
+def requests(console: Console, accounts: int) -> str:
+    took = {}
+    for path in paths(accounts):
+        times = [console.timed(path) for _ in range(7)]
+        took[path] = (statistics.median(time for time, _ in times), max(time for time, _ in times), times[0][1])
+    slow = sorted(took.items(), key=lambda item: -item[1][0])
+    for path, (middle, worst, size) in slow[:6]:
+        print(f"      {middle * 1000:7.1f} ms, at most {worst * 1000:.1f} ms, {size:8,} bytes  {path}", flush=True)
+    for path, (middle, _, _) in slow:
+        require(middle <= MOST, f"{path} takes {middle * 1000:.0f} ms")
+    return f"{len(took)} requests, the slowest {slow[0][1][0] * 1000:.0f} ms in the middle of seven, " \
+           f"{max(worst for _, worst, _ in took.values()) * 1000:.0f} ms at worst"
+
+
+def browser(server: Server, *arguments: str) -> subprocess.Popen:
+    python = next((one for one in ("/usr/bin/python3", shutil.which("python3") or "") if one and subprocess.run(
+        [one, "-c", "import selenium"], capture_output=True, env={"PATH": os.environ["PATH"]}).returncode == 0), None)
+    if not python or not shutil.which("chromedriver"):
+        raise Skipped("needs chromium-driver and python3-selenium")
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    return subprocess.Popen([python, str(PAGES), "--port", str(server.ports["console"]), *arguments], text=True, env=clean,
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def pages(server: Server) -> str:
+    process = browser(server, "--name", "vera")
+    output, _ = process.communicate(timeout=180)
+    require(process.returncode == 0, f"the browser failed: {output[-500:]}")
+    took = json.loads(output.splitlines()[-1])
+    for title, milliseconds in sorted(took.items(), key=lambda item: -item[1])[:4]:
+        print(f"      {milliseconds:7.1f} ms  {title}", flush=True)
+    for title, milliseconds in took.items():
+        require(milliseconds <= MOST * 1000, f"{title} takes {milliseconds:.0f} ms")
+    return f"{len(took)} pages, the slowest {max(took.values()):.0f} ms from the click to the painted frame"
+
+
+def cost(server: Server, seconds: float = 40) -> str:
+    def share() -> float:
+        before, began = processor(server), time.monotonic()
+        time.sleep(seconds)  # the time over which it is measured
+        return 100 * (processor(server) - before) / (time.monotonic() - began)
+
+    idle = share()
+    process = browser(server, "--name", "vera", "--stay")
+    try:
+        require(process.stdout.readline().strip() == "open", "the page did not open")
+        time.sleep(2)  # what its opening costs is none of the page's running
+        open_ = share()
+    finally:
+        process.communicate("\n", timeout=60)
+    require(open_ - idle <= SHARE, f"{open_:.2f} % of a core with the page, {idle:.2f} % without")
+    return f"{idle:.2f} % of a core without, {open_:.2f} % with the page of live figures open"

@@ -1,0 +1,450 @@
+#!/usr/bin/env python3
+# Hermes
+# SPDX-License-Identifier: Apache-2.0
+"""Puts 200 hostile texts (payloads.py) wherever people fill something in, and looks at every page that shows them, in
+headless Chromium against a real server: HERMES_BIN names its program.
+
+Fails if one opens a dialog, runs, becomes an element or an attribute, leads elsewhere, or is stopped only by the page's
+policy. Needs what chat_browser.py needs.
+"""
+
+import contextlib
+import functools
+import http.server
+import json
+import pathlib
+import struct
+import socket
+import tempfile
+import threading
+import time
+import urllib.parse
+
+import security
+from chat_browser import Browser
+from payloads import PAYLOADS, name
+from security import Administrator, ask
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+# Watches a page from its first moment on: what runs, what is refused, which elements come.
+GUARD = """
+(() => {
+    const found = (window.injected = []);
+    const note = (what) => { if (found.length < 50) found.push(what); };
+    window.hit = () => note("a script ran: hit");
+    for (const name of ["alert", "confirm", "prompt", "print", "open"]) window[name] = () => note(`a script ran: ${name}`);
+    document.addEventListener("securitypolicyviolation", (event) =>
+        note(`stopped by the policy alone: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+    const never = new Set(["IFRAME", "OBJECT", "EMBED", "BASE", "STYLE", "VIDEO", "AUDIO", "SOURCE", "TRACK", "MATH", "MARQUEE",
+        "FRAMESET", "TEMPLATE", "PORTAL", "APPLET", "BGSOUND", "ISINDEX", "KEYGEN", "PLAINTEXT", "XMP", "IMG", "IMAGE",
+        "FORM-ACTION", "USE", "ANIMATE", "SET", "DETAILS", "SCR<SCRIPT"]);
+    const address = (value) => {
+        try {
+            return new URL(value, location.href);
+        } catch {
+            return null;
+        }
+    };
+    const check = (element) => {
+        const tag = element.tagName.toUpperCase();
+        const inHead = document.head?.contains(element);
+        if (never.has(tag) || (["SCRIPT", "LINK", "META"].includes(tag) && !inHead)) note(`<${tag}> ${element.outerHTML.slice(0, 80)}`);
+        if (tag === "SCRIPT" && address(element.src)?.origin !== location.origin) note(`a script of ${element.src}`);
+        if (element.id === "hit") note("an element with a payload's id");
+        for (const { name, value } of element.attributes) {
+            if (name.startsWith("on") || ["srcdoc", "formaction", "action", "background"].includes(name)) note(`${tag} ${name}=${value}`);
+            if (!["href", "src", "xlink:href", "srcset", "poster", "data"].includes(name)) continue;
+            const protocol = address(value)?.protocol;
+            const isLink = tag === "A" && name === "href";
+            if (!["http:", "https:"].includes(protocol)) note(`${tag} ${name}=${value}`);
+            else if (!isLink && address(value).origin !== location.origin) note(`${tag} ${name}=${value}`);
+            if (isLink && address(value).origin !== location.origin && !element.rel.includes("noreferrer"))
+                note(`a link that tells where it comes from: ${value}`);
+        }
+    };
+    const all = (node) => {
+        if (node.nodeType !== 1) return;
+        check(node);
+        node.querySelectorAll("*").forEach(check);
+    };
+    new MutationObserver((changes) => {
+        for (const { type, target, addedNodes } of changes) {
+            if (type === "attributes") check(target);
+            else addedNodes.forEach(all);
+        }
+    }).observe(document, { subtree: true, childList: true, attributes: true });
+})();
+"""
+# A second person in the same page's origin, who speaks to the server as any client can.
+MALLORY = """
+const [server, nickName, password, device, done] = arguments;
+import("/hermes.js").then(async ({ HermesClient, MemoryStore }) => {
+    const client = await HermesClient.open({ server, store: new MemoryStore(), device, followsPage: false });
+    window.mallory = client;
+    done((await client.logIn({ nickName, password })).uid);
+}).catch((error) => done(String(error)));
+"""
+EACH = """
+const [values, uid, done] = arguments;
+const work = async (value) => { %s };
+(async () => {
+    let refused = 0;
+    for (const value of values) await work(value).catch(() => { refused += 1; });
+    done(refused);
+})();
+"""
+PASSWORD = "secret-6+"
+
+
+BEGAN = time.monotonic()
+
+
+def step(text: str) -> None:
+    print(f"payloads: {text} [{time.monotonic() - BEGAN:.0f} s]", flush=True)
+
+
+def browser_at(url: str) -> Browser:
+    browser = Browser("about:blank")
+    browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": GUARD})
+    browser.url = url
+    browser.driver.get(url)
+    return browser
+
+
+def harmless(browser: Browser, place: str) -> None:
+    """A dialog would make each of these calls fail."""
+    found = browser.driver.execute_script("return [window.injected, document.title, location.origin]")
+    assert found[0] == [] and "hit" != found[1], (place, found)
+    assert browser.url.startswith(found[2]), (place, found)
+
+
+def shown(browser: Browser, texts: list[str], selector: str, place: str, least: int) -> None:
+    """At least so many of the texts stand there, character by character."""
+    there = browser.driver.execute_script(
+        "const [texts, selector] = arguments; const all = [...document.querySelectorAll(selector)].map((e) => e.textContent)"
+        ".join('\\n'); return texts.filter((text) => all.includes(text)).length", texts, selector)
+    assert there >= least, (place, there, least, browser.text(selector)[:500])
+    harmless(browser, place)
+
+
+def string(value: str) -> bytes:
+    return struct.pack(">H", len(value.encode())) + value.encode()
+
+
+def packet(kind: int, body: bytes) -> bytes:
+    length, made = len(body), b""
+    while True:
+        length, low = divmod(length, 128)
+        made += bytes([low | (0x80 if length else 0)])
+        if not length:
+            return bytes([kind]) + made + body
+
+
+def mqtt(port: int, client_id: str, topics: list[str]) -> socket.socket:
+    """A client of MQTT 3.1.1 with a kept session."""
+    connection = socket.create_connection(("127.0.0.1", port), source_address=(security.address(), 0))
+    connection.sendall(packet(0x10, string("MQTT") + bytes([4, 0, 0, 0]) + string(client_id)))
+    for topic in topics:
+        connection.sendall(packet(0x82, bytes([0, 1]) + string(topic) + bytes([1])))
+    connection.settimeout(10)
+    connection.recv(4)
+    return connection
+
+
+def fill(server: security.Server, people: list[str]) -> str:
+    """Hostile names of everything that the API names. Returns a key with all rights."""
+    server.control("addAdministrator", name="olga", role="administrator", password=security.PASSWORD)
+    server.control("addAdministrator", name="otto", role="operator", password=security.PASSWORD)
+    key = server.control("createAPIKey", name="all", scopes="all")["apiKeyCreated"]["secret"]
+    api = {"Authorization": f"Bearer {key}"}
+    refused = {}
+    for number, text in enumerate(PAYLOADS):
+        label = name(number, text).replace(" ", "_")
+        tries = {
+            "accounts": ("/v1/users", {"nick_name": people[number], "password": PASSWORD}),
+            "invitations": ("/v1/invitations", {"name": label, "uses": 1, "days": 1}),
+            "topics": ("/v1/topics/publish", {"topic": name(number, text).replace("#", "").replace("+", ""),
+                                              "payload": {"text": text}, "retain": True}),
+        }
+        for what, (path, body) in tries.items():
+            answer = ask(server.http, "POST", path, api, body)
+            # The answer itself is never a page.
+            assert answer["content-type"].split(";")[0] in ("application/json", "application/problem+json"), answer
+            assert answer["x-content-type-options"] == "nosniff" or answer["content-security-policy"] == "", answer
+            if answer.status >= 300:
+                refused.setdefault(what, []).append((answer.status, body))
+        if label.isascii():
+            server.control("createAPIKey", name=label, scopes="push")
+        room = ask(server.http, "POST", f"/v1/rooms/{urllib.parse.quote(text, safe='')}/messages", api, {"text": "x"})
+        safe = all(c.isascii() and (c.isalnum() or c in "-_.") for c in text)
+        assert (room.status < 300) == safe, (text, room)
+    assert all(len(which) <= 4 for which in refused.values()), refused
+    step(f"200 names each of accounts, keys, invitations and topics; refused: "
+         f"{ {what: len(which) for what, which in refused.items()} }; no room has such a name")
+    return key
+
+
+def check_console(server: security.Server, people: list[str], stack: contextlib.ExitStack, key: str) -> None:
+    url = f"http://127.0.0.1:{server.console}/console/"
+    clients = [mqtt(server.mqtt, name(number, text), ["room/lobby"] if number == 0 else [])
+               for number, text in enumerate(PAYLOADS)]
+    for one in clients:
+        stack.callback(one.close)
+    olga = browser_at(url)
+    stack.callback(olga.driver.quit)
+    olga.fill("input[name=name]", "olga")
+    olga.fill("input[name=password]", security.PASSWORD)
+    olga.press("Log in")
+    olga.sees("olga, administrator", "header")
+
+    def view(title: str) -> None:
+        next(link for link in olga.driver.find_elements(By.CSS_SELECTOR, "nav a") if link.text == title).click()
+        olga.sees(title, "main h1")
+        olga.until(lambda: "…" not in olga.text("main > p.muted"), title)
+
+    def pages(title: str, texts: list[str], least: int) -> None:
+        """Every page of a list."""
+        view(title)
+        seen = 0
+        for _ in range(8):
+            there = olga.driver.execute_script("return document.querySelector('main').textContent")
+            seen += sum(text in there for text in texts)
+            harmless(olga, title)
+            further = [b for b in olga.driver.find_elements(By.CSS_SELECTOR, "main button")
+                       if b.is_displayed() and b.text.strip() in ("Next page", "Older ones")]
+            if not further:
+                break
+            further[0].click()
+            olga.until(lambda: olga.driver.execute_script("return document.querySelector('main').textContent") != there, title)
+        assert seen >= least, (title, seen)
+
+    labels = [name(number, text) for number, text in enumerate(PAYLOADS)]
+    pages("Accounts", people, 196)
+    pages("MQTT clients", labels, 196)
+    pages("MQTT sessions", labels, 196)
+    view("Keys and invitations")
+    shown(olga, [label.replace(" ", "_") for label in labels], "td", "keys and invitations", 196)
+    view("Apps")
+    view("Log")
+    shown(olga, [], "td", "log", 0)
+    view("Configuration")
+    harmless(olga, "configuration")
+    for what, title, selector, action in (
+        ("accounts", "Accounts", "input[name=text]", "Search"), ("clients", "MQTT clients", "input[name=text]", "Search"),
+        ("topics", "Topics", "main form input[name=topic]", "Look"), ("trace", "Trace", "main input[name=id]", "Search"),
+    ):
+        view(title)
+        for number, text in list(enumerate(PAYLOADS))[::5]:
+            olga.fill(selector, name(number, text).replace("#", "").replace("+", ""))
+            olga.press(action)
+            time.sleep(0.02)  # the next text may come while the page asks
+        harmless(olga, what)
+    step("the console: lists, searches, keys, invitations, topics, sessions and the log")
+
+    view("Rooms")
+    olga.sees("lobby", "td")
+    olga.find("td button").click()
+    olga.sees("You are watching lobby", ".lines li")
+    api = {"Authorization": f"Bearer {key}"}
+    for number, text in enumerate(PAYLOADS):
+        answer = ask(server.http, "POST", "/v1/rooms/lobby/messages", api, {"text": text, "name": name(number, text)})
+        assert answer.status < 300 or not text.isprintable(), answer
+    olga.sees(name(199, PAYLOADS[199]), ".lines li")
+    shown(olga, [name(number, text) for number, text in enumerate(PAYLOADS)], ".lines li", "a watched room", 190)
+    step("the console: what is said in a watched room")
+    for number, text in enumerate(PAYLOADS):
+        if number % 25 == 0:
+            # The changes of a session have a rate.
+            administrator = Administrator(server, "otto")
+        administrator.ask("DELETE", f"/topics/retained?topic={urllib.parse.quote(name(number, text))}")
+        ask(server.console, "POST", "/console/api/login", {}, {"name": name(number, text), "password": "x"})
+    pages("Audit log", labels, 190)
+    view("Log")
+    harmless(olga, "log")
+    step("the console: the audit log and the log")
+    # The browser tells of refused requests: what is not found, and nobody was logged in at first.
+    complaints = [line for line in olga.log() if "Failed to load resource" not in line]
+    assert complaints == [], complaints
+
+
+def whole_list(browser: Browser, least: int) -> None:
+    """The list of conversations, which shows more of them on demand."""
+
+    def is_long() -> bool:
+        for element in browser.driver.find_elements(By.CSS_SELECTOR, "nav button"):
+            if element.text.strip() == "More conversations":
+                browser.driver.execute_script("arguments[0].click()", element)
+        return len(browser.driver.find_elements(By.CSS_SELECTOR, "nav button.row")) >= least
+
+    browser.until(is_long, f"{least} conversations", 60)
+
+
+def log_in(browser: Browser, who: str) -> None:
+    browser.fill("input[name=name]", who)
+    browser.fill("input[name=password]", PASSWORD)
+    browser.press("Log in")
+
+
+def check_chat(server: security.Server, people: list[str], stack: contextlib.ExitStack, key: str) -> None:
+    origin = f"http://127.0.0.1:{server.http}"
+    api = {"Authorization": f"Bearer {key}"}
+    for who in ("zoe", "mallory"):
+        answer = ask(server.http, "POST", "/v1/users", api, {"nick_name": who, "password": PASSWORD})
+        assert answer.status < 300, answer
+    zoe = browser_at(f"{origin}/chat/")
+    stack.callback(zoe.driver.quit)
+    log_in(zoe, "zoe")
+    zoe.sees("connected", ".connection")
+    uid = int(json.loads(ask(server.http, "GET", "/v1/users/zoe", api).body)["uid"])
+    for person, text in zip(people, PAYLOADS):
+        path = f"/v1/users/{urllib.parse.quote('@' + person, safe='')}/messages"
+        ask(server.http, "POST", path, api, {"to": {"user": "zoe"}, "text": text})
+        ask(server.http, "POST", "/v1/push", api, {"to": {"user": "zoe"}, "title": text, "body": text, "data": {"x": text}})
+    whole_list(zoe, 195)
+    shown(zoe, people, "nav", "conversations", 195)
+    for row in range(0, 195, 8):
+        zoe.driver.find_elements(By.CSS_SELECTOR, "nav button.row")[row].click()
+        zoe.find(".pane h2")
+        harmless(zoe, "a conversation")
+    step("the chat: 200 senders, first texts and pushes")
+
+    mallory = Browser("about:blank")
+    stack.callback(mallory.driver.quit)
+    mallory.driver.get(f"{origin}/chat/")
+    device = {"name": PAYLOADS[120], "platform": PAYLOADS[121], "appVersion": PAYLOADS[122]}
+    made = mallory.driver.execute_async_script(MALLORY, origin.replace("http", "ws"), "mallory", PASSWORD, device)
+    assert isinstance(made, int), made
+
+    def each(work: str, values: list) -> int:
+        return mallory.driver.execute_async_script(EACH % work, values, uid)
+
+    kinds = {
+        "text": "{ text: value }",
+        "image": "{ image: { url: value } }",
+        "file name": "{ sound: { fileName: value, sourceUrl: value, locationUrl: value } }",
+        "video": "{ video: { url: value, thumbnailUrl: value } }",
+        "place": "{ location: { label: value } }",
+        "expression": "{ expression: { id: 1, name: value.slice(0, 20) } }",
+        "custom": "{ custom: { type: value.slice(0, 20) }, attributes: { [value]: value } }",
+    }
+    opened = False
+    for kind, content in kinds.items():
+        for begin in range(0, 200, 20):
+            texts = PAYLOADS[begin : begin + 20]
+            end = f"{kind} until {begin + 20}"
+            each(f"await window.mallory.outbox.send({content}, {{ uid }})", texts)
+            each("await window.mallory.outbox.send(value, { uid })", [end])
+            if not opened:
+                zoe.until(lambda: "mallory" in zoe.text("nav .name"), "mallory's conversation", 30)
+                next(row for row in zoe.driver.find_elements(By.CSS_SELECTOR, "nav button.row") if "mallory" in row.text).click()
+                opened = True
+            zoe.sees(end, ".line", 30)
+            if kind == "text":
+                whole = [text for text in texts if text.isprintable() and text == text.strip()]
+                shown(zoe, whole, ".line .text", kind, len(whole))
+            harmless(zoe, kind)
+    step(f"the chat: {', '.join(kinds)}, of 200 each")
+    links = zoe.driver.execute_script("return [...document.querySelectorAll('.line a')].map((a) => a.getAttribute('href'))")
+    assert all(link.startswith(("http://", "https://")) for link in links), links
+
+    refused = each("await window.mallory.createGroup(value, [uid])", [name(number, text) for number, text in enumerate(PAYLOADS)])
+    assert refused <= 4, refused
+    whole_list(zoe, 390)
+    harmless(zoe, "groups")
+    refused = each("await window.mallory.request({ statistics: { appVersion: value.slice(0, 30), networks: [{ label: "
+                   "value.slice(0, 30), fromMs: Date.now() - 1000, toMs: Date.now(), received: 1, within1S: 1 }] } }, false)", PAYLOADS)
+    assert refused <= 200, refused
+    zoe.press("Menu")
+    zoe.press("Devices")
+    zoe.find("dialog")
+    harmless(zoe, "devices")
+    zoe.press("Close")
+    zoe.press("Contacts")
+    harmless(zoe, "contacts")
+    for number in range(0, 200, 10):
+        zoe.driver.get(f"{origin}/chat/?server={urllib.parse.quote(PAYLOADS[number])}#{urllib.parse.quote(PAYLOADS[number])}")
+        zoe.find("#app *")
+        found = zoe.driver.execute_script("return window.injected")
+        assert all("connect-src" in one for one in found), found
+    step("the chat: 200 groups, devices, contacts, and addresses of the page")
+
+
+def check_room(server: security.Server, stack: contextlib.ExitStack, key: str) -> None:
+    origin = f"http://127.0.0.1:{server.http}"
+    api = {"Authorization": f"Bearer {key}"}
+    bob = browser_at(f"{origin}/room/main.hall")
+    stack.callback(bob.driver.quit)
+    bob.sees("watching", ".state")
+    seen: set[str] = set()
+    everything = "return document.querySelector('main, #app').textContent"
+    for number, text in enumerate(PAYLOADS):
+        answer = ask(server.http, "POST", "/v1/rooms/main.hall/messages", api, {"text": text, "name": name(number, text)})
+        assert answer.status < 300 or not text.isprintable(), answer
+        # The log takes 5 lines a second; the stage takes more.
+        time.sleep(0.12)
+        if number % 5 == 4:
+            there = bob.driver.execute_script(everything)
+            seen |= {one for one in PAYLOADS if one in there}
+            harmless(bob, "a room")
+    # The page thins texts out; a busy machine shows fewer.
+    assert len(seen) >= 100, len(seen)
+    for number, text in enumerate(PAYLOADS):
+        for address in (f"/room/{urllib.parse.quote(text, safe='')}",) if number % 4 else (
+                f"/room/?room={urllib.parse.quote(text)}&lang={urllib.parse.quote(text)}&theme={urllib.parse.quote(text)}",):
+            bob.driver.get(origin + address)
+            harmless(bob, address)
+    step(f"the live room: {len(seen)} of 200 texts seen on the page, all 200 as names of rooms in its address")
+
+
+def check_frames(server: security.Server, stack: contextlib.ExitStack) -> None:
+    """A page of another origin that wants to show ours below its own."""
+    folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    host = stack.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(quiet, directory=str(folder))))
+    threading.Thread(target=host.serve_forever, daemon=True).start()
+    stack.callback(host.shutdown)
+    targets = [f"http://127.0.0.1:{server.http}{path}" for path in ("/", "/api", "/chat/", "/room/lobby", "/metrics")]
+    targets += [f"http://127.0.0.1:{server.console}{path}" for path in ("/console/", "/console/api/session")]
+    tags = "".join(f'<iframe src="{one}"></iframe><object data="{one}"></object><embed src="{one}">' for one in targets)
+    (folder / "index.html").write_text(f"<!doctype html><title>evil</title>{tags}")
+    eve = Browser(f"http://127.0.0.1:{host.server_port}/")
+    stack.callback(eve.driver.quit)
+    count = len(eve.driver.find_elements(By.CSS_SELECTOR, "iframe"))
+    refused = []
+    for number in range(count):
+        eve.driver.switch_to.default_content()
+        eve.driver.switch_to.frame(eve.driver.find_elements(By.CSS_SELECTOR, "iframe")[number])
+        # What Chromium shows in place of a refused page.
+        text = eve.driver.execute_script("return [location.href, document.body?.innerText ?? '']")
+        refused.append(text[0].startswith("chrome-error:") and "Hermes" not in text[1])
+    eve.driver.switch_to.default_content()
+    wrong = [target for target, is_refused in zip(targets, refused) if not is_refused and "/metrics" not in target]
+    assert not wrong, wrong
+    # And one that reads or sends from another origin with the visitor's cookies.
+    stolen = eve.driver.execute_async_script(
+        "const [targets, done] = arguments; Promise.all(targets.map((one) => fetch(one, { credentials: 'include' })"
+        ".then((answer) => answer.text()).then((text) => `${one} ${text.slice(0, 40)}`, () => ''))).then(done)", targets)
+    assert not any(stolen), stolen
+    step(f"no page of another origin shows one of {len(targets)} pages in a frame, or reads it")
+
+
+def main() -> None:
+    people = [name(number, text) for number, text in enumerate(PAYLOADS)]
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        server = security.Server(f"{folder}/data", (
+            "--http.api.requestsPerSecond", "100000", "--http.api.burst", "100000", "--log.level", "debug",
+            "--limits.connectionsPerAddress", "5000"))
+        stack.callback(server.stop)
+        key = fill(server, people)
+        check_frames(server, stack)
+        check_chat(server, people, stack, key)
+        check_room(server, stack, key)
+        check_console(server, people, stack, key)
+        assert server.process.poll() is None, "the server ended"
+    print("payloads: good", flush=True)
+
+
+if __name__ == "__main__":
+    main()
