@@ -55,6 +55,8 @@ IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|interna
 PROTOBUF_JSON = re.compile(r"\bjson(?:UTF8Bytes|UTF8Data|String):")
 PROTOBUF_JSON_FILE = "Sources/HermesWire/Framing/Message+JSON.swift"
 PUBLIC = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public|open)\s+(?!import\b)")
+# What measures is in Benchmarks/, which Package.swift adds only under HERMES_DEV; so no product contains it.
+BENCHMARK = re.compile(r"\w*bench\w*", re.IGNORECASE)
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 
 
@@ -76,6 +78,8 @@ def check(path: pathlib.Path) -> list[str]:
     for part in name.parts[:-1]:
         if part in FOLDERS_WITHOUT_MEANING:
             problems.append(f"{name}: a folder called {part} says nothing")
+    if in_sources and any(BENCHMARK.search(part) for part in name.parts):
+        problems.append(f"{name}: a benchmark in a product; it belongs into Benchmarks/")
     for number, line in enumerate(lines, 1):
         found = IMPORT.match(line)
         if found and in_sources and target in LAYERS:
@@ -87,6 +91,9 @@ def check(path: pathlib.Path) -> list[str]:
         if is_generated(path) or not in_sources:
             continue
         code = STRING.sub('""', line).split("//")[0]
+        benchmark = BENCHMARK.search(code)
+        if benchmark:
+            problems.append(f"{name}:{number}: a benchmark in a product ({benchmark.group()}); it belongs into Benchmarks/")
         if PROTOBUF_JSON.search(code) and str(name) != PROTOBUF_JSON_FILE:
             problems.append(f"{name}:{number}: JSON of protobuf is parsed by Message.init(wireJSON:) alone")
         for pattern, what in NEEDS_REASON:
@@ -95,6 +102,18 @@ def check(path: pathlib.Path) -> list[str]:
                 near = lines[max(0, number - 4):number]
                 if not any("//" in text and "swift-format-ignore" not in text for text in near):
                     problems.append(f"{name}:{number}: {what} without the reason beside it")
+    return problems
+
+
+def check_manifest() -> list[str]:
+    """The targets of Benchmarks/ and Fuzz/ exist for developers alone."""
+    lines = (ROOT / "Package.swift").read_text(encoding="utf-8").splitlines()
+    problems = []
+    for number, line in enumerate(lines, 1):
+        if "HERMES_DEV" in line:
+            break
+        if "Fuzz" in line or BENCHMARK.search(line):
+            problems.append(f"Package.swift:{number}: benchmarks and fuzzers come after the line that asks for HERMES_DEV")
     return problems
 
 
@@ -115,6 +134,7 @@ def main() -> int:
         files += sorted((ROOT / folder).rglob("*.swift"))
     files = [path for path in files if ".build" not in path.parts]
     problems = [problem for path in files for problem in check(path)]
+    problems += check_manifest()
     for target, limit in MAX_PUBLIC_PER_1000_LINES.items():
         problems += check_public(target, limit)
     for problem in problems:

@@ -101,7 +101,9 @@ final class ServedPort: Sendable {
         peer.send("GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".utf8)
         peer.close()
         let answer = String(buffer: peer.received)
-        invariant(answer.hasPrefix("HTTP/1.1 200 OK\r\n") && answer.hasSuffix("ok\n"), "another client gets: \(answer)")
+        // It has the address of the input, which may have used up what an address without key may ask for.
+        let isServed = answer.hasPrefix("HTTP/1.1 200 OK\r\n") && answer.hasSuffix("ok\n")
+        invariant(isServed || answer.hasPrefix("HTTP/1.1 429 "), "another client gets: \(answer)")
         for _ in 0..<30_000 {
             let open = assembly.openConnections
             if open.gateways == 0, open.http == 0, assembly.messenger.sessions.count == 0 { return }

@@ -11,7 +11,7 @@ extension SQLiteStore: APIKeyStore {
                 "INSERT INTO api_key (hash, name, scopes, created_at) VALUES (?, ?, ?, ?)",
                 [Self.blob(key.hash), key.name, APIScope.text(key.scopes), now.rawValue],
                 in: db,
-                taken: Refusals.keyNameTaken
+                taken: StoreRefusals.keyNameTaken
             )
             return APIKey(id: id, name: key.name, scopes: key.scopes, createdAt: now)
         }
@@ -40,7 +40,7 @@ extension SQLiteStore: APIKeyStore {
 
     package func revoke(apiKeyNamed name: String) async throws(HermesError) {
         try await write { (db, _) in
-            try NamedSecret.delete(from: "api_key", named: name, in: db, missing: Refusals.noSuchKey)
+            try NamedSecret.delete(from: "api_key", named: name, in: db, missing: StoreRefusals.noSuchKey)
         }
     }
 

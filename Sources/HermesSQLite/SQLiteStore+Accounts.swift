@@ -65,7 +65,7 @@ extension SQLiteStore: AccountStore {
     package func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account {
         try await write { (db, _) in
             guard let stored = try Self.account(db, "id = ?", [id.rawValue]) else {
-                throw Refusals.noSuchAccount
+                throw StoreRefusals.noSuchAccount
             }
             var account = stored.account
             account.nickName = change.nickName ?? account.nickName
@@ -123,7 +123,7 @@ extension SQLiteStore: AccountStore {
         do {
             try body()
         } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_CONSTRAINT_UNIQUE {
-            throw Refusals.nameTaken
+            throw StoreRefusals.nameTaken
         }
     }
 }

@@ -22,7 +22,7 @@ extension SQLiteStore: AdministratorStore {
                     ]
                 )
             } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_CONSTRAINT_PRIMARYKEY {
-                throw Refusals.administratorNameTaken
+                throw StoreRefusals.administratorNameTaken
             }
         }
     }
@@ -57,7 +57,7 @@ extension SQLiteStore: AdministratorStore {
                 sql: "UPDATE administrator SET \(columns) WHERE name = ?",
                 arguments: arguments + [name.rawValue]
             )
-            guard db.changesCount > 0 else { throw Refusals.noSuchAdministrator }
+            guard db.changesCount > 0 else { throw StoreRefusals.noSuchAdministrator }
         }
     }
 
@@ -89,7 +89,7 @@ extension SQLiteStore: AdministratorStore {
                 from: "administrator",
                 named: name.rawValue,
                 in: db,
-                missing: Refusals.noSuchAdministrator
+                missing: StoreRefusals.noSuchAdministrator
             )
         }
     }

@@ -14,7 +14,7 @@ extension SQLiteStore: InvitationStore {
                     invitation.expiresAt?.rawValue,
                 ],
                 in: db,
-                taken: Refusals.invitationNameTaken
+                taken: StoreRefusals.invitationNameTaken
             )
             return Invitation(
                 id: id,
@@ -41,7 +41,7 @@ extension SQLiteStore: InvitationStore {
 
     package func revoke(invitationNamed name: String) async throws(HermesError) {
         try await write { (db, _) in
-            try NamedSecret.delete(from: "invitation", named: name, in: db, missing: Refusals.noSuchInvitationName)
+            try NamedSecret.delete(from: "invitation", named: name, in: db, missing: StoreRefusals.noSuchInvitation)
         }
     }
 

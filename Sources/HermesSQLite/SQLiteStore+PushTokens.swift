@@ -17,7 +17,7 @@ extension SQLiteStore: PushTokenStore {
                 sql: "SELECT EXISTS (SELECT 1 FROM device WHERE user = ? AND device_id = ?)",
                 arguments: [user.rawValue, device.rawValue]
             )
-            guard isKnown == true else { throw Refusals.noSuchDevice }
+            guard isKnown == true else { throw StoreRefusals.noSuchDevice }
             guard let token else {
                 return try db.execute(
                     sql: "DELETE FROM push_token WHERE user = ? AND device_id = ?",

@@ -91,7 +91,9 @@ public actor Outbox {
     /// Waits for a receipt.
     func receipt(of promise: ReceiptPromise) async throws -> Receipt {
         if !promise.isResolved { try requireStarted() }
-        return try await promise.wait()
+        // Before anything else happens on the loop: the client may stop before this waits.
+        let waiter = promise.announce()
+        return try await promise.wait(as: waiter)
     }
 
     /// The unsent and the failed messages, in the order of sending.

@@ -33,26 +33,34 @@ final class ReceiptPromise: Sendable {
         var result: Result<Receipt, HermesClientError>?
         var waiters: [UInt64: CheckedContinuation<Receipt, any Error>] = [:]
         var lastWaiter: UInt64 = 0
-        /// Waiters whose tasks were cancelled before they waited.
-        var cancelled: Set<UInt64> = []
+        /// Waiters that have announced themselves and do not wait yet.
+        var announced: Set<UInt64> = []
+        /// What has ended the waits of some of them before they began.
+        var endedEarly: [UInt64: any Error] = [:]
     }
 
     private let state = NIOLockedValueBox(State())
 
     var isResolved: Bool { state.withLockedValue { $0.result != nil } }
 
-    /// Waits for the result.
-    func wait() async throws -> Receipt {
-        let id = state.withLockedValue { state in
+    /// Announces a waiter, who must call ``wait(as:)``. Whatever ends waits ends this one from now on.
+    func announce() -> UInt64 {
+        state.withLockedValue { state in
             state.lastWaiter &+= 1
+            state.announced.insert(state.lastWaiter)
             return state.lastWaiter
         }
-        defer { state.withLockedValue { _ = $0.cancelled.remove(id) } }
-        return try await withTaskCancellationHandler {
+    }
+
+    /// Waits for the result.
+    func wait(as id: UInt64) async throws -> Receipt {
+        try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let ready = state.withLockedValue { state -> Result<Receipt, any Error>? in
-                    if state.cancelled.remove(id) != nil { return .failure(CancellationError()) }
+                    state.announced.remove(id)
+                    let end = state.endedEarly.removeValue(forKey: id)
                     if let result = state.result { return result.mapError { $0 as any Error } }
+                    if let end { return .failure(end) }
                     state.waiters[id] = continuation
                     return nil
                 }
@@ -60,9 +68,8 @@ final class ReceiptPromise: Sendable {
             }
         } onCancel: {
             let waiter = state.withLockedValue { state in
-                let waiter = state.waiters.removeValue(forKey: id)
-                if waiter == nil { state.cancelled.insert(id) }
-                return waiter
+                if state.announced.contains(id) { state.endedEarly[id] = CancellationError() }
+                return state.waiters.removeValue(forKey: id)
             }
             waiter?.resume(throwing: CancellationError())
         }
@@ -82,6 +89,7 @@ final class ReceiptPromise: Sendable {
     func interrupt(_ error: any Error) {
         let waiters = state.withLockedValue { state in
             defer { state.waiters = [:] }
+            for id in state.announced { state.endedEarly[id] = error }
             return state.waiters.values
         }
         for waiter in waiters { waiter.resume(throwing: error) }

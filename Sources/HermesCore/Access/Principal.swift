@@ -1,11 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// The identity that a connection acts as. Made by ``AccountService`` alone; every permission is checked against one.
 package struct Principal: Sendable, Hashable {
     package let user: UserID
-    package let nickName: NickName
     package let device: DeviceID
+    /// Shared by all copies, so that a connection has the new name at once.
+    private let name: CurrentName
     /// When the login began, in the count of the ``SessionRegistry``'s ends; not part of the identity.
     let loginStamp: UInt64?
     /// The device whose token was shown, if it was one; not part of the identity.
@@ -26,12 +29,17 @@ package struct Principal: Sendable, Hashable {
         login: LoginNumber?
     ) {
         self.user = user
-        self.nickName = nickName
+        name = CurrentName(nickName)
         self.device = device
         self.loginStamp = loginStamp
         self.tokenOwner = tokenOwner
         self.login = login
     }
+
+    /// The account's name; it changes when the account is renamed (``SessionRegistry/rename(_:to:)``).
+    package var nickName: NickName { name.value.withLock(\.self) }
+
+    func rename(to new: NickName) { name.value.withLock { $0 = new } }
 
     package static func == (left: Self, right: Self) -> Bool {
         left.user == right.user && left.device == right.device && left.nickName == right.nickName
@@ -41,4 +49,13 @@ package struct Principal: Sendable, Hashable {
         hasher.combine(user)
         hasher.combine(device)
     }
+}
+
+/// The name of an account, while one of its devices is connected.
+///
+/// State: a `Mutex` around the name; nothing is called under it.
+private final class CurrentName: Sendable {
+    let value: Mutex<NickName>
+
+    init(_ name: NickName) { value = Mutex(name) }
 }

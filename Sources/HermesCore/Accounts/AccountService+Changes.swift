@@ -66,6 +66,7 @@ extension AccountService {
             return try await store.update(user, change)
         }
         let account = try await store.update(user, change)
+        if account.nickName.rawValue != old.rawValue { sessions.rename(user, to: account.nickName) }
         if account.nickName.key != old.key { endTopicClients(named: old.key, .accountRenamed) }
         return account
     }
@@ -110,9 +111,9 @@ extension AccountService {
         let attempt = LoginThrottle.Attempt(account: key, address: nil, device: principal.device)
         let isRight =
             try canBeRight(old)
-            ? await verify(old, against: stored.password, .known(account: key), attempt).isRight : false
+            ? await verify(old, against: stored.password, .known(account: key, address: nil), attempt).isRight : false
         guard isRight else { throw HermesError(.wrongCredentials, "the old password is wrong") }
-        let hash = try await hasher.hash(new)
+        let hash = try await hasher.hash(new, .change(account: key))
         _ = try await store.update(principal.user, AccountChange(password: hash))
         try await store.revoke(.allTokens(of: principal.user, except: token), now: time.now())
         end(stored.account, .revoked, principal.login.map(EndedDevices.allBut) ?? .all)

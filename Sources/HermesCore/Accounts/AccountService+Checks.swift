@@ -141,7 +141,8 @@ extension AccountService {
             if let device = standing.device, device.proof == .account { attempt.device = device.description.id }
         }
         let isKnown = attempt.isAddressKnown || attempt.device != nil
-        let turn: PasswordHasher.Turn = isKnown ? .known(account: name.key) : .stranger(address: address ?? "")
+        let turn: PasswordHasher.Turn =
+            isKnown ? .known(account: name.key, address: address) : .stranger(address: address ?? "")
         let verification = try await verify(password, against: standing?.stored.password, turn, attempt)
         guard let standing, verification.isRight else {
             throw HermesError(.wrongCredentials, "wrong name or password")

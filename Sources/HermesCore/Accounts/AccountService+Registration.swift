@@ -75,7 +75,7 @@ extension AccountService {
     package func createAccount(nickName: String, password: String) async throws(HermesError) -> Account {
         let name = try NickName(nickName)
         try check(newPassword: password)
-        return try await create(name, password: password, invitation: nil, address: nil, .change)
+        return try await create(name, password: password, invitation: nil, address: nil, .change())
     }
 
     /// - Parameter address: the address's key.

@@ -34,15 +34,16 @@ package final class PasswordHasher: Sendable {
         }
     }
 
-    /// The owner of a computation. In each lane owners take turns, so that many computations of one do not delay
-    /// another's.
+    /// The owner of a computation. In each lane addresses take turns, and the accounts of one address, so that many
+    /// computations of one do not delay another's (``LaneQueue``).
     package enum Turn: Sendable, Hashable {
-        /// A login to an account from a known place; goes before logins of strangers.
-        case known(account: String)
+        /// A login to an account from a known place; goes before logins of strangers. nil: somebody who is logged in
+        /// already, who has a turn like an address.
+        case known(account: String, address: String?)
         /// A login from anywhere else.
         case stranger(address: String)
-        /// A new password of an existing account, or by an operator; goes before registrations.
-        case change
+        /// A new password of an existing account, or by an operator (nil); goes before registrations.
+        case change(account: String? = nil)
         /// A new account from this address.
         case registration(address: String)
     }
@@ -96,7 +97,7 @@ package final class PasswordHasher: Sendable {
     /// Hashes a new password with a new salt.
     ///
     /// - Throws: `.overloaded`.
-    package func hash(_ password: String, _ turn: Turn = .change) async throws(HermesError) -> PasswordHash {
+    package func hash(_ password: String, _ turn: Turn = .change()) async throws(HermesError) -> PasswordHash {
         let parameters = parameters
         return try await onWorker(turn) { .success(try Self.hash(password, parameters: parameters)) }
     }
@@ -112,7 +113,7 @@ package final class PasswordHasher: Sendable {
     package func verify(
         _ password: String,
         against stored: PasswordHash?,
-        _ turn: Turn = .change,
+        _ turn: Turn = .change(),
         admit: @escaping @Sendable () -> HermesError? = { nil }
     ) async throws(HermesError) -> Verification {
         guard let scrypt = StoredScrypt(phc: (stored ?? decoy).phc) else {
@@ -146,23 +147,23 @@ package final class PasswordHasher: Sendable {
         _ turn: Turn,
         _ work: @escaping @Sendable () throws -> Result<Value, HermesError>
     ) async throws(HermesError) -> Value {
-        let (workers, isFirst, owner) =
+        let (workers, isFirst, source, owner) =
             switch turn {
-            case .known(let account): (logins, true, account)
-            case .stranger(let address): (logins, false, address)
-            case .change: (changes, true, "")
-            case .registration(let address): (changes, false, address)
+            // No address begins with a slash.
+            case .known(let account, let address): (logins, true, address ?? "/\(account)", account)
+            case .stranger(let address): (logins, false, address, "")
+            case .change(let account): (changes, true, account ?? "", "")
+            case .registration(let address): (changes, false, address, "")
             }
         let result: Result<Value, HermesError> = await withCheckedContinuation { continuation in
-            let isAccepted = workers.run(isFirst: isFirst, of: owner) {
+            workers.run(isFirst: isFirst, source: source, owner: owner) {
                 do {
                     continuation.resume(returning: try work())
                 } catch {
                     let failure = HermesError(.internalError, "the password could not be hashed", cause: error)
                     continuation.resume(returning: .failure(failure))
                 }
-            }
-            if !isAccepted {
+            } refuse: {
                 let failure = HermesError(
                     .overloaded,
                     "too many logins at once; try again shortly",

@@ -63,11 +63,12 @@ package final class InboxCommitter: Sendable {
     /// Counts since the start.
     package var statistics: CommitStatistics { queue.statistics }
 
-    /// Submits an operation; operations are committed and completed in the order of the calls.
+    /// Submits an operation. Accounts take turns; the operations of one are committed and completed in the order of the
+    /// calls.
     func submit(_ submission: InboxSubmission) {
         do throws(HermesError) {
             let pending = Pending(submission: submission, submittedAt: time.uptime())
-            try queue.submit(pending, bytes: submission.bytes)
+            try queue.submit(pending, bytes: submission.bytes, source: submission.source)
         } catch {
             submission.complete(.failure(error))
         }

@@ -95,6 +95,18 @@ struct InboxSubmission: Sendable {
         Self(.deleteAccount(user), completion) { if case .deleted(_, let isDone) = $0 { isDone } else { nil } }
     }
 
+    /// Who causes it: accounts take turns in the commits.
+    var source: CommitSource {
+        switch operation {
+        case .append(let message): CommitSource(message.sender.user)
+        case .acknowledge(let user, _, _), .markRead(_, let user, _), .recall(_, _, let user, _): CommitSource(user)
+        case .contact(_, let principal, _, _): CommitSource(principal.user)
+        case .group(_, let user, _): CommitSource(user)
+        case .openDevice(let opening): CommitSource(opening.user)
+        case .push, .deleteAccount: .server
+        }
+    }
+
     /// The approximate memory of the operation, in bytes.
     var bytes: Int {
         switch operation {

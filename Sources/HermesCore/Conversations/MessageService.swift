@@ -137,7 +137,7 @@ package final class MessageService: Sendable {
         let time = time
         let seq = Self.storable(seq)
         let limit = min(max(1, limit), Self.maxPageSize)
-        let isAccepted = reads.run {
+        let isAccepted = reads.run(for: CommitSource(user)) {
             do throws(HermesError) {
                 let page = try await store.entries(of: user, after: seq, limit: limit)
                 completion(.success(page.withoutExpired(at: time.now())))

@@ -9,7 +9,7 @@ extension MemoryState {
             APIKey(id: id, name: new.name, scopes: new.scopes, createdAt: now)
         }
         guard let made else {
-            throw HermesError(.nameTaken, "There is a key of this name already. Choose another, or revoke that one.")
+            throw StoreRefusals.keyNameTaken
         }
         return made
     }
@@ -22,7 +22,7 @@ extension MemoryState {
     }
 
     mutating func revoke(apiKeyNamed name: String) throws(HermesError) {
-        guard apiKeys.remove(named: name) else { throw HermesError(.notFound, "There is no key of this name.") }
+        guard apiKeys.remove(named: name) else { throw StoreRefusals.noSuchKey }
     }
 }
 

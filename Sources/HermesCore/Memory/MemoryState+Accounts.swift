@@ -4,7 +4,7 @@
 extension MemoryState {
     mutating func create(_ new: NewAccount, now: Timestamp) throws(HermesError) -> Account {
         try checkRoom(for: 0)
-        guard names[new.nickName.key] == nil else { throw Self.nameTaken }
+        guard names[new.nickName.key] == nil else { throw StoreRefusals.nameTaken }
         guard lastUser < .max, let id = UserID(rawValue: lastUser + 1) else {
             throw HermesError(.storageUnavailable, "All account numbers are used up.")
         }
@@ -30,10 +30,10 @@ extension MemoryState {
 
     mutating func update(_ id: UserID, _ change: AccountChange) throws(HermesError) -> Account {
         try checkRoom(for: 0)
-        guard let stored = records[id]?.stored else { throw Self.noSuchAccount }
+        guard let stored = records[id]?.stored else { throw StoreRefusals.noSuchAccount }
         var account = stored.account
         if let name = change.nickName {
-            guard names[name.key].map({ $0 == id }) ?? true else { throw Self.nameTaken }
+            guard names[name.key].map({ $0 == id }) ?? true else { throw StoreRefusals.nameTaken }
             names[account.nickName.key] = nil
             names[name.key] = id
             account.nickName = name
@@ -49,7 +49,7 @@ extension MemoryState {
     mutating func open(_ opening: DeviceOpening, now: Timestamp) throws(HermesError) -> Device {
         let user = opening.user
         try checkRoom(for: 0)
-        guard var record = records[user] else { throw Self.noSuchAccount }
+        guard var record = records[user] else { throw StoreRefusals.noSuchAccount }
         let known = record.devices.firstIndex { $0.description.id == opening.device.id }
         try opening.check(known: known.map { record.devices[$0].proof }, count: record.devices.count)
         let index: Int
@@ -149,6 +149,4 @@ extension MemoryState {
             forgetPushToken(device, of: user)
         }
     }
-
-    private static let nameTaken = HermesError(.nameTaken, "This nick name is taken. Choose another.")
 }

@@ -8,16 +8,13 @@ struct MemoryAdministrators: Sendable {
     private(set) var log: [AuditEntry] = []
     private var lastID: Int64 = 0
 
-    static let noSuchAdministrator = HermesError(.notFound, "There is no administrator of this name.")
-    static let nameTaken = HermesError(.nameTaken, "There is an administrator of this name already. Choose another.")
-
     mutating func create(_ administrator: Administrator) throws(HermesError) {
-        guard byName[administrator.name] == nil else { throw Self.nameTaken }
+        guard byName[administrator.name] == nil else { throw StoreRefusals.administratorNameTaken }
         byName[administrator.name] = administrator
     }
 
     mutating func change(_ name: AdministratorName, _ change: AdministratorChange) throws(HermesError) {
-        guard var administrator = byName[name] else { throw Self.noSuchAdministrator }
+        guard var administrator = byName[name] else { throw StoreRefusals.noSuchAdministrator }
         switch change {
         case .password(let hash): administrator.password = hash
         case .role(let role): administrator.role = role
@@ -44,7 +41,7 @@ struct MemoryAdministrators: Sendable {
     }
 
     mutating func remove(_ name: AdministratorName) throws(HermesError) {
-        guard byName.removeValue(forKey: name) != nil else { throw Self.noSuchAdministrator }
+        guard byName.removeValue(forKey: name) != nil else { throw StoreRefusals.noSuchAdministrator }
     }
 
     mutating func record(_ event: AuditEvent, at now: Timestamp, keeping limits: AuditLimits) {

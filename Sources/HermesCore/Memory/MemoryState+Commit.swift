@@ -50,15 +50,12 @@ extension MemoryState {
             let first = clientIDs[ClientKey(sender: sender, clientID: clientID)].flatMap({ messages[$0] })
         {
             guard first.message.conversation == draft.conversation, first.contentHash == draft.content.hashValue else {
-                throw HermesError(
-                    .clientIDConflict,
-                    "This client id was used for another message. Give each message an id of its own."
-                )
+                throw StoreRefusals.clientIDConflict
             }
             return .duplicate(receipt(for: first, isDuplicate: true))
         }
         guard messages[append.id] == nil else {
-            throw HermesError(.internalError, "A message with this id exists already.")
+            throw StoreRefusals.messageIDTaken
         }
 
         let source = EntrySource(append)
@@ -171,10 +168,7 @@ extension MemoryState {
     ) throws(HermesError) -> [InboxDelivery] {
         switch event {
         case .message, .expired, .push:
-            throw HermesError(
-                .invalidArgument,
-                "Only events that are neither messages nor pushes nor holes can be appended."
-            )
+            throw StoreRefusals.notAnEvent
         case .readMark, .recalled, .contact, .group:
             break
         }
@@ -197,7 +191,7 @@ extension MemoryState {
         upTo seq: UInt64,
         now: Timestamp
     ) throws(HermesError) -> [InboxDelivery] {
-        guard records[reader] != nil else { throw Self.noSuchAccount }
+        guard records[reader] != nil else { throw StoreRefusals.noSuchAccount }
         let peer = try conversation.reader(reader)
         try checkMembership(of: reader, in: conversation)
         let mark = min(seq, conversations[conversation]?.lastSeq ?? 0)
@@ -219,7 +213,7 @@ extension MemoryState {
         guard let record = records[user],
             let index = record.devices.firstIndex(where: { $0.description.id == device })
         else {
-            throw HermesError(.notFound, "There is no such device.")
+            throw StoreRefusals.noSuchDevice
         }
         let cursor = max(record.devices[index].cursor, min(seq, record.inbox.head))
         guard cursor > record.devices[index].cursor else { return cursor }
@@ -243,14 +237,14 @@ extension MemoryState {
         now: Timestamp
     ) throws(HermesError) -> [InboxDelivery] {
         guard let stored = messages[id], stored.message.conversation == conversation else {
-            throw HermesError(.notFound, "There is no such message any more.")
+            throw StoreRefusals.noSuchMessage
         }
         try checkMembership(of: user, in: conversation)
         guard stored.message.sender == user else {
-            throw HermesError(.forbidden, "Only its sender can recall a message.")
+            throw StoreRefusals.notTheSender
         }
         guard stored.message.sentAt >= notBefore else {
-            throw HermesError(.forbidden, "It is too late to recall this message.")
+            throw StoreRefusals.tooLate
         }
         guard !stored.message.isRecalled else { return [] }
         let event = InboxEvent.recalled(
@@ -269,10 +263,8 @@ extension MemoryState {
     }
 
     private func check(_ recipients: [UserID]) throws(HermesError) {
-        guard recipients.allSatisfy({ records[$0] != nil }) else { throw Self.noSuchAccount }
-        guard !recipients.isEmpty, Set(recipients).count == recipients.count else {
-            throw HermesError(.invalidArgument, "Each recipient must be named once.")
-        }
+        guard recipients.allSatisfy({ records[$0] != nil }) else { throw StoreRefusals.noSuchAccount }
+        if let refusal = StoreRefusals.recipients(recipients) { throw refusal }
     }
 
     /// - Parameter actor: the account that causes the entry; nil: a back end.

@@ -7,7 +7,7 @@ import DequeModule
 extension MemoryState {
     /// - Returns: the deliveries to groups and contacts.
     mutating func deleteAccount(_ user: UserID, now: Timestamp) throws(HermesError) -> [InboxDelivery] {
-        guard let record = records[user] else { throw Self.noSuchAccount }
+        guard let record = records[user] else { throw StoreRefusals.noSuchAccount }
         let name = record.stored.account.nickName
         var deliveries = try abandonGroups(of: user, now: now)
         deliveries += try endContacts(of: user, name, now: now)

@@ -9,10 +9,7 @@ extension MemoryState {
             Invitation(id: id, name: new.name, uses: new.uses, createdAt: now, expiresAt: new.expiresAt)
         }
         guard let made else {
-            throw HermesError(
-                .nameTaken,
-                "There is an invitation of this name already. Choose another, or revoke that one."
-            )
+            throw StoreRefusals.invitationNameTaken
         }
         return made
     }
@@ -33,7 +30,7 @@ extension MemoryState {
 
     mutating func revoke(invitationNamed name: String) throws(HermesError) {
         guard invitations.remove(named: name) else {
-            throw HermesError(.notFound, "There is no invitation of this name.")
+            throw StoreRefusals.noSuchInvitation
         }
     }
 }

@@ -34,7 +34,7 @@ extension MemoryState {
     ) throws(HermesError) {
         try checkRoom(for: 0)
         guard let record = records[user], record.devices.contains(where: { $0.description.id == device }) else {
-            throw HermesError(.notFound, "There is no such device.")
+            throw StoreRefusals.noSuchDevice
         }
         guard let token else {
             pushRows[user]?[device] = nil

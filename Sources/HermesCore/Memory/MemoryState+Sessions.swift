@@ -86,7 +86,7 @@ extension MemoryState {
         _ id: DurableSessionID,
         _ body: (inout Session) -> Void
     ) throws(HermesError) -> SessionOutcome {
-        guard var session = durable[id] else { throw Self.noSuchSession }
+        guard var session = durable[id] else { throw StoreRefusals.noSuchSession }
         let before = session.holding
         durable[id] = nil
         body(&session)
@@ -177,7 +177,7 @@ extension MemoryState {
     }
 
     private mutating func move(_ move: QueueMove) throws(HermesError) -> SessionOutcome {
-        guard let source = durable[move.session] else { throw Self.noSuchSession }
+        guard let source = durable[move.session] else { throw StoreRefusals.noSuchSession }
         if case .isOffline = move.condition, source.stored.isOnline {
             return .moved(move.items.map { _ in .stays }, hasEnded: false)
         }
@@ -261,6 +261,4 @@ extension MemoryState {
         }
         return done
     }
-
-    private static let noSuchSession = HermesError(.notFound, "There is no such session.")
 }

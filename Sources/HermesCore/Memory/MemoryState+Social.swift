@@ -41,8 +41,8 @@ extension MemoryState {
         now: Timestamp
     ) throws(HermesError) -> WriteOutcome {
         let user = principal.user
-        guard records[user] != nil, records[peer] != nil else { throw Self.noSuchAccount }
-        guard user != peer else { throw HermesError(.invalidArgument, "You cannot be your own contact.") }
+        guard records[user] != nil, records[peer] != nil else { throw StoreRefusals.noSuchAccount }
+        guard user != peer else { throw StoreRefusals.ownContact }
         var pair = pair(user, peer)
         let kind = try pair.apply(command)
         if kind == .requested, !hasReserve(peer, by: user, InboxBudget.entryBytes) { throw InboxBudget.isFull }
@@ -76,9 +76,9 @@ extension MemoryState {
         requiresContacts: Bool,
         now: Timestamp
     ) throws(HermesError) -> WriteOutcome {
-        guard records[user] != nil else { throw Self.noSuchAccount }
+        guard records[user] != nil else { throw StoreRefusals.noSuchAccount }
         for added in command.added where added != user {
-            guard records[added] != nil else { throw Self.noSuchAccount }
+            guard records[added] != nil else { throw StoreRefusals.noSuchAccount }
             let pair = pair(user, added)
             guard !pair.other.blocks else { throw ContactPair.blockedByOther }
             guard !requiresContacts || pair.state == .accepted else { throw ContactPair.notAContact }

@@ -134,6 +134,4 @@ struct MemoryState {
         guard let capacityBytes, usedBytes + bytes >= capacityBytes else { return }
         throw HermesError(.storageUnavailable, "The memory store is full. Raise its capacity.", retryAfter: .seconds(1))
     }
-
-    static let noSuchAccount = HermesError(.notFound, "There is no such account.")
 }

@@ -36,7 +36,10 @@ package final class SessionRegistry: Sendable {
     ///
     /// Watchers are told if the user was offline. If the account was disabled, the device removed or the like after the
     /// login began, the attachment is ended for that reason instead.
-    package func attach(_ attachment: any Attachment) {
+    ///
+    /// - Returns: the number of watchers that were told.
+    @discardableResult
+    package func attach(_ attachment: any Attachment) -> Int {
         let principal = attachment.principal
         let shard = shard(of: principal.user)
         let (replaced, isFirst) = shard.attach(attachment, principal)
@@ -46,18 +49,21 @@ package final class SessionRegistry: Sendable {
         }
         // Checked after the addition: a later end finds it; an earlier end is found here.
         if let reason = reason(toEnd: principal) {
-            detach(attachment)
+            let told = detach(attachment)
             attachment.ended(reason)
-            return
+            return told
         }
-        if isFirst { tellPresence(of: principal.user) }
+        return isFirst ? tellPresence(of: principal.user) : 0
     }
 
     /// Removes an attachment; does nothing if it was replaced.
-    package func detach(_ attachment: any Attachment) {
+    ///
+    /// - Returns: the number of watchers that were told.
+    @discardableResult
+    package func detach(_ attachment: any Attachment) -> Int {
         let user = attachment.principal.user
         unwatchAll(attachment)
-        if shard(of: user).detach(attachment, user) { tellPresence(of: user) }
+        return shard(of: user).detach(attachment, user) ? tellPresence(of: user) : 0
     }
 
     /// Whether any device of the user is connected.
@@ -95,7 +101,8 @@ package final class SessionRegistry: Sendable {
             unwatchAll(attachment)
             attachment.ended(reason)
         }
-        if isOffline { tellPresence(of: user) }
+        // The operator's doing, or somebody's who has paid for it otherwise.
+        if isOffline { _ = tellPresence(of: user) }
     }
 
     /// Ends sessions of a user, including logins under way.
@@ -104,6 +111,13 @@ package final class SessionRegistry: Sendable {
     func end(_ user: UserID, _ reason: SessionEnd, _ devices: EndedDevices, but kept: DeviceID? = nil) {
         ends.record(user, reason, devices)
         end(user, reason) { $0.device != kept && devices.contains($0) }
+    }
+
+    /// The account has another name: its connections have it from now on. Logins under way, which may have read the old
+    /// name, are ended.
+    func rename(_ user: UserID, to name: NickName) {
+        ends.record(user, .accountRenamed, .all)
+        for attachment in attachments(of: user) { attachment.principal.rename(to: name) }
     }
 
     /// Ends all sessions.
@@ -170,23 +184,29 @@ package final class SessionRegistry: Sendable {
     /// second.
     package func tellLate() {
         for shard in shards {
-            for user in shard.takeLate(now: time.now()) { tellPresence(of: user, isLate: true) }
+            for user in shard.takeLate(now: time.now()) { _ = tellPresence(of: user, isLate: true) }
         }
     }
 
     /// Tells watchers and observers the user's state, and again if it changed meanwhile, so that their last notice is right.
-    private func tellPresence(of user: UserID, isLate: Bool = false) {
+    ///
+    /// - Returns: the number of watchers that were told.
+    private func tellPresence(of user: UserID, isLate: Bool = false) -> Int {
         let shard = shard(of: user)
         // A change may go to many watchers, and into a queue: within a second only the last state matters.
         let isTold = isLate || shard.mayTell(of: user, now: time.now())
         var presence = shard.presence(of: user)
+        var told = 0
         while true {
             let lastSeen = presence.isOnline ? nil : time.now()
             let event = EphemeralEvent.presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
-            if isTold { for watcher in presence.watchers { watcher.ephemeralArrived(event) } }
+            if isTold {
+                for watcher in presence.watchers { watcher.ephemeralArrived(event) }
+                told += presence.watchers.count
+            }
             if isTold { for observer in observers.withLock({ $0 }) { observer(user, presence.isOnline) } }
             let latest = shard.presence(of: user)
-            if latest.version == presence.version { return }
+            if latest.version == presence.version { return told }
             presence = latest
         }
     }

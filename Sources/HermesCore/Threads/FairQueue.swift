@@ -14,6 +14,9 @@ package struct CommitSource: Hashable, Sendable {
 
     package init(account: String) { name = "a" + account }
 
+    /// An account by its number, for what is not stored: it takes turns.
+    package init(_ user: UserID) { name = "u" + String(user.rawValue) }
+
     /// - Parameter host: an address without port; nil: unknown. An IPv6 network of 64 bits counts as one.
     package init(host: String?) { name = "h" + (host.map(NetworkAddress.key(of:)) ?? "") }
 
@@ -30,7 +33,7 @@ package struct CommitSource: Hashable, Sendable {
 
     package var kind: Kind {
         switch name.utf8.first {
-        case UInt8(ascii: "a"): .account
+        case UInt8(ascii: "a"), UInt8(ascii: "u"): .account
         case UInt8(ascii: "h"): .address
         default: .server
         }

@@ -3,20 +3,45 @@
 
 import DequeModule
 
-/// Waiting items in two lanes, the first of which has priority. Within a lane, owners take turns, however many items
-/// one has. Bounded, in total and per owner.
+/// Waiting items in two lanes, the first of which has priority. Bounded.
+///
+/// Within a lane sources take turns, such as network addresses, and within a source its owners, such as accounts, however
+/// many items one has. A full lane takes an item of somebody who has less than the one with the most, who loses one. So
+/// nobody fills a lane for others.
 struct LaneQueue<Item> {
-    private struct Lane {
-        /// The owners with items, in turn, each once.
-        var turns = Deque<String>()
-        var items: [String: Deque<Item>] = [:]
+    /// The place of an item.
+    struct Place {
+        let isFirst: Bool
+        let source: String
+        let owner: String
+    }
+
+    /// What became of an item.
+    enum Outcome {
+        case waits
+        /// It waits instead of another.
+        case replaces(Item)
+        case refused
+    }
+
+    /// The owners of one source.
+    fileprivate struct Source {
+        var owners = TurnTable<Deque<Item>>()
+        var count = 0
+    }
+
+    fileprivate struct Lane {
+        var sources = TurnTable<Source>()
+        var count = 0
     }
 
     private let maxCount: Int
     private let maxCountOfOne: Int
     private var lanes = [Lane(), Lane()]
     private var sinceSecond = 0
-    private(set) var count = 0
+
+    /// The number of waiting items.
+    var count: Int { lanes[0].count + lanes[1].count }
 
     /// The number of items of the first lane before one of the second, which is therefore slow at worst, never stuck.
     static var firstLaneRun: Int { 7 }
@@ -27,35 +52,64 @@ struct LaneQueue<Item> {
     init(maxCount: Int, maxCountOfOne: Int) {
         self.maxCount = maxCount
         self.maxCountOfOne = maxCountOfOne
-        counts = [0, 0]
     }
 
-    private var counts: [Int]
-
-    /// - Returns: false if too much waits.
-    mutating func append(_ item: Item, isFirst: Bool, of owner: String) -> Bool {
-        let lane = isFirst ? 0 : 1
-        guard counts[lane] < maxCount, lanes[lane].items[owner]?.count ?? 0 < maxCountOfOne else { return false }
-        if lanes[lane].items[owner] == nil { lanes[lane].turns.append(owner) }
-        lanes[lane].items[owner, default: []].append(item)
-        counts[lane] += 1
-        count += 1
-        return true
+    mutating func append(_ item: Item, at place: Place) -> Outcome {
+        let index = place.isFirst ? 0 : 1
+        let source = lanes[index].sources[place.source]
+        guard source?.owners[place.owner]?.count ?? 0 < maxCountOfOne else { return .refused }
+        var replaced: Item?
+        if lanes[index].count >= maxCount {
+            replaced = lanes[index].makeRoom(for: place)
+            guard replaced != nil else { return .refused }
+        }
+        lanes[index].sources.update(place.source, default: Source()) { source in
+            source.owners.update(place.owner, default: []) { $0.append(item) }
+            source.count += 1
+        }
+        lanes[index].count += 1
+        if let replaced { return .replaces(replaced) }
+        return .waits
     }
 
     mutating func popFirst() -> Item? {
-        let isSecondDue = sinceSecond >= Self.firstLaneRun && counts[1] > 0
-        let lane = counts[0] > 0 && !isSecondDue ? 0 : 1
-        sinceSecond = lane == 0 ? sinceSecond + 1 : 0
-        guard let owner = lanes[lane].turns.popFirst(), var items = lanes[lane].items.removeValue(forKey: owner),
-            let item = items.popFirst()
-        else { return nil }
-        if !items.isEmpty {
-            lanes[lane].items[owner] = items
-            lanes[lane].turns.append(owner)
-        }
-        counts[lane] -= 1
+        let isSecondDue = sinceSecond >= Self.firstLaneRun && lanes[1].count > 0
+        let index = lanes[0].count > 0 && !isSecondDue ? 0 : 1
+        sinceSecond = index == 0 ? sinceSecond + 1 : 0
+        return lanes[index].popFirst()
+    }
+}
+
+extension LaneQueue.Lane {
+    fileprivate mutating func popFirst() -> Item? {
+        guard count > 0 else { return nil }
         count -= 1
-        return item
+        return sources.next { source in
+            source.count -= 1
+            let item = source.owners.next { items in
+                (items.popFirst(), isEmpty: items.isEmpty)
+            }
+            return (item, isEmpty: source.count == 0)
+        }
+    }
+
+    /// Takes the newest item of the source that has the most, or of the owner with the most if that source is the one.
+    ///
+    /// - Returns: nil if nobody has more than the owner of the place would have.
+    fileprivate mutating func makeRoom(for place: LaneQueue.Place) -> Item? {
+        guard let most = sources.keyOfGreatest({ $0.count }), let greatest = sources[most] else { return nil }
+        let own = sources[place.source]
+        guard let owner = greatest.owners.keyOfGreatest({ $0.count }) else { return nil }
+        let isFair =
+            most == place.source
+            ? greatest.owners[owner]?.count ?? 0 > (own?.owners[place.owner]?.count ?? 0) + 1
+            : greatest.count > (own?.count ?? 0) + 1
+        guard isFair else { return nil }
+        count -= 1
+        return sources.take(of: most) { source in
+            source.count -= 1
+            let item = source.owners.take(of: owner) { items in (items.popLast(), isEmpty: items.isEmpty) }
+            return (item, isEmpty: source.count == 0)
+        }
     }
 }

@@ -8,8 +8,14 @@ import Foundation
 ///
 /// State: a ``Monitor``. A thread starts when there is work and ends when there is none.
 final class WorkerThreads: Sendable {
+    /// Some work, and what to do instead if it has to make room for somebody else's.
+    private struct Work: Sendable {
+        let run: @Sendable () -> Void
+        let refuse: @Sendable () -> Void
+    }
+
     private struct State {
-        var waiting: LaneQueue<@Sendable () -> Void>
+        var waiting: LaneQueue<Work>
         var running = 0
     }
 
@@ -23,32 +29,40 @@ final class WorkerThreads: Sendable {
     init(name: String, maxThreads: Int, maxWaiting: Int, maxWaitingOfOne: Int) {
         self.name = name
         self.maxThreads = max(1, maxThreads)
-        let waiting = LaneQueue<@Sendable () -> Void>(
-            maxCount: max(0, maxWaiting),
-            maxCountOfOne: max(1, maxWaitingOfOne)
-        )
+        let waiting = LaneQueue<Work>(maxCount: max(0, maxWaiting), maxCountOfOne: max(1, maxWaitingOfOne))
         monitor = Monitor(State(waiting: waiting))
     }
 
-    /// Runs work, in the owner's turn.
+    /// Runs work, in the turn of its source and owner (``LaneQueue``).
     ///
-    /// - Returns: false if too much waits; the work does not run.
-    func run(isFirst: Bool, of owner: String, _ work: @escaping @Sendable () -> Void) -> Bool {
+    /// - Parameter refuse: called instead of the work if too much waits; also later, if others have less.
+    func run(
+        isFirst: Bool,
+        source: String,
+        owner: String,
+        _ work: @escaping @Sendable () -> Void,
+        refuse: @escaping @Sendable () -> Void
+    ) {
         enum Decision {
             case start
             case wait
-            case refuse
+            case refuse(@Sendable () -> Void)
         }
         let decision: Decision = monitor.withLock { state in
             if state.running < maxThreads {
                 state.running += 1
                 return .start
             }
-            return state.waiting.append(work, isFirst: isFirst, of: owner) ? .wait : .refuse
+            let place = LaneQueue<Work>.Place(isFirst: isFirst, source: source, owner: owner)
+            switch state.waiting.append(Work(run: work, refuse: refuse), at: place) {
+            case .waits: return .wait
+            case .replaces(let other): return .refuse(other.refuse)
+            case .refused: return .refuse(refuse)
+            }
         }
         switch decision {
-        case .refuse: return false
-        case .wait: return true
+        case .refuse(let refuse): refuse()
+        case .wait: break
         case .start:
             let monitor = monitor
             let thread = Thread {
@@ -59,14 +73,13 @@ final class WorkerThreads: Sendable {
                     next = monitor.withLock { state in
                         let next = state.waiting.popFirst()
                         if next == nil { state.running -= 1 }
-                        return next
+                        return next?.run
                     }
                 }
             }
             thread.name = name
             thread.qualityOfService = .utility
             thread.start()
-            return true
         }
     }
 

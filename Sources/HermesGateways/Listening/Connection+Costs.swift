@@ -32,11 +32,14 @@ extension Connection {
         if !bucket.hasToken(rate: rate, burst: rate, now: loop.uptime) { throttle(for: bucket.delay(rate: rate)) }
     }
 
-    /// Charges for bytes that were read from the store. If the connection has ended meanwhile, its account and its address
-    /// pay: otherwise who comes and goes reads for nothing.
-    package func chargeRead(_ bytes: Int) {
-        guard phase != .open else { return charge(.bytes(bytes)) }
-        unsettled &+= RequestCost.bytes(bytes).units
+    /// Charges for bytes that were read from the store.
+    package func chargeRead(_ bytes: Int) { chargeInTheEnd(.bytes(bytes)) }
+
+    /// Charges for something that may become known after the connection has ended; then its account and its address pay:
+    /// otherwise who comes and goes has it for nothing.
+    func chargeInTheEnd(_ cost: RequestCost) {
+        guard phase != .open else { return charge(cost) }
+        unsettled &+= cost.units
         if unsettled > 0 { settle() }
     }
 

@@ -106,11 +106,13 @@ extension Connection {
             pending.writeImmutableBuffer(frame)
             wrote()
         } else {
-            writePending()
+            inWrite { writePending() }
             tally.bytesOut += frame.readableBytes
             hasUnflushedWrites = true
-            guard !isOutputCut else { return writeInPieces(frame) }
-            context?.write(NIOAny(frame), promise: context == nil ? nil : countEncrypted(frame.readableBytes))
+            guard !isOutputCut else { return inWrite { writeInPieces(frame) } }
+            inWrite {
+                context?.write(NIOAny(frame), promise: context == nil ? nil : countEncrypted(frame.readableBytes))
+            }
             markDirty()
         }
     }
@@ -129,10 +131,18 @@ extension Connection {
 
     private func wrote() {
         if pending.readableBytes >= Self.writeAbove {
-            flushNow()
+            inWrite { flushNow() }
         } else {
             markDirty()
         }
+    }
+
+    /// NIO tells in the middle of a write that the channel is full, and that it is not any more.
+    private func inWrite(_ body: () -> Void) {
+        let isNested = isWriting
+        isWriting = true
+        body()
+        isWriting = isNested
     }
 
     private func markDirty() {
@@ -212,6 +222,17 @@ extension Connection {
         measureMemory()
         guard keepsUp else { return }
         if writtenMark != nil { markDirty() }
+        guard isWriting else { return goOn() }
+        // The session, which is in the middle of a write, does not expect to be asked for more, nor to get frames.
+        guard !goesOnLater else { return }
+        goesOnLater = true
+        loop.eventLoop.execute { [self] in
+            goesOnLater = false
+            if keepsUp { goOn() }
+        }
+    }
+
+    private func goOn() {
         resume(.output)
         if phase == .open { events?.becameWritable() }
     }

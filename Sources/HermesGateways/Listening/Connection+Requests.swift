@@ -33,13 +33,13 @@ extension Connection {
         }
     }
 
-    /// The same for a call with a completion.
+    /// The same for a call with a completion: a change that is committed with others.
     package func ask<Value: Sendable>(
         completing work: (@escaping @Sendable (Result<Value, HermesError>) -> Void) -> Void,
         reading bytes: @escaping (Value) -> Int = { _ in 0 },
         then: @escaping (Result<Value, HermesError>) -> Void
     ) {
-        charge(.lookup)
+        charge(.change)
         hold()
         let loop = loop
         let then = NIOLoopBound((then, bytes), eventLoop: loop.eventLoop)

@@ -42,6 +42,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var isDirty = false
     @exclusivity(unchecked)
     var hasUnflushedWrites = false
+    /// Whether the session is in the middle of a write.
+    var isWriting = false
+    /// Whether the session hears later that it may go on writing.
+    var goesOnLater = false
     /// The mark to report once everything written so far is gone.
     var writtenMark: UInt64?
 

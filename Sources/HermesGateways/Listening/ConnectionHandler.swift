@@ -24,6 +24,8 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     private var opensWithHandshake: Bool
     private var isCutting = false
     private var isReadWaiting = false
+    /// The last read, or end of a pause.
+    private var lastReadAt: NIODeadline
     /// The peer has closed, and its last bytes wait for the connection's turn.
     private var isInputClosed = false
 
@@ -49,6 +51,8 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         decoder = session.makeDecoder(maxFrameBytes: Self.maxFrameBytes(of: connection))
         connection.events = session
         opensWithHandshake = isEncrypted
+        // That it comes is no end of a silence.
+        lastReadAt = connection.loop.clock()
     }
 
     package func handlerAdded(context: ChannelHandlerContext) {
@@ -159,6 +163,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
         connection.tally.bytesIn += bytes.readableBytes
+        connection.loop.heard(&lastReadAt)
         if bytes.readableBytes >= Self.backlogBytes { connection.inputIsBacklogged() }
         guard connection.isOpen else { return discard(bytes.readableBytes, context) }
         connection.chargeLogin(bytes.readableBytes)
@@ -185,6 +190,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         }
         guard isReadWaiting, connection.mayRead else { return }
         isReadWaiting = false
+        lastReadAt = connection.loop.clock()
         connection.context?.read()
     }
 

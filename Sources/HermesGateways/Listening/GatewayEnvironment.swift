@@ -63,6 +63,7 @@ package final class GatewayEnvironment: Sendable {
         self.counter = counter ?? ConnectionCounter(limits)
         loginBudget = LoginBudget(limit: limits.maxLoginBytes)
         wills = MQTTWills(durable: messenger.durable, time: messenger.time, memoryBytes: limits.memoryBytes)
+        messenger.durable.whenEnded { [wills] in wills.sessionEnded($0, isOwnerGone: $1) }
         brokerStatistics = MQTTStatistics(
             loops: loops,
             durable: messenger.durable,

@@ -21,6 +21,7 @@ package final class InboxLink {
     private let write: Writer
     private var feed: InboxFeed
     private var isClosed = false
+    private var hasLoaded = false
     /// The last entry that was written, not skipped.
     private var lastWrittenSeq: UInt64 = 0
     /// Whether the present or last entry was left out.
@@ -55,7 +56,7 @@ package final class InboxLink {
     ///   - cursor: the last entry that the device has.
     ///   - head: the inbox's head at the login.
     package func open(after cursor: UInt64, head: UInt64) {
-        messenger.sessions.attach(attachment)
+        connection.chargeInTheEnd(.watchers(messenger.sessions.attach(attachment)))
         // Always reads, which finds entries committed between the login and the attachment.
         handle(.opened(after: cursor, head: head))
     }
@@ -64,7 +65,7 @@ package final class InboxLink {
     package func close() {
         guard !isClosed else { return }
         isClosed = true
-        messenger.sessions.detach(attachment)
+        connection.chargeInTheEnd(.watchers(messenger.sessions.detach(attachment)))
     }
 
     /// From ``ConnectionEvents/inboxAdvanced(_:)``.
@@ -149,13 +150,25 @@ package final class InboxLink {
     private func load(after: UInt64, limit: Int) {
         let loop = connection.loop
         let link = NIOLoopBound(self, eventLoop: loop.eventLoop)
+        // A peer that opens and closes its inbox again and again waits for one reading after the other.
+        let isFirst = !hasLoaded
+        hasLoaded = true
+        if isFirst { connection.hold() }
         messenger.messages.entries(of: principal.user, after: after, limit: limit) { result in
-            loop.post(.run { link.value.loaded(result) })
+            loop.post(
+                .run {
+                    link.value.loaded(result)
+                    if isFirst { link.value.connection.release() }
+                }
+            )
         }
     }
 
     private func loaded(_ result: Result<InboxPage, HermesError>) {
-        if case .success(let page) = result { connection.chargeRead(page.bytes) }
+        if case .success(let page) = result {
+            connection.chargeInTheEnd(.page(entries: page.entries.count))
+            connection.chargeRead(page.bytes)
+        }
         guard !isClosed else { return }
         switch result {
         case .success(let page):

@@ -15,6 +15,15 @@ extension LoopContext {
         return true
     }
 
+    /// A connection has sent something.
+    ///
+    /// - Parameter lastReadAt: when it was read from before, or waited to be; now from here on.
+    func heard(_ lastReadAt: inout NIODeadline) {
+        let now = clock()
+        if now - lastReadAt >= TurnQueue.silence { turns.silenceEnded(now: now) }
+        lastReadAt = now
+    }
+
     /// Does something in a later turn, after what already waits.
     func inTurn(_ work: @escaping () -> Void) {
         eventLoop.assertInEventLoop()

@@ -143,7 +143,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     ///
     /// - Returns: how many were flushed.
     private func flush(_ connections: some RandomAccessCollection<Connection>) -> Int {
-        let end = clock() + TurnQueue.time
+        let now = clock()
+        let end = now + turns.duration(now: now)
         var flushed = 0
         for connection in connections {
             if flushed > 0, flushed % Self.flushesPerLook == 0, clock() >= end { break }

@@ -21,7 +21,7 @@ package enum RequestCost: Sendable, Hashable {
     case parts(Int)
     /// Topic filters subscribed or unsubscribed; those of kept sessions are also stored.
     case filters(Int, isKept: Bool)
-    /// Retained publications examined for new subscriptions.
+    /// Retained publications examined for new subscriptions, and waiting ones for shared subscriptions that end.
     case records(Int)
     /// Properties of an MQTT packet; each is parsed and kept on its own.
     case properties(Int)
@@ -33,6 +33,8 @@ package enum RequestCost: Sendable, Hashable {
     case recipients(Int)
     /// Users that get an ephemeral event.
     case listeners(Int)
+    /// Those who are told that the user of the connection has come or gone; also after the connection has ended.
+    case watchers(Int)
     /// Viewers of a room on this loop that get a frame.
     case viewers(Int)
     /// Subscribers on this loop that get a publication of MQTT. Nobody pays for them; they only end the publisher's turn.
@@ -41,8 +43,10 @@ package enum RequestCost: Sendable, Hashable {
     case page(entries: Int)
     /// Accounts whose presence is read or watched.
     case watched(Int)
-    /// A read or change of one item in the store.
+    /// A read of one item in the store: some 200 µs on its threads.
     case lookup
+    /// A change in the store, committed with others.
+    case change
     /// A group created or changed.
     case group
     /// A login by token, or of an anonymous MQTT client.
@@ -57,7 +61,7 @@ package enum RequestCost: Sendable, Hashable {
         case .login, .password: false
         case .packet, .furtherFrames, .bytes, .json, .parts, .filters, .records, .properties, .levels, .matches,
             .recipients,
-            .listeners, .viewers, .receivers, .page, .watched, .lookup, .group:
+            .listeners, .watchers, .viewers, .receivers, .page, .watched, .lookup, .change, .group:
             true
         }
     }
@@ -76,11 +80,13 @@ package enum RequestCost: Sendable, Hashable {
         case .matches(let count): count / 32
         case .recipients(let count): count
         case .listeners(let count): (count + 1) / 2
+        case .watchers(let count): 2 * count
         case .viewers(let count): count / 256
         case .receivers(let count): count / 32
-        case .page(let entries): 5 + entries / 4
+        case .page(let entries): 15 + entries / 4
         case .watched(let count): (count + 3) / 4
-        case .lookup: 4
+        case .lookup: 20
+        case .change: 4
         case .group: 20
         case .login: 20
         case .password: 2_000

@@ -215,13 +215,13 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         connection.account = principal.user
         let attachment = SessionAttachment(principal: principal, connection: connection)
         self.attachment = attachment
-        gateway.environment.messenger.sessions.attach(attachment)
+        connection.chargeInTheEnd(.watchers(gateway.environment.messenger.sessions.attach(attachment)))
     }
 
     private func detach() {
         guard let attachment else { return }
         self.attachment = nil
-        gateway.environment.messenger.sessions.detach(attachment)
+        connection.chargeInTheEnd(.watchers(gateway.environment.messenger.sessions.detach(attachment)))
     }
 }
 

@@ -59,7 +59,7 @@ final class MQTTRetainedQueue {
 
     var first: Publication? { found.first }
 
-    func removeFirst() { found.removeFirst() }
+    func popFirst() { _ = found.popFirst() }
 
     /// Removes and returns the found publications.
     func takeFound() -> Deque<Publication> {

@@ -76,7 +76,8 @@ extension MQTTSession {
         connection.charge(.levels(levels &* topics.loopCount))
         connection.inSlices(subscriptions.count, of: Self.filtersPerTurn) { [self] slice in
             for subscription in subscriptions[slice] { resume(subscription, of: client) }
-        } then: {
+        } then: { [self] in
+            adjustInbox(of: client)
             finish()
         }
     }
@@ -287,8 +288,13 @@ extension MQTTSession {
         // Before the session is released, because its next connection takes the will back. A refused CONNECT left no
         // will.
         if let will = client.will, let link = client.link, link.id.rawValue != 0, mayPublish(will, of: client) {
-            let expiry = link.endsSession ? .zero : client.sessionExpiry
-            environment.wills.ended(will, of: client.key, sessionExpiry: expiry, on: connection.loop)
+            environment.wills.ended(
+                will,
+                of: client.key,
+                sessionExpiry: client.sessionExpiry,
+                isOwnerGone: link.endsSession,
+                on: connection.loop
+            )
         }
         let messenger = environment.messenger
         if let link = client.link, link.id.rawValue != 0 {

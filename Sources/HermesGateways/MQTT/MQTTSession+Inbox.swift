@@ -8,18 +8,12 @@ import NIOCore
 
 /// Publications that are not for subscribers: the native protocol, and those that rooms refuse.
 extension MQTTSession {
-    /// A subscription to the packets was added or changed.
-    func inboxAskedFor(by text: String, of client: MQTTClientState) {
-        guard let account = client.account else { return }
-        account.asking.insert(TopicText(text))
-        adjustInbox(of: client)
-    }
-
     /// Adjusts the inbox after a change of the subscriptions or permissions: it is open while the client subscribes to
     /// it, with the present form and QoS.
     func adjustInbox(of client: MQTTClientState) {
         guard let account = client.account, !account.asking.isEmpty else { return }
-        account.asking.formIntersection(client.subscriptions.keys)
+        // Some ten at most, among thousands of subscriptions.
+        account.asking = account.asking.filter { client.subscriptions[$0] != nil }
         let asking = account.asking.compactMap { text in
             client.subscriptions[text].flatMap { held in
                 TopicFilter(text.rawValue).map { (filter: $0, options: held.options) }

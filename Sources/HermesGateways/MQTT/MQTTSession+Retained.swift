@@ -39,7 +39,7 @@ extension MQTTSession {
                     return store(queue.takeFound().map { StoredPublication($0, publishedAt: now()) }, request, link)
                 }
                 guard sendRetained(publication, request, of: client) else { return }
-                queue.removeFirst()
+                queue.popFirst()
             } else if steps <= 0 || !connection.loop.hasTime() {
                 return sendRetainedLater(queue)
             } else {

@@ -226,6 +226,7 @@ extension MQTTSession {
             }
             measureMemory()
         } then: { [self] in
+            adjustInbox(of: client)
             // The rules changed after the first decision: those that were not held by then missed it.
             if let first = granted.first, first.generation != environment.access.generation { refilter(client) }
             write(.suback(suback))
@@ -234,6 +235,8 @@ extension MQTTSession {
         }
     }
 
+    /// The caller adjusts the inbox then (``adjustInbox(of:)``).
+    ///
     /// - Parameter place: of a shared subscription; nil for that of a kept session, which takes one if it can. Without
     ///   one the session gets only what was stored for it.
     func hold(
@@ -245,7 +248,7 @@ extension MQTTSession {
         of client: MQTTClientState
     ) {
         let isForInbox = group == nil && MQTTInbox.isAskedFor(by: filter)
-        defer { if isForInbox { inboxAskedFor(by: text, of: client) } }
+        if isForInbox { client.account?.asking.insert(TopicText(text)) }
         let known = client.subscriptions[TopicText(text)]
         if let known, group == nil || known.place != nil {
             known.live?.options = options
@@ -382,6 +385,9 @@ extension MQTTSession {
         guard let shared = client?.shared else { return [:] }
         var publications: [ObjectIdentifier: [Publication]] = [:]
         var count = 0
+        var examined = shared.unacknowledged.count
+        if let waiting, waiting.holdsAny(of: subscriptions) { examined += waiting.count }
+        connection.chargeInTheEnd(.records(examined))
         let numbers = shared.unacknowledged
             .filter { subscriptions.contains(ObjectIdentifier($0.value.subscription)) }.keys.sorted()
         for number in numbers {

@@ -17,6 +17,8 @@ struct MQTTWaitingQueue {
     }
 
     private var messages = Deque<Message>()
+    /// How many came by each shared subscription, if any did.
+    private var shared: [ObjectIdentifier: Int] = [:]
     /// Their approximate bytes.
     private(set) var bytes = 0
 
@@ -29,18 +31,32 @@ struct MQTTWaitingQueue {
         guard messages.count < maxCount, bytes + weight <= maxBytes else { return false }
         messages.append(message)
         bytes += weight
+        if let shared = message.shared { self.shared[ObjectIdentifier(shared), default: 0] += 1 }
         return true
     }
 
     mutating func popFirst() -> Message? {
         guard let message = messages.popFirst() else { return nil }
         bytes -= Self.weight(message)
+        if let shared = message.shared { forget(one: ObjectIdentifier(shared)) }
         if messages.isEmpty { self = MQTTWaitingQueue() }
         return message
     }
 
-    /// Removes the messages of some shared subscriptions, in order.
+    private mutating func forget(one subscription: ObjectIdentifier) {
+        guard let count = shared[subscription] else { return }
+        shared[subscription] = count > 1 ? count - 1 : nil
+    }
+
+    /// Whether a message came by one of these.
+    func holdsAny(of subscriptions: Set<ObjectIdentifier>) -> Bool {
+        !shared.isEmpty && subscriptions.contains { shared[$0] != nil }
+    }
+
+    /// Removes the messages of some shared subscriptions, in order. Looks at all messages if there are any.
     mutating func take(of subscriptions: Set<ObjectIdentifier>) -> [Message] {
+        guard holdsAny(of: subscriptions) else { return [] }
+        for subscription in subscriptions { shared[subscription] = nil }
         var taken: [Message] = []
         var left = Deque<Message>()
         for message in messages {

@@ -63,7 +63,16 @@ final class MQTTWills: Sendable {
 
     /// A connection ended without DISCONNECT: its will is published after its delay, or when the session ends,
     /// whichever comes first [MQTT-3.1.3-9]. Called on the connection's loop.
-    func ended(_ will: MQTTPendingWill, of key: SessionKey, sessionExpiry: Duration, on loop: LoopContext) {
+    ///
+    /// - Parameter isOwnerGone: nobody has the name of the session's owner any more: it is published at once.
+    func ended(
+        _ will: MQTTPendingWill,
+        of key: SessionKey,
+        sessionExpiry: Duration,
+        isOwnerGone: Bool,
+        on loop: LoopContext
+    ) {
+        guard !isOwnerGone else { return publish(will.leavingNothing(to: key.owner), on: loop) }
         let delay = min(will.delay, sessionExpiry)
         guard delay > .zero else { return publish(will, on: loop) }
         let dueAt = time.uptime() + delay
@@ -98,6 +107,14 @@ final class MQTTWills: Sendable {
         guard let waiting = state.withLock({ $0.remove(key) }), isClean else { return }
         let wills = self
         waiting.loop.post(.run { wills.publish(waiting.will, on: waiting.loop) })
+    }
+
+    /// A session without a connection has ended: its will is due now.
+    func sessionEnded(_ key: SessionKey, isOwnerGone: Bool) {
+        guard let waiting = state.withLock({ $0.remove(key) }) else { return }
+        let will = isOwnerGone ? waiting.will.leavingNothing(to: key.owner) : waiting.will
+        let wills = self
+        waiting.loop.post(.run { wills.publish(will, on: waiting.loop) })
     }
 
     /// Publishes for somebody who is not there any more. Those who are connected get it after the commit, as they get a
@@ -145,21 +162,22 @@ final class MQTTWills: Sendable {
 
 extension MQTTPendingWill {
     fileprivate var holding: Holding { Holding(entries: 1, bytes: weight) }
+
+    /// The same, but not retained below `user/NAME/`, which the next owner of the name gets empty.
+    fileprivate func leavingNothing(to owner: String) -> MQTTPendingWill {
+        guard publication.retain, publication.topic.rawValue.hasPrefix("user/\(owner)/") else { return self }
+        let unretained = publication.with(retain: false, publication.details)
+        return MQTTPendingWill(publication: unretained, givenAt: givenAt, delay: delay, source: source)
+    }
 }
 
 extension Publication {
     /// The same with an expiry that counts from later.
     fileprivate func living(from now: Timestamp, insteadOf then: Timestamp) -> Publication {
         guard let details, let end = details.expiresAt else { return self }
-        return Publication(
-            topic: topic,
-            payload: payload,
-            kind: kind,
-            dropClass: dropClass,
-            sender: sender,
-            qos: qos,
+        return with(
             retain: retain,
-            details: PublicationDetails(
+            PublicationDetails(
                 expiresAt: end.advanced(by: .milliseconds(now.rawValue - then.rawValue)),
                 payloadIsUTF8: details.payloadIsUTF8,
                 contentType: details.contentType,
@@ -167,6 +185,19 @@ extension Publication {
                 correlationData: details.correlationData,
                 userProperties: details.userProperties
             )
+        )
+    }
+
+    fileprivate func with(retain: Bool, _ details: PublicationDetails?) -> Publication {
+        Publication(
+            topic: topic,
+            payload: payload,
+            kind: kind,
+            dropClass: dropClass,
+            sender: sender,
+            qos: qos,
+            retain: retain,
+            details: details
         )
     }
 }

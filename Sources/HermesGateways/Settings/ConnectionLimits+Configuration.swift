@@ -64,7 +64,7 @@ extension ConnectionLimits {
         "limits.requestsPerSecondPerAddress",
         default: defaults.requestsPerSecondPerAddress,
         in: 1...10_000_000,
-        "The same limit for all connections of one IP address together."
+        "The same limit for all connections of one IP address together. The default is about half a processor."
     )
     private static let throttled = Setting.duration(
         "limits.throttled",

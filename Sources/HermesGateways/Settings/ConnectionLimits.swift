@@ -44,7 +44,7 @@ package struct ConnectionLimits: Sendable, Hashable {
         memoryBytes: Int = 512 << 20,
         requestsPerSecond: Int = 5000,
         requestsPerSecondPerAccount: Int = 10_000,
-        requestsPerSecondPerAddress: Int = 100_000,
+        requestsPerSecondPerAddress: Int = 50_000,
         throttled: Duration = .seconds(600),
         maxFrameBytes: Int = 1 << 20,
         maxLoginFrameBytes: Int = 1 << 20,

@@ -180,5 +180,5 @@ struct SessionWriter {
         dirtyHeads.append(cache.heads.keys[index])
     }
 
-    private static let noSuchSession = SessionOutcome.refused(HermesError(.notFound, "There is no such session."))
+    private static let noSuchSession = SessionOutcome.refused(StoreRefusals.noSuchSession)
 }

@@ -37,7 +37,7 @@ extension BatchWriter {
         if try !insert(append, key: key, at: place) {
             guard let free = try freeKey(for: append.id), try insert(append, key: free, at: place) else {
                 try changeClaim(of: append, to: nil)
-                return .refused(Refusals.messageIDTaken)
+                return .refused(StoreRefusals.messageIDTaken)
             }
             try changeClaim(of: append, to: free)
             key = free
@@ -218,7 +218,7 @@ extension BatchWriter {
                 ? row.bytes(8) == append.draft.content.bytes
                 : row.integer(9) == append.draft.content.stableHash
             guard columns.conversation == append.draft.conversation, isSameContent else {
-                return .refused(Refusals.clientIDConflict)
+                return .refused(StoreRefusals.clientIDConflict)
             }
             let deliveries = try DeliveryList.decode(row.bytes(7))
             return .duplicate(

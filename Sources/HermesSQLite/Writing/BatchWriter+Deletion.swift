@@ -21,7 +21,7 @@ extension BatchWriter {
         let select = try PreparedStatement(db, "SELECT nick_name, nick_key, is_disabled FROM account WHERE id = ?")
         select.bind(user, at: 1)
         let found = try select.first { (name: $0.text(0) ?? "", key: $0.text(1) ?? "", state: $0.integer(2)) }
-        guard let found else { return .refused(Refusals.noSuchAccount) }
+        guard let found else { return .refused(StoreRefusals.noSuchAccount) }
         if found.state != AccountRow.leaving {
             try run("UPDATE account SET is_disabled = \(AccountRow.leaving) WHERE id = ?", user)
             try run("INSERT OR IGNORE INTO inbox_gone (user) VALUES (?)", user)

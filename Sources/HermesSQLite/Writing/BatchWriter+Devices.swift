@@ -9,7 +9,7 @@ extension BatchWriter {
     mutating func open(_ opening: DeviceOpening) throws -> Device {
         let user = opening.user
         guard try loadInbox(of: user), let index = cache.inboxes.index(forKey: user) else {
-            throw Refusals.noSuchAccount
+            throw StoreRefusals.noSuchAccount
         }
         try loadCursors(of: user)
         let known = try DeviceReader(db: db).device(opening.device.id, of: user)

@@ -7,8 +7,8 @@ import HermesCore
 extension BatchWriter {
     mutating func appendEvent(_ event: InboxEvent, to recipients: [UserID]) throws -> WriteOutcome {
         // Pushes have an operation of their own.
-        if case .push = event { return .refused(Refusals.notAnEvent) }
-        guard let (kind, payload) = EventCoding.encode(event) else { return .refused(Refusals.notAnEvent) }
+        if case .push = event { return .refused(StoreRefusals.notAnEvent) }
+        guard let (kind, payload) = EventCoding.encode(event) else { return .refused(StoreRefusals.notAnEvent) }
         if let refusal = try refusal(of: recipients) { return .refused(refusal) }
         let statement = statements.insertEvent
         var deliveries: [InboxDelivery] = []
@@ -36,7 +36,7 @@ extension BatchWriter {
         by reader: UserID,
         upTo seq: UInt64
     ) throws -> WriteOutcome {
-        guard try loadInbox(of: reader) else { return .refused(Refusals.noSuchAccount) }
+        guard try loadInbox(of: reader) else { return .refused(StoreRefusals.noSuchAccount) }
         let peer = try conversation.reader(reader)
         guard try isMember(reader, of: conversation) else { return .refused(Group.notAMember) }
         guard let known = try knownConversation(conversation) else { return .eventAppended([]) }
@@ -54,10 +54,10 @@ extension BatchWriter {
     }
 
     mutating func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) throws -> WriteOutcome {
-        guard try loadInbox(of: user) else { return .refused(Refusals.noSuchDevice) }
+        guard try loadInbox(of: user) else { return .refused(StoreRefusals.noSuchDevice) }
         try loadCursors(of: user)
         guard let cursor = cache.cursors[user]?[device]?.seq, let index = cache.inboxes.index(forKey: user) else {
-            return .refused(Refusals.noSuchDevice)
+            return .refused(StoreRefusals.noSuchDevice)
         }
         let moved = min(seq, cache.inboxes.values[index].head)
         guard moved > cursor else { return .acknowledged(cursor) }
@@ -96,10 +96,10 @@ extension BatchWriter {
         by user: UserID,
         notBefore: Timestamp
     ) throws -> WriteOutcome {
-        guard let message = try recallable(id, in: conversation) else { return .refused(Refusals.noSuchMessage) }
+        guard let message = try recallable(id, in: conversation) else { return .refused(StoreRefusals.noSuchMessage) }
         guard try isMember(user, of: conversation) else { return .refused(Group.notAMember) }
-        guard message.sender == user else { return .refused(Refusals.notTheSender) }
-        guard message.sentAt >= notBefore else { return .refused(Refusals.tooLate) }
+        guard message.sender == user else { return .refused(StoreRefusals.notTheSender) }
+        guard message.sentAt >= notBefore else { return .refused(StoreRefusals.tooLate) }
         guard !message.isRecalled else { return .eventAppended([]) }
         let update = try PreparedStatement(
             db,

@@ -52,6 +52,7 @@ extension BatchWriter {
         message: String
     ) throws -> WriteOutcome {
         let user = principal.user
+        guard user != peer else { return .refused(try refusal(of: [user]) ?? StoreRefusals.ownContact) }
         if let refusal = try refusal(of: [user, peer]) { return .refused(refusal) }
         var pair = try SocialReader(db: db).pair(user, peer)
         let before = pair
@@ -90,9 +91,9 @@ extension BatchWriter {
     // MARK: Groups
 
     mutating func apply(_ command: GroupCommand, by user: UserID, requiresContacts: Bool) throws -> WriteOutcome {
-        guard try loadInbox(of: user) else { return .refused(Refusals.noSuchAccount) }
+        guard try loadInbox(of: user) else { return .refused(StoreRefusals.noSuchAccount) }
         for added in command.added where added != user {
-            guard try loadInbox(of: added) else { return .refused(Refusals.noSuchAccount) }
+            guard try loadInbox(of: added) else { return .refused(StoreRefusals.noSuchAccount) }
             guard try !blocks(added, user) else { return .refused(ContactPair.blockedByOther) }
             guard try !requiresContacts || SocialReader(db: db).pair(user, added).state == .accepted else {
                 return .refused(ContactPair.notAContact)

@@ -257,8 +257,8 @@ struct BatchWriter {
     /// - Returns: the refusal, or nil.
     mutating func refusal(of recipients: [UserID]) throws -> HermesError? {
         for user in recipients {
-            guard try loadInbox(of: user) else { return Refusals.noSuchAccount }
+            guard try loadInbox(of: user) else { return StoreRefusals.noSuchAccount }
         }
-        return Refusals.recipients(recipients)
+        return StoreRefusals.recipients(recipients)
     }
 }

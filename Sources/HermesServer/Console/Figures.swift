@@ -269,14 +269,17 @@ struct FiguresService: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            var sampledAt: Duration?
+            var sampled: Int64?
             var savedAt = time.uptime()
             while !Task.isCancelled {
                 figures.probe()
                 let now = time.uptime()
-                if sampledAt.map({ now - $0 >= .milliseconds(FigureHistory.interval) }) ?? true {
-                    sampledAt = now
-                    figures.sample(at: time.latest(), uptime: now)
+                let latest = time.latest()
+                // Each row once: ten seconds after the last sample may be in the row after the next.
+                let row = latest.rawValue / FigureHistory.interval
+                if row != sampled {
+                    sampled = row
+                    figures.sample(at: latest, uptime: now)
                 }
                 if now - savedAt >= Self.saveInterval {
                     savedAt = now

@@ -50,6 +50,11 @@ struct HTTPConversation: HTTPChannelHandler {
                 logger.error("HTTP request failed", metadata: ["error": "\(error)"])
                 response = Response(status: .internalServerError)
             }
+            let isPage = response.headers[.contentSecurityPolicy] != nil
+            for field in Pages.bareHeaders where response.headers[field.name] == nil {
+                // What a page may do, it says itself.
+                if !isPage || field.name == .cacheControl { response.headers.append(field) }
+            }
             response.headers[.date] = date.now()
             response.headers[.server] = "hermes"
             // The answer to HEAD has no body (RFC 9110, section 9.3.2).

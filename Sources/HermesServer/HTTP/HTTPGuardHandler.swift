@@ -191,7 +191,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         var head = HTTPResponseHead(version: .http1_1, status: word.status)
         head.headers = [
             "content-type": "text/plain; charset=utf-8", "content-length": String(body.readableBytes),
-            "connection": "close",
+            "connection": "close", "x-content-type-options": "nosniff", "cache-control": "no-store",
         ]
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)

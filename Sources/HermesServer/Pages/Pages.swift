@@ -84,9 +84,10 @@ struct Pages: Sendable {
             router.on("/room/{name}", method: method) { request, context in
                 let path = request.uri.path
                 guard path.hasSuffix("/") else { return answer(request, context) }
-                var end = path.endIndex
-                while end > path.startIndex, path[path.index(before: end)] == "/" { end = path.index(before: end) }
-                return Self.redirect(to: String(path[..<end]))
+                // Two slashes at the beginning would name another host (RFC 3986, section 4.2).
+                var target = path.drop { $0 == "/" }
+                while target.last == "/" { target.removeLast() }
+                return Self.redirect(to: "/\(target)")
             }
         }
     }
@@ -133,6 +134,15 @@ struct Pages: Sendable {
         headers[.permissionsPolicy] = "camera=(), microphone=(), geolocation=(), payment=(), usb=()"
         return headers
     }
+
+    /// The headers of an answer that is no page, such as `/metrics`; its route may set others.
+    static let bareHeaders: HTTPFields = [
+        .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
+        .xContentTypeOptions: "nosniff",
+        .referrerPolicy: "no-referrer",
+        .frameOptions: "DENY",
+        .cacheControl: "no-store",
+    ]
 
     /// Whether an `If-None-Match` field names the weak tag (RFC 9110, section 13.1.2).
     static func matches(_ field: String, _ tag: String) -> Bool {

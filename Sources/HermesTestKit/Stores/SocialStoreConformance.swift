@@ -26,6 +26,10 @@ package enum SocialStoreConformance {
             try expectEqual(try await world.inbox(0), ["1:accepted by 2"])
             try expectEqual(try await world.inbox(1), ["1:requested by 1", "2:removed by 1"])
             try expectEqual(try world.refusal(world.contactOperation(.accept, 1, 0)), .notFound)
+            guard case .refused(let refusal) = try world.commit(world.contactOperation(.request, 0, 0)) else {
+                throw ConformanceFailure(description: "an account became its own contact")
+            }
+            try expectEqual(refusal.message, StoreRefusals.ownContact.message)
             try expectEqual(try await world.inbox(2), [])
         },
         ConformanceCase("A blocked sender's messages and requests are refused, at once and until unblocked") {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import Synchronization
 import Testing
 
 @Suite struct AccountServiceTests {
@@ -45,6 +46,38 @@ import Testing
         #expect(
             try await accounts.devices(of: first.principal.user).map(\.description.id.rawValue) == ["phone", "pad"]
         )
+    }
+
+    @Test("After a rename open connections have the new name, and a logout ends nothing of the old name's next owner")
+    func renamedWhileConnected() async throws {
+        let ended = Mutex<[String]>([])
+        let accounts = AccountService(
+            store: store,
+            messages: store,
+            sessions: sessions,
+            time: time,
+            settings: AccountSettings(passwordParameters: PasswordTests.cheap),
+            endTopicClients: { name, _, _ in ended.withLock { $0.append(name) } }
+        )
+        let login = try await accounts.register(nickName: "Anna", password: "secret", device: phone(), address: nil)
+        let user = login.principal.user
+        let open = attach(login)
+        let underWay = try await accounts.logIn(
+            .password(nickName: "anna", password: "secret"),
+            device: phone("pad"),
+            address: nil
+        )
+        _ = try await accounts.changeProfile(of: user, nickName: "Berta", avatarURL: nil)
+        #expect(open.principal.nickName.rawValue == "Berta")
+        #expect(open.ends.isEmpty)
+        // It may have read the old name, and comes again.
+        #expect(attach(underWay).ends == [.accountRenamed])
+        _ = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
+        ended.withLock { $0 = [] }
+        try await accounts.logOut(open.principal, token: nil, removeDevice: true)
+        #expect(ended.withLock(\.self) == ["berta"])
+        _ = try await accounts.changeProfile(of: user, nickName: "BERTA", avatarURL: nil)
+        #expect(open.principal.nickName.rawValue == "BERTA")
     }
 
     @Test func refusesWhatIsWrong() async throws {

@@ -186,31 +186,3 @@ import Testing
         }
     }
 }
-
-@Suite struct LaneQueueTests {
-    @Test func everybodyHasATurn() {
-        var queue = LaneQueue<String>(maxCount: 100, maxCountOfOne: 10)
-        let many = (0...10).map { queue.append("a\($0)", isFirst: true, of: "a") }
-        #expect(many == Array(repeating: true, count: 10) + [false])
-        _ = queue.append("b0", isFirst: true, of: "b")
-        let first = [queue.popFirst(), queue.popFirst(), queue.popFirst()]
-        #expect(first == ["a0", "b0", "a1"])
-        for number in 0..<10 { _ = queue.append("s\(number)", isFirst: false, of: "s\(number)") }
-        var taken: [String] = []
-        while let item = queue.popFirst() { taken.append(item) }
-        #expect(taken.count == 18)
-        #expect(taken.prefix(4).allSatisfy { $0.hasPrefix("a") }, "the first lane goes before")
-        #expect(taken.firstIndex(of: "s0") ?? 99 < taken.firstIndex(of: "a9") ?? 0, "but never for ever")
-        #expect(queue.count == 0)
-    }
-
-    @Test func aFullLaneLeavesRoomInTheOther() {
-        var queue = LaneQueue<Int>(maxCount: 5, maxCountOfOne: 5)
-        let taken = (0...5).map { queue.append($0, isFirst: false, of: "s\($0)") }
-        #expect(taken == [true, true, true, true, true, false])
-        let other = queue.append(6, isFirst: true, of: "t")
-        let first = queue.popFirst()
-        #expect(other)
-        #expect(first == 6)
-    }
-}

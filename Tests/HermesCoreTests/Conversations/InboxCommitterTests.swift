@@ -94,8 +94,39 @@ import Testing
         }
     }
 
+    @Test("Accounts take turns: a message does not wait for the many of another account")
+    func accountsTakeTurns() async throws {
+        let committer = committer(CommitLimits(maxBatch: 10))
+        store.close()
+        try submit(0..<1, to: committer)
+        await store.waitForCommit()
+        try submit(1..<100, to: committer)
+        committer.submit(.append(try append(500, from: 3)) { [results] in results.add($0) })
+        store.letThrough(20)
+        let done = clientIDs(await results.next(101))
+        #expect(done.firstIndex(of: "500").map { $0 <= 11 } == true, "it is in the first batch after its submission")
+        #expect(done.filter { $0 != "500" } == (0..<100).map(String.init), "an account's own keep their order")
+        await committer.shutdown()
+    }
+
+    @Test("One account does not use up the room of others")
+    func oneAccountLeavesRoom() async throws {
+        let committer = committer(CommitLimits(maxWaiting: 24))
+        store.close()
+        try submit(0..<1, to: committer)
+        await store.waitForCommit()
+        try submit(1..<50, to: committer)
+        let refused = await results.next(46)
+        #expect(refused.allSatisfy { (try? $0.get()) == nil })
+        committer.submit(.append(try append(500, from: 3)) { [results] in results.add($0) })
+        store.letThrough(10)
+        #expect(Set(clientIDs(await results.next(5))) == ["0", "1", "2", "3", "500"])
+        await committer.shutdown()
+    }
+
     @Test func refusesWhenTooMuchWaits() async throws {
-        let committer = committer(CommitLimits(maxWaiting: 4))
+        // An eighth of it for one account.
+        let committer = committer(CommitLimits(maxWaiting: 24))
         store.close()
         try submit(0..<1, to: committer)
         await store.waitForCommit()

@@ -93,6 +93,17 @@ import Testing
         #expect(watcher.events.count == 2)
     }
 
+    @Test("Who comes or goes learns how many were told, to pay for them")
+    func watchersAreCounted() throws {
+        for number in Int32(10)..<15 { sessions.watch([try user(2)], by: try attach(number)) }
+        let phone = RecordingAttachment(try principal(2))
+        let pad = RecordingAttachment(try principal(2, "pad"))
+        #expect(sessions.attach(phone) == 5)
+        #expect(sessions.attach(pad) == 0)
+        #expect(sessions.detach(phone) == 0)
+        #expect(sessions.detach(pad) == 5)
+    }
+
     @Test func aReplacedConnectionIsNotOffline() throws {
         let watcher = try attach(1)
         sessions.watch([try user(2)], by: watcher)

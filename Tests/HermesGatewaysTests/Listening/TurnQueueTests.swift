@@ -41,6 +41,45 @@ struct TurnQueueTests {
         #expect(queue.hasTime(now: at(30)))
     }
 
+    @Test("Turns are short for 300 ms after a connection has broken its silence")
+    func turnsAreShortWhileOthersSpeakNowAndThen() {
+        var queue = TurnQueue()
+        #expect(queue.duration(now: at(10)) == TurnQueue.time)
+        queue.silenceEnded(now: at(10))
+        #expect(queue.begin(now: at(11)) == true)
+        #expect(queue.hasTime(now: at(12)))
+        #expect(!queue.hasTime(now: at(13)), "2 ms are over")
+        queue.end()
+        #expect(queue.duration(now: at(309)) == TurnQueue.shortTime)
+        #expect(queue.duration(now: at(310)) == TurnQueue.time)
+    }
+
+    @Test("A connection that was read a moment before does not shorten the turns of others")
+    func whoSendsWithoutAPauseIsNoReasonForShortTurns() async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let loop = group.next()
+        let context = try #require(LoopContexts(group)[loop])
+        let durations = try await loop.submit { () -> [TimeAmount] in
+            var now = at(1_000)
+            context.clock = { now }
+            // It has sent before.
+            var busy = at(999)
+            var found: [TimeAmount] = []
+            for _ in 0..<20 {
+                now = now + .milliseconds(50)
+                context.heard(&busy)
+                found.append(context.turns.duration(now: now))
+            }
+            var rare = at(999)
+            context.heard(&rare)
+            found.append(context.turns.duration(now: now))
+            return found
+        }.get()
+        try await group.shutdownGracefully()
+        #expect(durations.dropLast().allSatisfy { $0 == TurnQueue.time })
+        #expect(durations.last == TurnQueue.shortTime)
+    }
+
     private final class Seen: Sendable {
         let ticks = Mutex<[UInt64]>([])
     }

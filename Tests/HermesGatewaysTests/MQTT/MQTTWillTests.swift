@@ -185,6 +185,51 @@ import Testing
         }
     }
 
+    @Test(
+        "5.0 [MQTT-3.1.3-9]: the name's owner goes: its wills are published at once, and leave nothing to the next owner",
+        arguments: [true, false]
+    )
+    func ownerGone(_ isConnected: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let ann = try await harness.register("ann")
+            let watch = try await harness.mqtt("watch", .v5)
+            _ = try await watch.subscribe("t/#")
+            for topic in ["user/ann/will", "t/will"] {
+                var connect = MQTTConnect(
+                    version: .v5,
+                    clientID: topic,
+                    cleanStart: true,
+                    properties: [.sessionExpiryInterval(600)]
+                )
+                connect.userName = "ann"
+                connect.password = ByteBuffer(string: "correct horse")
+                connect.will = MQTTWill(
+                    topic: topic,
+                    payload: ByteBuffer(string: "gone"),
+                    retain: true,
+                    properties: [.willDelayInterval(600)]
+                )
+                let (client, connack) = try await harness.apply(connect)
+                #expect(connack.reason == .success)
+                if !isConnected { try await client.drop() }
+            }
+            while !isConnected, harness.environment.waitingWills.entries < 2 {
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            let user = ann.principal.user
+            _ = try await harness.messenger.accounts.changeProfile(of: user, nickName: "bob", avatarURL: nil)
+            #expect(try await watch.taken().topic == "t/will")
+            while harness.environment.waitingWills != Holding() { try await Task.sleep(for: .milliseconds(5)) }
+            // The other one is published by now, or by another loop at this moment.
+            try await Task.sleep(for: .milliseconds(200))
+            let retained = harness.messenger.durable.retained
+            let everything = try #require(TopicFilter("#"))
+            // A retained publication reaches the connected after its commit.
+            let found = retained.matching(everything, now: harness.messenger.time.now()).map(\.topic.rawValue)
+            #expect(found == ["t/will"])
+        }
+    }
+
     @Test("wills for which the store has no room at the moment are stored later")
     func triedAgain() async throws {
         let store = ScriptedSessionStore()

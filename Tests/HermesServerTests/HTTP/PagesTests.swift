@@ -57,6 +57,19 @@ import Testing
         }
     }
 
+    @Test func `answers that are no pages run nothing, fit into no frame and stay in no cache`() async throws {
+        try await withServer { server in
+            for path in ["/healthz", "/readyz", "/metrics", "/v1/openapi.json", "/v1/users", "/ws", "/nothing"] {
+                let answer = try await HTTPProbe.send("GET", path, port: server.port("http"))
+                let policy = answer.headers["content-security-policy"]
+                #expect(policy == "default-src 'none'; frame-ancestors 'none'", "\(path)")
+                #expect(answer.headers["x-content-type-options"] == "nosniff", "\(path)")
+                #expect(answer.headers["x-frame-options"] == "DENY", "\(path)")
+                #expect(answer.headers["cache-control"] != nil, "\(path)")
+            }
+        }
+    }
+
     /// The policy forbids both, so a page that has one does not work.
     @Test func `no page has scripts or styles of its own`() async throws {
         try await withServer { server in
@@ -126,7 +139,7 @@ import Testing
                 #expect(other.headers["content-type"] == "text/html; charset=utf-8", "\(path)")
             }
             // Relative links start from the folder, so the name is the last part.
-            for path in ["/room/lobby/", "/room/lobby//"] {
+            for path in ["/room/lobby/", "/room/lobby//", "//room/lobby/", "///room/lobby//"] {
                 let other = try await HTTPProbe.send("GET", path, port: server.port("http"))
                 #expect(other.status == 308 && other.headers["location"] == "/room/lobby", "\(path)")
             }

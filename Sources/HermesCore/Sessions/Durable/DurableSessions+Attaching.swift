@@ -177,8 +177,8 @@ extension DurableSessions {
                 applicant.completion(.success(opening))
             case .fail(let applicant, let error):
                 applicant.completion(.failure(error))
-            case .ended(let key):
-                shared.ended.withLock { $0 }(key)
+            case .ended(let key, let isOwnerGone):
+                shared.ended.withLock { $0 }(key, isOwnerGone)
             }
         }
     }

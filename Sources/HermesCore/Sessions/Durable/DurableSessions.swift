@@ -32,7 +32,7 @@ package final class DurableSessions: Sendable {
         let state: Mutex<DurableState>
         let generation = Atomic<UInt64>(1)
         let hasSubscriptions = Atomic(false)
-        let ended = Mutex<@Sendable (SessionKey) -> Void>({ _ in })
+        let ended = Mutex<@Sendable (_ key: SessionKey, _ isOwnerGone: Bool) -> Void>({ _, _ in })
         /// The connected members of shared subscriptions, kept or not.
         let live = Mutex<SharedGroups?>(nil)
 
@@ -109,9 +109,10 @@ package final class DurableSessions: Sendable {
     /// What waits for all sessions in the store.
     package var queueStatistics: QueueBudget.Statistics { store.queues.statistics }
 
-    /// Sets the handler for sessions that ended without a connection: by expiry, or because another connection started
-    /// clean. It replaces an earlier handler, and is called on any thread.
-    package func whenEnded(_ handler: @escaping @Sendable (SessionKey) -> Void) {
+    /// Sets the handler for sessions that ended without a connection: by expiry, because another connection started clean,
+    /// because an operator ended it, or because nobody has its owner's name any more (`isOwnerGone`). It replaces an
+    /// earlier handler, and is called on any thread.
+    package func whenEnded(_ handler: @escaping @Sendable (_ key: SessionKey, _ isOwnerGone: Bool) -> Void) {
         shared.ended.withLock { $0 = handler }
     }
 
@@ -305,7 +306,9 @@ package final class DurableSessions: Sendable {
         limit: Int,
         completion: @escaping @Sendable (Result<DurablePage, HermesError>) -> Void
     ) {
-        let isAccepted = reads.run { [self] in
+        let owner = shared.state.withLock { $0.records[id]?.key.owner ?? "" }
+        // All clients without account are one here: each connection has one such read at a time.
+        let isAccepted = reads.run(for: owner.isEmpty ? .server : CommitSource(account: owner)) { [self] in
             do throws(HermesError) {
                 completion(.success(try await page(of: id, after: seq, sentUpTo, limit: max(1, limit))))
             } catch {

@@ -71,7 +71,7 @@ struct DurableState {
         case succeed(Applicant, DurableOpening)
         case fail(Applicant, HermesError)
         /// A session without a connection has ended.
-        case ended(SessionKey)
+        case ended(SessionKey, isOwnerGone: Bool)
     }
 
     private(set) var quota: DurableQuota
@@ -191,7 +191,7 @@ struct DurableState {
             if seat.session.isStored, seat.session != session.id, let record = records[seat.session] {
                 forget(seat.session)
                 quota.add(sessions: 1, of: StoredSession.payer(of: key, openedBy: applicant.attachment.source))
-                if !record.hasEnded { actions.append(.ended(record.key)) }
+                if !record.hasEnded { actions.append(.ended(record.key, isOwnerGone: false)) }
             }
             seat.session = session.id
             seat.phase = .occupied(applicant.attachment)
@@ -338,7 +338,7 @@ struct DurableState {
             guard let seat = seats[key], seat.session.isStored else { continue }
             if case .closing = seat.phase { markEnded(seat.session) }
             guard case .vacant = seat.phase else { continue }
-            actions += remove(seat.session)
+            actions += remove(seat.session, isOwnerGone: true)
         }
         return actions
     }
@@ -352,13 +352,13 @@ struct DurableState {
     }
 
     /// Begins to remove a session without a connection. If that fails, ``expire(now:limit:)`` retries.
-    private mutating func remove(_ id: DurableSessionID) -> [Action] {
+    private mutating func remove(_ id: DurableSessionID, isOwnerGone: Bool = false) -> [Action] {
         guard let record = records[id], !record.isBeingRemoved else { return [] }
         markEnded(id)
         records[id]?.isBeingRemoved = true
         setExpiry(of: id, to: nil)
         let removal = Action.remove(id, sentUpTo: record.sentUpTo, mayHoldShared: record.mayHoldShared)
-        return record.hasEnded ? [removal] : [.ended(record.key), removal]
+        return record.hasEnded ? [removal] : [.ended(record.key, isOwnerGone: isOwnerGone), removal]
     }
 
     /// The store has removed a session, or failed to.

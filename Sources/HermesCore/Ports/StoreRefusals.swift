@@ -1,0 +1,54 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What every store answers to an operation that it refuses, so that no text depends on the store.
+package enum StoreRefusals {
+    package static let noSuchAccount = HermesError(.notFound, "There is no such account.")
+    package static let nameTaken = HermesError(.nameTaken, "This nick name is taken. Choose another.")
+    package static let noSuchDevice = HermesError(.notFound, "There is no such device.")
+    package static let noSuchSession = HermesError(.notFound, "There is no such session.")
+
+    package static let noSuchMessage = HermesError(.notFound, "There is no such message any more.")
+    package static let notTheSender = HermesError(.forbidden, "Only its sender can recall a message.")
+    package static let tooLate = HermesError(.forbidden, "It is too late to recall this message.")
+    package static let clientIDConflict = HermesError(
+        .clientIDConflict,
+        "This client id was used for another message. Give each message an id of its own."
+    )
+    package static let messageIDTaken = HermesError(.internalError, "A message with this id exists already.")
+    package static let repeatedRecipients = HermesError(.invalidArgument, "Each recipient must be named once.")
+    package static let notAnEvent = HermesError(
+        .invalidArgument,
+        "Only events that are neither messages nor pushes nor holes can be appended."
+    )
+
+    package static let ownContact = HermesError(.invalidArgument, "You cannot be your own contact.")
+
+    package static let noSuchKey = HermesError(.notFound, "There is no key of this name.")
+    package static let keyNameTaken = HermesError(
+        .nameTaken,
+        "There is a key of this name already. Choose another, or revoke that one."
+    )
+    package static let noSuchInvitation = HermesError(.notFound, "There is no invitation of this name.")
+    package static let invitationNameTaken = HermesError(
+        .nameTaken,
+        "There is an invitation of this name already. Choose another, or revoke that one."
+    )
+    package static let noSuchAdministrator = HermesError(.notFound, "There is no administrator of this name.")
+    package static let administratorNameTaken = HermesError(
+        .nameTaken,
+        "There is an administrator of this name already. Choose another."
+    )
+
+    /// Nil if the list is not empty and names everybody once.
+    package static func recipients(_ recipients: [UserID]) -> HermesError? {
+        let areDistinct =
+            switch recipients.count {
+            case 0: false
+            case 1: true
+            case 2: recipients[0] != recipients[1]
+            default: Set(recipients).count == recipients.count
+            }
+        return areDistinct ? nil : repeatedRecipients
+    }
+}

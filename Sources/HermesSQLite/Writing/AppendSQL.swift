@@ -1,0 +1,24 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The SQL that appends a message, so that a plain loop can write the same rows for comparison.
+package enum AppendSQL {
+    /// The statements that prepare a connection.
+    ///
+    /// - Parameter durability: as that of the store.
+    package static func pragmas(_ durability: SQLiteStore.Durability) -> [String] {
+        SQLiteStore.tuning(durability)
+            + ["PRAGMA wal_autocheckpoint = \(Checkpointer.startPages)", "PRAGMA secure_delete = ON"]
+    }
+
+    package static let insertMessage = Statements.SQL.insertMessage
+    package static let insertEntry = Statements.SQL.insertEntry
+    package static let insertClientID = Statements.SQL.insertClientID
+    package static let updateInbox = Statements.SQL.updateInbox
+    package static let updateConversation = Statements.SQL.updateConversation
+
+    /// Moves all fresh rows to their permanent tables.
+    package static let settle = BatchWriter.settlingSQL
+    /// The number of fresh entries after which ``settle`` is due.
+    package static let rowsToSettle = FreshSweep.startRows
+}

@@ -1,0 +1,50 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import Testing
+
+@testable import Hermes
+
+@Suite(.timeLimit(.minutes(1))) struct ReceiptPromiseTests {
+    @Test("A client that stops before a waiter waits ends its wait")
+    func interruptedBeforeTheWait() async {
+        let promise = ReceiptPromise()
+        let waiter = promise.announce()
+        promise.interrupt(HermesClientError(.closed, "stopped"))
+        await #expect(throws: HermesClientError.self) { try await promise.wait(as: waiter) }
+    }
+
+    @Test("One that stops later ends it, too, but not the waits that are announced after that")
+    func interruptedWhileWaiting() async throws {
+        let promise = ReceiptPromise()
+        let first = promise.announce()
+        async let outcome = { () async -> Bool in (try? await promise.wait(as: first)) == nil }()
+        // Whether it waits already or not.
+        await Task.yield()
+        promise.interrupt(HermesClientError(.closed, "stopped"))
+        #expect(await outcome)
+        let second = promise.announce()
+        async let error = { () async -> HermesClientError? in
+            do {
+                _ = try await promise.wait(as: second)
+                return nil
+            } catch {
+                return error as? HermesClientError
+            }
+        }()
+        promise.resolve(.failure(HermesClientError(.discarded, "gone")))
+        #expect(await error?.code == .discarded)
+    }
+
+    @Test("A task that is cancelled before it waits does not wait")
+    func cancelledBeforeTheWait() async {
+        let promise = ReceiptPromise()
+        let task = Task {
+            let waiter = promise.announce()
+            withUnsafeCurrentTask { $0?.cancel() }
+            _ = try await promise.wait(as: waiter)
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+}
