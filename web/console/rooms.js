@@ -97,8 +97,6 @@ export async function rooms(page) {
             if (!await confirmed(t("Close the room {0}?", room.name),
                 t("Everybody is removed from it: {0} connections. They may come back.", room.members), t("Close"), room.name)) return;
             const { removed } = await page.api.request("DELETE", `rooms/${encoded(room.name)}/members`);
-            // Whoever watches counts as a member.
-            stop();
             page.say(t("{0} connections are removed from {1}.", removed, room.name));
             await load();
         }), { class: "danger", "aria-label": t("Close {0}", room.name) }));

@@ -143,6 +143,11 @@ package final class InboxCommitter: Sendable {
                 )
             }
         )
+        for (entry, outcome) in zip(batch, outcomes) {
+            if case .push(.fanOut(let push, _)) = entry.item.submission.operation {
+                traces.fannedOut(push, outcome.deliveries)
+            }
+        }
         var deliveries: [UserID: [InboxEntry]] = [:]
         for (entry, outcome) in zip(batch, outcomes) {
             entry.item.submission.complete(.success(outcome))

@@ -15,8 +15,9 @@ protocol CommitRiders: Sendable {
 /// The waiting items of ``InboxCommitter`` and ``SessionCommitter``, and the thread that commits them.
 ///
 /// The thread takes a batch of waiting items and commits it. A single item is committed at once: a batch grows only
-/// while the commit before it runs. Sources take turns in a batch, so that the waiting items of one do not delay
-/// another's. Riders go with the next batch, or alone after a short while.
+/// while the commit before it runs, and only to what the store commits in one transaction (``BatchPace``). Sources take
+/// turns in a batch, so that the waiting items of one do not delay another's. Riders go with the next batch, or alone
+/// after a short while.
 ///
 /// State: a ``Monitor``; the thread owns what it has taken.
 final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
@@ -28,6 +29,7 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
 
     private struct State {
         var waiting = FairQueue<Entry>()
+        var pace: BatchPace
         /// The number of items taken by the thread and not completed.
         var inProgress = 0
         /// The bytes of all waiting and running items.
@@ -51,9 +53,12 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
     }
 
     private let limits: CommitLimits
-    private let monitor = Monitor(State())
+    private let monitor: Monitor<State>
 
-    init(limits: CommitLimits) { self.limits = limits }
+    init(limits: CommitLimits) {
+        self.limits = limits
+        monitor = Monitor(State(pace: BatchPace(most: limits.maxBatch)))
+    }
 
     /// Starts the thread, which ends with ``shutdown()``; called once.
     ///
@@ -123,12 +128,13 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         monitor.withLock { body($0.riders, $0.ridersInProgress) }
     }
 
-    /// A batch was committed or failed, which makes room.
+    /// A batch, or the first part of one, was committed or failed, which makes room.
     ///
     /// - Parameter riders: those of a failed batch, to be committed later.
     func finished(_ batch: ArraySlice<Entry>, takingBack riders: Riders? = nil) {
         let bytes = batch.reduce(0) { $0 + $1.bytes }
         monitor.withLock { state in
+            if riders == nil { state.pace.committed(batch.count, of: state.inProgress) }
             state.inProgress -= batch.count
             state.bytes -= bytes
             state.statistics.batches += 1
@@ -210,7 +216,7 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
                 return nil
             }
             state.isThreadIdle = false
-            let entries = state.waiting.take(maxCount: limits.maxBatch, maxBytes: limits.maxBatchBytes)
+            let entries = state.waiting.take(maxCount: state.pace.count, maxBytes: limits.maxBatchBytes)
             let taken = Taken(entries: entries, riders: state.riders)
             state.inProgress = entries.count
             state.ridersInProgress = state.riders

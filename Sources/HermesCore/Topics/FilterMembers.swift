@@ -12,22 +12,29 @@ package class FilterMembers {
     final var remoteShards = ShardSet()
     /// Changes with the members and their options.
     final var version: UInt32 = 0
+    /// How many members only observe.
+    private final var observers: UInt32 = 0
 
     init(name: String) { self.name = name }
 
     final var isIdle: Bool { members.isEmpty && remoteShards.isEmpty }
+
+    /// The number of members that do not only observe.
+    final var subscriberCount: Int { members.count - Int(observers) }
 
     /// The members, their options or the other shards have changed: routes are out of date.
     func membersChanged() { version &+= 1 }
 
     final func add(_ subscription: TopicSubscription) {
         members.append(Unmanaged<TopicSubscription>.passRetained(subscription))
+        if subscription.options.isObserver { observers &+= 1 }
         membersChanged()
     }
 
     /// Removes a subscription; the caller releases it.
     final func remove(_ subscription: TopicSubscription) -> Unmanaged<TopicSubscription>? {
         guard let last = members.popLast() else { return nil }
+        if subscription.options.isObserver { observers &-= 1 }
         membersChanged()
         let place = Int(subscription.place)
         guard place < members.count else { return last }

@@ -24,6 +24,8 @@ package struct SubscriptionOptions: Hashable, Sendable {
     package var isLiveAtMostOnceOnly: Bool
     /// Whether the subscriber may not read everything that matches, and checks each topic.
     package var isFiltered: Bool
+    /// Whether the subscriber looks on from outside: it is no member of a room. Does not change.
+    package let isObserver: Bool
 
     package init(
         qos: QoS = .atMostOnce,
@@ -31,7 +33,8 @@ package struct SubscriptionOptions: Hashable, Sendable {
         retainAsPublished: Bool = false,
         identifiers: [UInt32] = [],
         isLiveAtMostOnceOnly: Bool = false,
-        isFiltered: Bool = false
+        isFiltered: Bool = false,
+        isObserver: Bool = false
     ) {
         self.identifiers = identifiers
         self.qos = qos
@@ -39,6 +42,7 @@ package struct SubscriptionOptions: Hashable, Sendable {
         self.retainAsPublished = retainAsPublished
         self.isLiveAtMostOnceOnly = isLiveAtMostOnceOnly
         self.isFiltered = isFiltered
+        self.isObserver = isObserver
     }
 
     /// Combines two matching subscriptions of one subscriber: it gets the publication once, with the higher QoS and all

@@ -124,14 +124,14 @@ package final class TopicShard {
         subscription.release()
     }
 
-    /// The number of the topic's own subscriptions on this loop, without wildcard filters.
-    package func subscriberCount(of name: TopicName) -> Int { topics.find(name)?.members.count ?? 0 }
+    /// The number of the topic's own subscriptions on this loop, without wildcard filters and observers.
+    package func subscriberCount(of name: TopicName) -> Int { topics.find(name)?.subscriberCount ?? 0 }
 
-    /// The topics with subscribers of their own on this loop, and their numbers.
+    /// The topics with subscribers of their own on this loop, and their numbers; observers do not count.
     package func subscriberCounts(withPrefix prefix: String) -> [TopicName: Int] {
         var counts: [TopicName: Int] = [:]
-        for topic in topics.all where !topic.members.isEmpty && topic.name.hasPrefix(prefix) {
-            counts[topic.topic] = topic.members.count
+        for topic in topics.all where topic.subscriberCount > 0 && topic.name.hasPrefix(prefix) {
+            counts[topic.topic] = topic.subscriberCount
         }
         return counts
     }

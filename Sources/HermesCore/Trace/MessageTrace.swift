@@ -31,10 +31,10 @@ package struct TracedMessage: Sendable {
     package let committedTime: Timestamp
     /// Nil: committed.
     package let refusal: HermesError?
-    /// The number of inboxes.
-    package let recipients: Int
+    /// The number of inboxes that have it; of a push to many it grows with each part of them.
+    package private(set) var recipients: Int
     /// The first ``MessageTraces/maxPlaces`` of them.
-    package let places: [Place]
+    package private(set) var places: [Place] = []
 
     /// - Returns: nil for all operations but messages and pushes, and for repetitions, which change nothing.
     init?(
@@ -62,20 +62,25 @@ package struct TracedMessage: Sendable {
             sender = append.sender.user
             senderDevice = append.sender.device
             conversation = append.draft.conversation
-            recipients = deliveries.count
         case .push(.append(let push, _, _)):
             (id, clientID, sender, senderDevice, conversation) = (push.id, nil, nil, nil, nil)
-            recipients = deliveries.count
         case .push(.accept(let job, _)):
             (id, clientID, sender, senderDevice, conversation) = (job.push.id, nil, nil, nil, nil)
-            recipients = if case .users(let users) = job.target { users.count } else { 0 }
         default:
             return nil
         }
         self.acceptedAt = acceptedAt
         self.committedAt = committedAt
         self.committedTime = committedTime
-        places = deliveries.prefix(MessageTraces.maxPlaces).map { Place(user: $0.user, seq: $0.entry.seq) }
+        recipients = 0
+        add(deliveries)
+    }
+
+    /// It was appended to further inboxes.
+    mutating func add(_ deliveries: [InboxDelivery]) {
+        recipients += deliveries.count
+        let room = MessageTraces.maxPlaces - places.count
+        places += deliveries.prefix(room).map { Place(user: $0.user, seq: $0.entry.seq) }
     }
 
     /// When it came to the core, on the wall clock.

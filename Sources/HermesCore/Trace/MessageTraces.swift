@@ -42,6 +42,14 @@ package final class MessageTraces: Sendable {
         }
     }
 
+    /// A push to many was appended to some of their inboxes.
+    func fannedOut(_ id: MessageID, _ deliveries: [InboxDelivery]) {
+        guard !deliveries.isEmpty else { return }
+        messages.withLock { messages in
+            messages.updateNewest(where: { $0.id == id && $0.conversation == nil }, { $0.add(deliveries) })
+        }
+    }
+
     /// A connection has these entries of its user's inbox in its output.
     ///
     /// - Parameter gateway: the connection's listener.
@@ -175,6 +183,14 @@ struct TraceRing<Element: Sendable>: Sendable {
         guard elements.count >= capacity else { return elements.append(element) }
         elements[next] = element
         next = next + 1 == capacity ? 0 : next + 1
+    }
+
+    /// Changes the newest that matches, if there is one.
+    mutating func updateNewest(where matches: (Element) -> Bool, _ change: (inout Element) -> Void) {
+        for age in elements.indices {
+            let place = (next + elements.count - 1 - age) % elements.count
+            if matches(elements[place]) { return change(&elements[place]) }
+        }
     }
 
     /// Those that match, oldest first.

@@ -35,6 +35,26 @@ import Testing
         #expect(subscribers.map(\.received) == [["1"], ["1", "2"], ["1", "2"]])
     }
 
+    @Test func observersGetPublicationsAndAreNotCounted() throws {
+        let loops = ManualLoops(1)
+        let shard = loops.shard(0)
+        let filter = try #require(TopicFilter(topic.rawValue))
+        let (observer, member) = (RecordingSubscriber(), RecordingSubscriber())
+        loops[0].run {
+            let looking = shard.subscribe(observer, to: filter, options: SubscriptionOptions(isObserver: true))
+            #expect(shard.subscriberCount(of: topic) == 0)
+            #expect(shard.subscriberCounts(withPrefix: "").isEmpty)
+            let joined = shard.subscribe(member, to: topic)
+            #expect(shard.publish(publication("1")).localCount == 2)
+            #expect(shard.subscriberCount(of: topic) == 1)
+            shard.unsubscribe(looking)
+            #expect(shard.subscriberCounts(withPrefix: "") == [topic: 1])
+            shard.unsubscribe(joined)
+            #expect(shard.subscriberCount(of: topic) == 0)
+        }
+        #expect(observer.received == ["1"])
+    }
+
     @Test func removingIsSafeInAnyOrder() {
         var random = SeededGenerator(state: 7)
         let loops = ManualLoops(1)

@@ -102,6 +102,27 @@ import Testing
         await committer.shutdown()
     }
 
+    @Test("A push to many has the steps of its first inboxes, and the number of all so far")
+    func fanOut() async throws {
+        let push = Push(
+            id: MessageID(high: 7, low: 7),
+            content: PushContent(title: "a"),
+            expiresAt: time.now().advanced(by: .seconds(60))
+        )
+        let outcomes = Collector<Result<PushOutcome, HermesError>>()
+        committer.submit(.push(.accept(PushJob(push: push, target: .everyone), claim: nil)) { outcomes.add($0) })
+        _ = try await outcomes.next(1).first?.get()
+        #expect(traces.find(push.id.description).first?.message.recipients == 0)
+        for _ in 0..<2 { committer.submit(.push(.fanOut(push.id, limit: 2)) { outcomes.add($0) }) }
+        for outcome in await outcomes.next(2) { _ = try outcome.get() }
+        let bob = try principal(2)
+        traces.delivered(1...1, to: bob, by: "impb")
+        let trace = try #require(traces.find(push.id.description).first)
+        #expect(trace.message.recipients == 3 && trace.message.places.count == 3)
+        #expect(trace.steps.map(\.kind) == [.delivered])
+        await committer.shutdown()
+    }
+
     @Test("What is refused is found, with the reason; a repetition is not a message of its own")
     func refusals() async throws {
         _ = try await send("c1", 1)

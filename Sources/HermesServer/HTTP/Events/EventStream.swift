@@ -233,9 +233,8 @@ final class EventSubscriber: TopicSubscriber {
     }
 
     fileprivate func begin(_ filters: [TopicFilter], on topics: TopicShard) {
-        subscriptions = filters.map {
-            topics.subscribe(self, to: $0, options: SubscriptionOptions(qos: .exactlyOnce, retainAsPublished: true))
-        }
+        let options = SubscriptionOptions(qos: .exactlyOnce, retainAsPublished: true, isObserver: true)
+        subscriptions = filters.map { topics.subscribe(self, to: $0, options: options) }
     }
 
     fileprivate func end(on topics: TopicShard) {

@@ -41,6 +41,27 @@ import Testing
         await sessions.shutdown()
     }
 
+    @Test("What comes during a transaction waits for that one, not for all that waited before it")
+    func batchesFollowTransactions() async throws {
+        let sessions = sessions(CommitLimits(maxBatch: 400))
+        store.close()
+        store.cut(to: 20)
+        for number in 0..<1000 { sessions.retain(try publication("f/\(number)"), source: flooder) }
+        // At most one for itself, twenty for the first batch, and some of the next.
+        store.letThrough(24)
+        while store.commits.count < 24 { await Task.yield() }
+        let results = Collector<Result<Void, HermesError>>()
+        sessions.retain(try publication("mine"), source: other) { results.add($0) }
+        store.letThrough(1000)
+        _ = try await results.next(1).first?.get()
+        let place = store.commits.firstIndex { commit in
+            commit.contains { if case .retain(let publication) = $0 { publication.topic.rawValue == "mine" } else { false } }
+        }
+        #expect(try #require(place) <= 24 + 2)
+        await sessions.shutdown()
+        #expect(store.commits.joined().count == 1001)
+    }
+
     @Test func whoHasMuchWaitingIsRefusedAndNobodyElse() async throws {
         let sessions = sessions(CommitLimits(maxWaiting: 800, maxWaitingBytes: 1 << 20, maxBatch: 10))
         store.close()
