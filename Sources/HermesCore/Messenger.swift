@@ -68,7 +68,7 @@ package final class Messenger: Sendable {
             time: time,
             settings: messageSettings
         )
-        sessions.observePresence { [events = messages.committer.watch.events] user, isOnline in
+        sessions.presenceChanged.observe { [events = messages.committer.watch.events] user, isOnline in
             if isOnline {
                 events.note(.notice(.online(user)), .online)
             } else {

@@ -21,7 +21,8 @@ package final class APIKeyService: Sendable {
     private let time: any TimeSource
     /// When the use of each key was last recorded.
     private let noted = Mutex<[Int64: Duration]>([:])
-    private let revoked = Mutex<@Sendable (_ name: String) -> Void>({ _ in })
+    /// A key with this name is revoked.
+    package let revoked = Hook<String>()
 
     package init(store: any APIKeyStore, time: any TimeSource) {
         self.store = store
@@ -57,12 +58,7 @@ package final class APIKeyService: Sendable {
     /// - Throws: `.notFound`, `.storageUnavailable`.
     package func revoke(name: String) async throws(HermesError) {
         try await store.revoke(apiKeyNamed: name)
-        revoked.withLock { $0 }(name)
-    }
-
-    /// Sets an observer that gets the names of revoked keys; it must not block. It replaces an earlier one.
-    package func whenRevoked(_ observer: @escaping @Sendable (_ name: String) -> Void) {
-        revoked.withLock { $0 = observer }
+        revoked(name)
     }
 
     /// Finds the key of a secret and records its use.

@@ -5,11 +5,12 @@ import Synchronization
 
 /// The rules in force, replaced as a whole when their file changes.
 ///
-/// State: one `Mutex` around the rules, one around the handler; the generation can be read without them.
+/// State: a `Mutex` around the rules; the generation can be read without it.
 package final class TopicAccess: Sendable {
     private let rules: Mutex<TopicRules>
     private let number = Atomic<UInt64>(1)
-    private let replaced = Mutex<@Sendable () -> Void>({})
+    /// The rules are replaced; told on the replacing thread.
+    package let replaced = Hook<Void>()
 
     package init(_ rules: TopicRules = TopicRules()) { self.rules = Mutex(rules) }
 
@@ -20,12 +21,6 @@ package final class TopicAccess: Sendable {
     /// them.
     package var generation: UInt64 { number.load(ordering: .acquiring) }
 
-    /// Sets the handler that is called when the rules are replaced, on the replacing thread. It replaces an earlier
-    /// handler.
-    package func whenReplaced(_ handler: @escaping @Sendable () -> Void) {
-        replaced.withLock { $0 = handler }
-    }
-
     /// Replaces the rules. Equal ones change nothing: all clients would be looked at.
     package func replace(with fresh: TopicRules) {
         let isChange = rules.withLock { rules in
@@ -34,6 +29,6 @@ package final class TopicAccess: Sendable {
             number.add(1, ordering: .releasing)
             return true
         }
-        if isChange { replaced.withLock { $0 }() }
+        if isChange { replaced() }
     }
 }

@@ -47,6 +47,8 @@ package final class AdministratorService: Sendable {
     private let hasher: PasswordHasher
     private let auditLimits: AuditLimits
     private let state: Mutex<State>
+    /// Something is in the audit log, or could not be stored there.
+    package let recorded = Hook<(event: AuditEvent, failure: HermesError?)>()
 
     /// - Parameter passwordCost: lowered only by tests.
     package init(
@@ -272,14 +274,7 @@ package final class AdministratorService: Sendable {
 
     // MARK: The audit log
 
-    private let observer = Mutex<@Sendable (AuditEvent, HermesError?) -> Void>({ _, _ in })
-
-    /// Sets an observer of all events, which gets the error of one that could not be stored; it must not block.
-    package func whenRecorded(_ body: @escaping @Sendable (AuditEvent, HermesError?) -> Void) {
-        observer.withLock { $0 = body }
-    }
-
-    /// Records an event. What was done is done: a failure to record it is told to the observer alone.
+    /// Records an event. What was done is done: a failure to record it is told to ``recorded`` alone.
     package func record(_ event: AuditEvent) async {
         var failure: HermesError?
         do throws(HermesError) {
@@ -287,7 +282,7 @@ package final class AdministratorService: Sendable {
         } catch {
             failure = error
         }
-        observer.withLock { $0 }(event, failure)
+        recorded((event, failure))
     }
 
     /// The newest entries first.

@@ -1,8 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
-
 /// The connected devices: the attachments of each user, by device. Presence follows from them.
 ///
 /// State: ``Shard``s by user, each a `Mutex` around a struct. No attachment is called under a lock, and no lock is
@@ -16,7 +14,8 @@ package final class SessionRegistry: Sendable {
     private let shards: [Shard]
     private let ends = RecentEnds<UserID>()
     private let time: any TimeSource
-    private let observers = Mutex<[@Sendable (UserID, Bool) -> Void]>([])
+    /// A user has come online or gone offline.
+    package let presenceChanged = Hook<(user: UserID, isOnline: Bool)>()
 
     /// Creates an empty registry.
     ///
@@ -86,11 +85,6 @@ package final class SessionRegistry: Sendable {
 
     /// The total number of connections.
     package var count: Int { shards.reduce(0) { $0 + $1.count } }
-
-    /// Adds an observer for users that come online (true) or go offline; it must not block.
-    package func observePresence(_ observer: @escaping @Sendable (UserID, Bool) -> Void) {
-        observers.withLock { $0.append(observer) }
-    }
 
     // MARK: Ending
 
@@ -204,7 +198,7 @@ package final class SessionRegistry: Sendable {
                 for watcher in presence.watchers { watcher.ephemeralArrived(event) }
                 told += presence.watchers.count
             }
-            if isTold { for observer in observers.withLock({ $0 }) { observer(user, presence.isOnline) } }
+            if isTold { presenceChanged((user, presence.isOnline)) }
             let latest = shard.presence(of: user)
             if latest.version == presence.version { return told }
             presence = latest

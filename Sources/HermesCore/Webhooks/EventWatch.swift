@@ -51,17 +51,13 @@ package enum ServerEvent: Sendable, Hashable {
 
 /// Passes the events of the server to whoever watches them. Where nobody does, it costs one load.
 ///
-/// State: an atomic for the wanted kinds, and a `Mutex` around the observer, who is called outside of it.
+/// State: an atomic for the wanted kinds.
 package final class EventWatch: Sendable {
     private let wanted = Atomic<UInt32>(0)
-    private let observer = Mutex<@Sendable (ServerEvent) -> Void>({ _ in })
+    /// An event of a wanted kind.
+    package let happened = Hook<ServerEvent>()
 
     package init() {}
-
-    /// Sets the observer, which must not block; it replaces an earlier one.
-    package func observe(_ observer: @escaping @Sendable (ServerEvent) -> Void) {
-        self.observer.withLock { $0 = observer }
-    }
 
     /// Sets the kinds that somebody watches now.
     package func want(_ kinds: Set<ServerEvent.Kind>) {
@@ -73,7 +69,7 @@ package final class EventWatch: Sendable {
     /// Passes an event on, if somebody watches its kind.
     package func note(_ event: @autoclosure () -> ServerEvent, _ kind: ServerEvent.Kind) {
         guard wants(kind) else { return }
-        observer.withLock { $0 }(event())
+        happened(event())
     }
 
     /// Passes the messages among committed entries on, each once, in the order of their ids.

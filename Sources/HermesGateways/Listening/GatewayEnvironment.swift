@@ -63,7 +63,7 @@ package final class GatewayEnvironment: Sendable {
         self.counter = counter ?? ConnectionCounter(limits)
         loginBudget = LoginBudget(limit: limits.maxLoginBytes)
         wills = MQTTWills(durable: messenger.durable, time: messenger.time, memoryBytes: limits.memoryBytes)
-        messenger.durable.whenEnded { [wills] in wills.sessionEnded($0, isOwnerGone: $1) }
+        messenger.durable.ended.observe { [wills] in wills.sessionEnded($0.key, isOwnerGone: $0.isOwnerGone) }
         brokerStatistics = MQTTStatistics(
             loops: loops,
             durable: messenger.durable,
@@ -72,7 +72,7 @@ package final class GatewayEnvironment: Sendable {
         )
         self.logger = logger
         self.serverVersion = serverVersion
-        access.whenReplaced {
+        access.replaced.observe {
             for loop in loops.all { loop.post(.run { loop.accessChanged() }) }
         }
     }

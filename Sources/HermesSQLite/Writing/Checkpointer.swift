@@ -33,7 +33,7 @@ final class Checkpointer: Sendable {
         self.queue = queue
         self.pool = pool
         start = Atomic(startPages)
-        log.tell { [weak self] in self?.committed($0) }
+        log.committed.observe { [weak self] in self?.committed($0) }
     }
 
     /// The log's pages after the last commit.
@@ -114,11 +114,9 @@ final class Checkpointer: Sendable {
     }
 }
 
-/// Hears after each commit how many pages the log has.
+/// Tells after each commit how many pages the log has.
 final class LogWatch: Sendable {
-    private let listener = Mutex<(@Sendable (Int) -> Void)?>(nil)
-
-    func tell(_ listener: @escaping @Sendable (Int) -> Void) { self.listener.withLock { $0 = listener } }
+    let committed = Hook<Int>()
 
     /// Replaces SQLite's own write-back of a connection, which must not outlive this object.
     func attach(to connection: OpaquePointer?) {
@@ -128,7 +126,7 @@ final class LogWatch: Sendable {
                 guard let context else { return SQLITE_OK }
                 // Alive as long as the connection, whose configuration holds it.
                 let watch = Unmanaged<LogWatch>.fromOpaque(context).takeUnretainedValue()
-                watch.listener.withLock { $0 }?(Int(pages))
+                watch.committed(Int(pages))
                 return SQLITE_OK
             },
             Unmanaged.passUnretained(self).toOpaque()

@@ -22,7 +22,7 @@ extension ServerAssembly {
     }
 
     func consoleService(_ port: ConsolePort, _ signal: ReadySignal) -> ConsoleService {
-        administrators.whenRecorded { [logger] event, failure in
+        administrators.recorded.observe { [logger] (event, failure) in
             var metadata: Logger.Metadata = [
                 "who": "\(event.who)", "address": "\(event.address)", "action": "\(event.action)",
                 "target": "\(event.target)", "result": "\(event.result)",

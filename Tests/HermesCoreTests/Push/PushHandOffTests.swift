@@ -133,7 +133,7 @@ import Testing
         let world = try await World()
         let events = world.messenger.events
         let seen = Mutex<[ServerEvent]>([])
-        events.observe { event in seen.withLock { $0.append(event) } }
+        events.happened.observe { event in seen.withLock { $0.append(event) } }
         try await world.send("unwatched")
         await world.wait(.seconds(10))
         #expect(seen.withLock { $0.count } == 0)

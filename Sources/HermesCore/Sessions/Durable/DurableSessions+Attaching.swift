@@ -178,7 +178,7 @@ extension DurableSessions {
             case .fail(let applicant, let error):
                 applicant.completion(.failure(error))
             case .ended(let key, let isOwnerGone):
-                shared.ended.withLock { $0 }(key, isOwnerGone)
+                ended((key, isOwnerGone))
             }
         }
     }

@@ -32,7 +32,6 @@ package final class DurableSessions: Sendable {
         let state: Mutex<DurableState>
         let generation = Atomic<UInt64>(1)
         let hasSubscriptions = Atomic(false)
-        let ended = Mutex<@Sendable (_ key: SessionKey, _ isOwnerGone: Bool) -> Void>({ _, _ in })
         /// The connected members of shared subscriptions, kept or not.
         let live = Mutex<SharedGroups?>(nil)
 
@@ -109,12 +108,9 @@ package final class DurableSessions: Sendable {
     /// What waits for all sessions in the store.
     package var queueStatistics: QueueBudget.Statistics { store.queues.statistics }
 
-    /// Sets the handler for sessions that ended without a connection: by expiry, because another connection started clean,
-    /// because an operator ended it, or because nobody has its owner's name any more (`isOwnerGone`). It replaces an
-    /// earlier handler, and is called on any thread.
-    package func whenEnded(_ handler: @escaping @Sendable (_ key: SessionKey, _ isOwnerGone: Bool) -> Void) {
-        shared.ended.withLock { $0 = handler }
-    }
+    /// A session ended without a connection: by expiry, because another connection started clean, because an operator ended
+    /// it, or because nobody has its owner's name any more. Told on any thread.
+    package let ended = Hook<(key: SessionKey, isOwnerGone: Bool)>()
 
     /// Commits what waits and refuses what comes.
     package func shutdown() async {

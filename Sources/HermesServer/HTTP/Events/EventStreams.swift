@@ -59,8 +59,8 @@ final class EventStreams: Sendable {
         time = messenger.time
         memory = EventMemory(limit: maxBytes)
         metrics.open.record(0)
-        events.observe { [weak self] in self?.happened($0) }
-        keys.whenRevoked { [weak self] in self?.revoked($0) }
+        events.happened.observe { [weak self] in self?.happened($0) }
+        keys.revoked.observe { [weak self] in self?.revoked($0) }
     }
 
     /// The number of open streams.

@@ -143,7 +143,7 @@ import Testing
         sessions.detach(opening.id, first, sentUpTo: 0, expiry: nil)
         try await sessions.published("x", to: "t")
         let ended = Collector<SessionKey>()
-        sessions.whenEnded { key, _ in ended.add(key) }
+        sessions.ended.observe { ended.add($0.key) }
         let (again, second) = try await sessions.attached("a", clean: true)
         #expect(!again.isPresent)
         #expect(again.id != opening.id)
@@ -173,7 +173,7 @@ import Testing
 
     @Test func sessionsEndWhenTheirTimeIsOver() async throws {
         let ended = Collector<SessionKey>()
-        sessions.whenEnded { key, _ in ended.add(key) }
+        sessions.ended.observe { ended.add($0.key) }
         for (name, expiry) in [("short", Duration.seconds(10)), ("long", .seconds(60))] {
             let (opening, connection) = try await sessions.attached(name, expiry: expiry)
             try await sessions.subscribed(opening.id, "t", once)
