@@ -4,15 +4,17 @@
 import DequeModule
 
 /// Values by name that take turns. A value that is empty after it was used is removed, and has no turn. Pure.
-struct TurnTable<Value> {
+package struct TurnTable<Value> {
     private var values: [String: Value] = [:]
     /// The names, each once, in turn.
     private var turns = Deque<String>()
 
+    package init() {}
+
     subscript(_ name: String) -> Value? { values[name] }
 
     /// Changes a value. A new one has its turn after all others.
-    mutating func update(_ name: String, default value: @autoclosure () -> Value, _ body: (inout Value) -> Void) {
+    package mutating func update(_ name: String, default value: @autoclosure () -> Value, _ body: (inout Value) -> Void) {
         if values[name] == nil { turns.append(name) }
         body(&values[name, default: value()])
     }
@@ -20,7 +22,7 @@ struct TurnTable<Value> {
     /// Uses the value whose turn it is.
     ///
     /// - Parameter body: returns its result, and whether the value is empty now.
-    mutating func next<Result>(_ body: (inout Value) -> (Result?, isEmpty: Bool)) -> Result? {
+    package mutating func next<Result>(_ body: (inout Value) -> (Result?, isEmpty: Bool)) -> Result? {
         guard let name = turns.popFirst(), var value = values.removeValue(forKey: name) else { return nil }
         let (result, isEmpty) = body(&value)
         if !isEmpty {

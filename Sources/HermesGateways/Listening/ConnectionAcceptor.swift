@@ -87,14 +87,19 @@ package final class ConnectionAcceptor: Sendable {
         }
     }
 
-    /// Charges a TLS handshake, before it begins.
+    /// Charges a TLS handshake, and adds TLS to the pipeline.
     ///
     /// - Throws: if the address has begun too many; close the channel without sending anything.
-    func beginHandshake(of address: ConnectionCounter.Address, on channel: any Channel) throws {
+    func addTLS(
+        _ handler: any ChannelHandler,
+        to channel: any Channel,
+        from address: ConnectionCounter.Address
+    ) throws {
         if let refusal = counter.beginHandshake(of: address, now: channel.eventLoop.now) {
             state.metrics.refused(refusal)
             throw RefusedConnection()
         }
+        try counter.handshakeLines.add(handler, to: channel, from: address)
     }
 
     private func add(_ address: ConnectionCounter.Address) throws {

@@ -73,6 +73,7 @@ package final class ConnectionCounter: Sendable {
     private let perAddress: Int
     private let counts = Mutex(Counts())
     private let handshakes: HandshakeBudget
+    package let handshakeLines = HandshakeLines()
 
     /// - Parameters:
     ///   - total: the most connections in all.

@@ -80,8 +80,16 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         context.fireUserInboundEventTriggered(event)
     }
 
-    /// Whether the certificate is still valid: TLS has verified it, but not its revocation.
+    /// Whether the certificate is still valid: TLS has verified it in a whole handshake, but not its revocation. A session
+    /// that is resumed may be older than the end of its certificate.
     private func isCertificateGood(_ context: ChannelHandlerContext) -> Bool {
+        if let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate(),
+            !connection.lasts(untilEndOf: certificate)
+        {
+            connection.listener.metrics.ended(.session(.revoked))
+            connection.listener.logger.notice("client's certificate has expired")
+            return false
+        }
         guard let revocations = connection.listener.revocations else { return true }
         guard let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate() else {
             return !revocations.requiresCertificates

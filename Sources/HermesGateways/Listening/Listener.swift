@@ -149,13 +149,12 @@ package final class Listener: Sendable {
         by acceptor: ConnectionAcceptor
     ) throws -> Connection.Carrier {
         guard let tls else { return .plain }
-        try acceptor.beginHandshake(of: address, on: channel)
         if tls.hasRevocations {
             let chain = VerifiedChain()
-            try channel.pipeline.syncOperations.addHandler(chain.makeHandler(tls.current()))
+            try acceptor.addTLS(chain.makeHandler(tls.current()), to: channel, from: address)
             try channel.pipeline.syncOperations.addHandler(chain)
         } else {
-            try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls.current()))
+            try acceptor.addTLS(NIOSSLServerHandler(context: tls.current()), to: channel, from: address)
         }
         return .tls
     }

@@ -158,7 +158,7 @@ final class HTTPListener: Sendable {
                 gate.metrics.refused(refusal)
                 throw ConnectionCounter.Refused(refusal: refusal)
             }
-            try pipeline.addHandler(NIOSSLServerHandler(context: tls.current()))
+            try counter.handshakeLines.add(NIOSSLServerHandler(context: tls.current()), to: channel, from: address)
         }
         var limits = NIOHTTPDecoderLimitConfiguration()
         limits.maxHeaderFieldSize = Self.maxFieldBytes
