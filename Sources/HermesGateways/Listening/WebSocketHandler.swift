@@ -27,6 +27,8 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     private var reader: any WebSocketReading
     /// An incomplete header or control frame; otherwise empty.
     private var unread = ByteBuffer()
+    /// The payload of the last ping of the present read.
+    private var unansweredPing: ByteBuffer?
     private var hasSaidGoodbye = false
     private var goodbyeCode: UInt16 = 1000
     /// What comes is ignored: the peer said goodbye, or what it sent is no WebSocket.
@@ -47,7 +49,10 @@ package final class WebSocketHandler: ChannelDuplexHandler {
             unread.writeBuffer(&bytes)
             swap(&bytes, &unread)
         }
-        defer { chargeFurtherFrames(context) }
+        defer {
+            chargeFurtherFrames(context)
+            answerPing(context)
+        }
         var payload = ByteBuffer()
         do throws(WebSocketInput.Failure) {
             while let control = try reader.take(from: &bytes, into: &payload) {
@@ -83,16 +88,23 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     ) {
         switch control {
         case .pong: break
-        case .ping(let text):
-            // A peer that does not read gets no pongs, so that they do not pile up.
-            guard context.channel.isWritable, !hasSaidGoodbye else { return }
-            var pong = context.channel.allocator.buffer(capacity: text.readableBytes + WebSocketOutput.maxHeaderBytes)
-            WebSocketOutput.writePong(text, into: &pong)
-            context.writeAndFlush(wrapOutboundOut(pong), promise: nil)
+        case .ping(let text): unansweredPing = text
         case .close(let code):
             deliver(&payload, context)
+            answerPing(context)
             end(context, code ?? 1000)
         }
+    }
+
+    /// Answers the last ping of a read: one pong answers all before it (RFC 6455, section 5.5.3).
+    private func answerPing(_ context: ChannelHandlerContext) {
+        guard let text = unansweredPing else { return }
+        unansweredPing = nil
+        // A peer that does not read gets no pongs, so that they do not pile up.
+        guard context.channel.isWritable, !hasSaidGoodbye else { return }
+        var pong = context.channel.allocator.buffer(capacity: text.readableBytes + WebSocketOutput.maxHeaderBytes)
+        WebSocketOutput.writePong(text, into: &pong)
+        context.writeAndFlush(wrapOutboundOut(pong), promise: nil)
     }
 
     /// Sends a close frame, and closes once it is written.
