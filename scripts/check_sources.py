@@ -58,6 +58,7 @@ PUBLIC = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public|open)\s+(?!import\
 # What measures is in Benchmarks/, which Package.swift adds only under HERMES_DEV; so no product contains it.
 BENCHMARK = re.compile(r"\w*bench\w*", re.IGNORECASE)
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+CREATED_FILE = re.compile(r"\.createFile\(")
 # Swift wraps such a function twice more at each access.
 LOCKED_FUNCTION = re.compile(r"\b(Mutex|NIOLockedValueBox)<\(?(@\w+ )*\([^<>\]]*->")
 
@@ -98,6 +99,8 @@ def check(path: pathlib.Path) -> list[str]:
             problems.append(f"{name}:{number}: a benchmark in a product ({benchmark.group()}); it belongs into Benchmarks/")
         if LOCKED_FUNCTION.search(code):
             problems.append(f"{name}:{number}: a Mutex around a function makes each call slower; use Hook, or a struct around it")
+        if CREATED_FILE.search(code):
+            problems.append(f"{name}:{number}: FileManager narrows a file's mode after others could open it; use PrivateFile")
         if PROTOBUF_JSON.search(code) and str(name) != PROTOBUF_JSON_FILE:
             problems.append(f"{name}:{number}: JSON of protobuf is parsed by Message.init(wireJSON:) alone")
         for pattern, what in NEEDS_REASON:

@@ -10,12 +10,9 @@ extension SQLiteStore {
         guard !FileManager.default.fileExists(atPath: path) else {
             throw HermesError(.invalidArgument, "The backup would overwrite a file. Choose a new name.")
         }
-        let isCreated = FileManager.default.createFile(
-            atPath: path + ".partial",
-            contents: nil,
-            attributes: [.posixPermissions: 0o600]
-        )
-        guard isCreated else {
+        // Left behind by an interrupted backup.
+        try? FileManager.default.removeItem(atPath: path + ".partial")
+        guard PrivateFile.create(path + ".partial") else {
             throw HermesError(.invalidArgument, "The backup cannot be written: its directory is missing or read-only.")
         }
         defer { try? FileManager.default.removeItem(atPath: path + ".partial") }

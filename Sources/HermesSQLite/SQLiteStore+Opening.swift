@@ -201,12 +201,7 @@ extension SQLiteStore {
 
     /// Creates the file with a narrow mode from the start; SQLite gives the log's files the same mode.
     private static func createFile(_ path: String) throws(StoreOpenError) {
-        let isCreated = FileManager.default.createFile(
-            atPath: path,
-            contents: nil,
-            attributes: [.posixPermissions: 0o600]
-        )
-        guard isCreated else {
+        guard PrivateFile.create(path) else {
             throw StoreOpenError(
                 reason: .unwritable,
                 path: path,

@@ -3,6 +3,7 @@
 
 internal import GRDB
 import GRDBSQLite
+import HermesCore
 import Synchronization
 
 /// Writes the log back into the database file, on a connection and thread of its own, while commits continue.

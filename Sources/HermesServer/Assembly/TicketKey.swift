@@ -16,11 +16,8 @@ enum TicketKey {
         if let data = try? Data(contentsOf: file), data.count == ReconnectTickets.keyBytes { return Array(data) }
         var random = SystemRandomNumberGenerator()
         let key = (0..<ReconnectTickets.keyBytes).map { _ in UInt8.random(in: 0 ... .max, using: &random) }
-        let isWritten = FileManager.default.createFile(
-            atPath: file.path,
-            contents: Data(key),
-            attributes: [.posixPermissions: 0o600]
-        )
-        return isWritten ? key : nil
+        // One of another length is damaged.
+        try? FileManager.default.removeItem(at: file)
+        return PrivateFile.create(file.path, contents: key) ? key : nil
     }
 }

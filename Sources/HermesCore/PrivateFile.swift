@@ -1,0 +1,26 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// Files that nobody but the owner can open, from their first moment on.
+package enum PrivateFile {
+    /// Creates a file that is not there yet.
+    ///
+    /// `FileManager` narrows the mode of a file after it was created: meanwhile others can open it.
+    ///
+    /// - Returns: false if it cannot be created, or is there already.
+    package static func create(_ path: String, contents: [UInt8] = []) -> Bool {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return false }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        do {
+            try file.write(contentsOf: Data(contents))
+            try file.close()
+            return true
+        } catch {
+            try? FileManager.default.removeItem(atPath: path)
+            return false
+        }
+    }
+}
