@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
+
 /// A rule's pattern for one client: levels without placeholders.
 ///
 /// When in doubt it denies. An allowing pattern compares bytes, and a leading wildcard does not match the reserved
@@ -48,25 +50,65 @@ struct BoundTopicPattern: Sendable, Hashable {
     /// Whether it begins with a wildcard that does not match the reserved topics.
     private var keepsOutOfReserved: Bool { !isDenial && (levels.first?.isWildcard ?? true) }
 
-    /// Whether it matches a topic name.
+    /// Whether it matches a topic name. Looks at as little of a long topic as it can: it is asked for each delivery.
     func matches(_ topic: String) -> Bool {
-        let bytes = topic.utf8
-        var start = bytes.startIndex
+        var topic = topic
+        return topic.withUTF8 { matches($0) }
+    }
+
+    private func matches(_ topic: UnsafeBufferPointer<UInt8>) -> Bool {
+        var start = 0
         var isAtEnd = false
         for (index, level) in levels.enumerated() {
             if index > 0, case .rest = level { return true }
             guard !isAtEnd else { return false }
-            let end = bytes[start...].firstIndex(of: UInt8(ascii: "/")) ?? bytes.endIndex
-            if index == 0, keepsOutOfReserved, Self.isReserved(topic[start..<end]) { return false }
+            if index == 0, keepsOutOfReserved, Self.isReserved(firstLevelOf: topic) { return false }
+            let end: Int
             switch level {
             case .rest: return true
-            case .anyOne: break
-            case .text(let text): guard isSame(text, topic[start..<end]) else { return false }
+            case .anyOne: end = Self.endOfLevel(topic, from: start)
+            case .text(let text):
+                if let same = Self.end(of: text, in: topic, from: start) {
+                    end = same
+                } else {
+                    guard isDenial else { return false }
+                    end = Self.endOfLevel(topic, from: start)
+                    guard Self.isEquivalent(text, topic[start..<end]) else { return false }
+                }
             }
-            isAtEnd = end == bytes.endIndex
-            if !isAtEnd { start = bytes.index(after: end) }
+            isAtEnd = end == topic.count
+            if !isAtEnd { start = end + 1 }
         }
         return isAtEnd
+    }
+
+    private static func isReserved(firstLevelOf topic: UnsafeBufferPointer<UInt8>) -> Bool {
+        if topic.first == UInt8(ascii: "$") { return true }
+        return ["hermes", "user", "impb", "qsiop"].contains { end(of: $0, in: topic, from: 0) != nil }
+    }
+
+    /// The end of the level that begins there, if it is this text.
+    private static func end(of text: String, in topic: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
+        let end = start + text.utf8.count
+        guard end <= topic.count, end == topic.count || topic[end] == UInt8(ascii: "/"),
+            text.utf8.elementsEqual(topic[start..<end])
+        else { return nil }
+        return end
+    }
+
+    private static func endOfLevel(_ topic: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
+        guard start < topic.count, let base = topic.baseAddress,
+            let slash = memchr(base + start, Int32(UInt8(ascii: "/")), topic.count - start)
+        else { return topic.count }
+        return UnsafeRawPointer(slash) - UnsafeRawPointer(base)
+    }
+
+    /// Whether a level is this text in another canonical form, which has at most three times as many bytes.
+    private static func isEquivalent(_ text: String, _ level: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        guard level.count / 4 <= text.utf8.count, text.utf8.count / 4 <= level.count,
+            !level.allSatisfy({ $0 < 0x80 })
+        else { return false }
+        return text == String(decoding: level, as: UTF8.self)
     }
 
     /// Whether it matches every topic that a filter matches.

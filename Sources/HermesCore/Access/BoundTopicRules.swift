@@ -35,10 +35,17 @@ package final class BoundTopicRules: Sendable {
         if Self.hasWildcard(topicOrFilter) || topicOrFilter.utf8.starts(with: Self.sharePrefix.utf8) {
             return action == .subscribe && access(toSubscribe: topicOrFilter) == .all
         }
-        if areBuiltInAlone, let first = topicOrFilter.utf8.first, !Self.mayBeReserved(first) { return true }
+        return allows(action, topic: topicOrFilter)
+    }
+
+    /// The same for a topic, which has no wildcards.
+    package func allows(_ action: TopicAction, _ topic: TopicName) -> Bool { allows(action, topic: topic.rawValue) }
+
+    private func allows(_ action: TopicAction, topic: String) -> Bool {
+        if areBuiltInAlone, let first = topic.utf8.first, !Self.mayBeReserved(first) { return true }
         switch action {
-        case .publish: return Self.decides(publish, publishClaims, topicOrFilter)
-        case .subscribe: return Self.decides(subscribe, subscribeClaims, topicOrFilter)
+        case .publish: return Self.decides(publish, publishClaims, topic)
+        case .subscribe: return Self.decides(subscribe, subscribeClaims, topic)
         }
     }
 

@@ -65,7 +65,7 @@ package struct ClientAccess {
         _ identity: @autoclosure () -> ClientIdentity,
         by access: TopicAccess
     ) -> Bool {
-        rules(of: identity(), by: access).allows(action, topic.rawValue)
+        rules(of: identity(), by: access).allows(action, topic)
     }
 
     /// - Parameters:

@@ -3,13 +3,14 @@
 
 import DequeModule
 
-/// Publications of other loops to topics with many subscribers on this loop, if they are more than one turn of the loop
-/// can deliver. Pure.
+/// Publications of other loops that are more than one turn of the loop can deliver, above all to topics with many
+/// subscribers on this loop. Pure.
 ///
 /// They wait here and are delivered in parts, to each topic in turn. Between the turns the loop serves its connections.
-/// Publications to few subscribers never wait.
+/// Publications to few subscribers pass by; they wait only if they are very many and the turn has no time left.
 struct CrowdedTopics {
-    /// The number of deliveries of one hand-over from which they may have to wait. Fewer take some microseconds.
+    /// The number of deliveries of one hand-over from which they wait for those that wait already. Fewer take some
+    /// microseconds.
     static let leastDeliveries = 64
 
     /// What waits for one topic.

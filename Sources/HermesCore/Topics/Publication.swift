@@ -115,5 +115,7 @@ package struct Publication: Sendable {
     }
 
     /// The size that it counts for in queues.
-    package var weight: Int { payload.readableBytes &+ 128 &+ (details?.weight ?? 0) }
+    package var weight: Int {
+        payload.readableBytes &+ topic.rawValue.utf8.count &+ 128 &+ (details?.weight ?? 0)
+    }
 }

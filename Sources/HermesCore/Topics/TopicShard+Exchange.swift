@@ -100,8 +100,11 @@ extension TopicShard {
     private func deliver(handedOver publications: [PublicationBatch]) {
         // Publications handed over together often have one topic.
         var last: TopicRoute?
-        // The deliveries since the last look at the time, which costs as much as some of them.
+        // The deliveries to crowds since the last look at the time, which costs as much as some of them.
         var unlooked = 0
+        // Those to few subscribers: many of them together wait, too.
+        var unlookedFew = 0
+        var isLate = false
         for publication in publications {
             if crowded.appendBehindOthers(publication) { continue }
             if let route = route(to: publication.topic, last) {
@@ -116,6 +119,16 @@ extension TopicShard {
                         letWait(publication)
                         continue
                     }
+                } else if deliveries > 0 {
+                    unlookedFew += deliveries * (1 + publication.weight / Self.bytesPerDelivery)
+                    if unlookedFew >= Self.deliveriesPerLook {
+                        unlookedFew = 0
+                        isLate = !loop.hasTime()
+                    }
+                    guard !isLate else {
+                        letWait(publication)
+                        continue
+                    }
                 }
                 if deliveries > 0 { deliver(publication, along: route) }
             }
@@ -124,6 +137,8 @@ extension TopicShard {
     }
 
     private static var deliveriesPerLook: Int { 2_048 }
+    /// So many bytes may take as long to copy as a delivery takes.
+    private static var bytesPerDelivery: Int { 4_096 }
 
     private func route(to topic: TopicName, _ last: TopicRoute?) -> TopicRoute? {
         if let last, last.isListed, last.name.hasBytes(of: topic.rawValue) { return last }

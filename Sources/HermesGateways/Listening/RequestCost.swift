@@ -6,8 +6,8 @@
 /// A unit is about 10 µs of a processor: the cost of a plain request. ``ConnectionLimits/requestsPerSecond`` and the
 /// limits of accounts and addresses are in units per second. Each frame costs 1; its further cost is charged once it is
 /// known: in every protocol that of its bytes and of the parts of its message. Publications of MQTT cost nothing here,
-/// except for many properties, for topics that very many filters match, and for retained topics with many levels: the
-/// subscribers' pace and acknowledgements slow publishers down. docs/security.md has the same table.
+/// except for many properties, for long topics, for topics that very many filters match, and for retained topics with many
+/// levels: the subscribers' pace and acknowledgements slow publishers down. docs/security.md has the same table.
 package enum RequestCost: Sendable, Hashable {
     /// A packet of a protocol whose frames are not counted.
     case packet
@@ -38,7 +38,10 @@ package enum RequestCost: Sendable, Hashable {
     /// Viewers of a room on this loop that get a frame.
     case viewers(Int)
     /// Subscribers on this loop that get a publication of MQTT. Nobody pays for them; they only end the publisher's turn.
-    case receivers(Int)
+    /// Each may get a copy of the topic.
+    case receivers(Int, topicBytes: Int)
+    /// The topic of an MQTT publication, which an alias may stand for: it is looked up, matched and checked.
+    case topic(bytes: Int)
     /// A page read, with this number of entries.
     case page(entries: Int)
     /// Accounts whose presence is read or watched.
@@ -61,7 +64,7 @@ package enum RequestCost: Sendable, Hashable {
         case .login, .password: false
         case .packet, .furtherFrames, .bytes, .json, .parts, .filters, .records, .properties, .levels, .matches,
             .recipients,
-            .listeners, .watchers, .viewers, .receivers, .page, .watched, .lookup, .change, .group:
+            .listeners, .watchers, .viewers, .receivers, .topic, .page, .watched, .lookup, .change, .group:
             true
         }
     }
@@ -82,7 +85,8 @@ package enum RequestCost: Sendable, Hashable {
         case .listeners(let count): (count + 1) / 2
         case .watchers(let count): 2 * count
         case .viewers(let count): count / 256
-        case .receivers(let count): count / 32
+        case .receivers(let count, let topicBytes): count / 32 &+ count &* topicBytes / 65_536
+        case .topic(let bytes): bytes / 1_024
         case .page(let entries): 15 + entries / 4
         case .watched(let count): (count + 3) / 4
         case .lookup: 20

@@ -225,6 +225,8 @@ struct MQTTPendingAcknowledgement {
     var publication: Publication?
     /// Whether the client is told.
     var isAnswered = true
+    /// The memory that a message holds which is not stored itself; the connection is not read from while that is too much.
+    var heldBytes = 0
 }
 
 /// One of a session's subscriptions.

@@ -20,6 +20,9 @@ final class MQTTRetainedQueue {
 
     /// The number of publications found at once.
     static let pageSize = 64
+    /// The bytes of publications found at once: one more may pass them. They stay in memory even if others are retained in
+    /// their place.
+    static let pageBytes = 65_536
     /// The number of records that a search examines before others get their turn.
     static let stepsAtOnce = 4_096
 
@@ -34,6 +37,8 @@ final class MQTTRetainedQueue {
     private(set) var current: Request?
     private var search: RetainedMessages.Search?
     private var found = Deque<Publication>()
+    /// The weight of what was found.
+    private var foundBytes = 0
     private var retryPause = MQTTRetainedQueue.retryPause
     /// Whether continuing is scheduled, or a page is being stored.
     var isPaused = false
@@ -55,20 +60,28 @@ final class MQTTRetainedQueue {
     var isEmpty: Bool { current == nil && requests.isEmpty }
 
     /// The approximate memory of the search and of what it found, in bytes.
-    var bytes: Int { (search?.bytes ?? 0) &+ 64 &* found.count &+ 128 &* requests.count }
+    var bytes: Int { (search?.bytes ?? 0) &+ foundBytes &+ 128 &* requests.count }
 
     var first: Publication? { found.first }
 
-    func popFirst() { _ = found.popFirst() }
+    func popFirst() { foundBytes &-= found.popFirst()?.weight ?? 0 }
+
+    private func append(_ publication: Publication) {
+        found.append(publication)
+        foundBytes &+= publication.weight
+    }
 
     /// Removes and returns the found publications.
     func takeFound() -> Deque<Publication> {
-        defer { found = [] }
+        defer { (found, foundBytes) = ([], 0) }
         return found
     }
 
     /// What was taken is to be sent all the same, before all others.
-    func putBack(_ publications: [Publication]) { found = Deque(publications) + found }
+    func putBack(_ publications: [Publication]) {
+        found = Deque(publications) + found
+        foundBytes &+= publications.reduce(0) { $0 &+ $1.weight }
+    }
 
     /// Finds the next publications.
     ///
@@ -88,13 +101,14 @@ final class MQTTRetainedQueue {
             guard let current else { return false }
             requested.remove(TopicText(current.text))
             search = retained.search(current.filter)
-            found.append(contentsOf: own(current.filter))
+            for publication in own(current.filter) { append(publication) }
             steps -= 1
         }
         guard var search else { return false }
         self.search = nil
-        for stored in retained.next(&search, now: now, limit: Self.pageSize, steps: &steps) {
-            found.append(Publication(stored))
+        let limits = (Self.pageSize, Self.pageBytes)
+        for stored in retained.next(&search, now: now, limit: limits.0, maxBytes: limits.1, steps: &steps) {
+            append(Publication(stored))
         }
         self.search = search
         return true

@@ -124,7 +124,7 @@ extension MQTTSession {
             if !client.acknowledgements.isEmpty { return publishedLater(publication, head, of: client) }
         }
         let outcome = topics.publish(publication, via: target.route)
-        connection.worked(.receivers(outcome.localCount))
+        connection.worked(.receivers(outcome.localCount, topicBytes: publication.topic.rawValue.utf8.count))
         if outcome.isCongested { connection.slowDown() }
         // Nobody waits for one of QoS 0, and nobody sends it again: those who are connected have it though the store fails.
         if head.packetID == 0 {
@@ -142,14 +142,15 @@ extension MQTTSession {
         let isExactlyOnce = head.qos == .exactlyOnce
         if isExactlyOnce { client.received.insert(head.packetID) }
         client.nextAcknowledgement += 1
-        client.acknowledgements.append(
-            MQTTPendingAcknowledgement(
-                type: isExactlyOnce ? .pubrec : .puback,
-                packetID: head.packetID,
-                reason: .success,
-                publication: publication.owned()
-            )
+        var pending = MQTTPendingAcknowledgement(
+            type: isExactlyOnce ? .pubrec : .puback,
+            packetID: head.packetID,
+            reason: .success,
+            publication: publication.owned()
         )
+        pending.heldBytes = publication.weight
+        connection.requestStarted(bytes: pending.heldBytes)
+        client.acknowledgements.append(pending)
         if client.acknowledgements.count > Self.maxAcknowledgements { connection.slowDown() }
     }
 
@@ -213,6 +214,8 @@ extension MQTTSession {
                 measureMemory()
             }
         }
+        // Before it is looked at: an alias takes no bytes.
+        connection.charge(.topic(bytes: name.utf8.count))
         if let known = lastTarget, known.topic.rawValue.utf8.elementsEqual(name.utf8),
             known.rules == gateway.access.generation
         {
@@ -352,6 +355,7 @@ extension MQTTSession {
         }
         while let done = client.acknowledgements.first, let reason = done.reason {
             client.acknowledgements.removeFirst()
+            if done.heldBytes > 0 { connection.requestAnswered(bytes: done.heldBytes) }
             // Also where the client has gone: its message is stored, and its turn has come.
             if let publication = done.publication, topics.publish(publication).isCongested { connection.slowDown() }
             if done.isAnswered, phase == .connected { writeAcknowledgement(done.type, done.packetID, reason) }

@@ -34,7 +34,7 @@ final class MQTTTopicReader: TopicReader {
             return .some(state.generation == generation ? state.rules : nil)
         }
         guard let known else { return false }
-        return (known ?? bind(generation)).allows(.subscribe, topic.rawValue)
+        return (known ?? bind(generation)).allows(.subscribe, topic)
     }
 
     private func bind(_ generation: UInt64) -> BoundTopicRules {

@@ -100,6 +100,21 @@ import Testing
         for (subscriber, _) in subscribers { #expect(subscriber.received == ["first"] + all + all + ["last", "late"]) }
     }
 
+    @Test func veryManyPublicationsToFewSubscribersTakeTurnsWithOthers() {
+        let loops = ManualLoops(2)
+        let (there, _) = subscribe(loops, 1)
+        loops.settle()
+        let shard = loops.shard(0)
+        loops[0].run { for number in 0..<10_000 { shard.publish(publication("\(number)")) } }
+        loops[0].tick()
+        loops[1].looksWithTime.withLock { $0 = 0 }
+        loops[1].tick()
+        #expect(there.received.count >= 1_000 && there.received.count < 5_000)
+        loops[0].run { _ = shard.publish(publication("late")) }
+        loops.settle()
+        #expect(there.received == (0..<10_000).map(String.init) + ["late"])
+    }
+
     @Test func whatWaitsForACrowdThatHasLeftIsForgotten() {
         let loops = ManualLoops(2, maxBacklogBytes: 1 << 20)
         let subscribers = (0..<1_000).map { _ in subscribe(loops, 1) }

@@ -108,15 +108,18 @@ package final class RetainedMessages: Sendable {
     ///
     /// - Parameters:
     ///   - limit: the most publications to return.
+    ///   - maxBytes: returns no further ones once they have so many bytes.
     ///   - steps: the most records to examine; the number used is subtracted.
     package func next(
         _ search: inout Search,
         now: Timestamp,
         limit: Int,
+        maxBytes: Int = .max,
         steps: inout Int
     ) -> [StoredPublication] {
         state.withLock { state in
             var found: [StoredPublication] = []
+            var bytes = 0
             let filter = search.walk.filter
             let before = search.before
             state.tree.forEachMatch(in: &search.walk, steps: &steps) { value in
@@ -124,7 +127,8 @@ package final class RetainedMessages: Sendable {
                     !seen.hasExpired(at: now), state.changes == before || filter.matches(entry.topic)
                 else { return true }
                 found.append(seen)
-                return found.count < limit
+                bytes += seen.weight
+                return found.count < limit && bytes < maxBytes
             }
             return found
         }
