@@ -10,32 +10,52 @@ extension Connection {
     /// The overhead of a waiting frame, in bytes.
     static let frameOverhead = 64
 
+    /// Bytes that are written at once and are counted until the system has taken them. Of fewer, NIO holds as many as its
+    /// high-water mark for each connection.
+    static let countWrittenFrom = 65_536
+
     /// Reports the held memory to the loop, if it has changed.
     func measureMemory() {
         // An ending connection's memory counts as freed, so that no other connection pays for it.
-        let bytes =
-            phase != .open
+        let isOpen = phase == .open
+        let own =
+            !isOpen
             ? 0
             : queue.bytes &+ queue.count &* Self.frameOverhead &+ unreadBytes &+ sessionBytes &+ unansweredBytes
-                &+ encryptedBytes
-        guard bytes != heldBytes else { return }
-        let change = bytes &- heldBytes
-        heldBytes = bytes
+                &+ writtenBytes
+        heldBytes = isOpen ? own &+ sharedBytes : 0
+        guard own != ownBytes else { return }
+        let change = own &- ownBytes
+        ownBytes = own
         loop.heldChanged(by: change)
     }
 
-    /// Counts a large frame until the system has it, if TLS makes a copy of it.
+    /// Counts many written bytes, and large frames of which TLS makes copies, until the system has them. What connections
+    /// share counts once in the sum of all, and for each of them in the choice of who pays.
     ///
-    /// - Returns: the promise of its write; nil: it is not counted.
-    func countEncrypted(_ bytes: Int) -> EventLoopPromise<Void>? {
-        guard isOutputCopied else { return nil }
-        encryptedBytes &+= bytes
-        measureMemory()
+    /// - Parameter isOwn: whether no other connection shares the bytes.
+    /// - Returns: the promise of the write; nil: they are not counted.
+    func countWritten(_ frame: ByteBuffer, isOwn: Bool = false) -> EventLoopPromise<Void>? {
+        let bytes = frame.readableBytes
+        guard bytes >= Self.countWrittenFrom || (isOutputCopied && !isOwn && bytes > Self.shareAbove) else { return nil }
         let written = loop.eventLoop.makePromise(of: Void.self)
-        written.futureResult.whenComplete { _ in
-            self.encryptedBytes &-= bytes
-            self.measureMemory()
+        if isOwn || isOutputCopied {
+            writtenBytes &+= bytes
+            written.futureResult.whenComplete { _ in
+                self.writtenBytes &-= bytes
+                self.measureMemory()
+            }
+        } else {
+            let place = frame.withUnsafeReadableBytes { UInt(bitPattern: $0.baseAddress) }
+            sharedBytes &+= bytes
+            loop.holdsShared(place, bytes: bytes)
+            written.futureResult.whenComplete { _ in
+                self.sharedBytes &-= bytes
+                self.loop.releasesShared(place)
+                self.measureMemory()
+            }
         }
+        measureMemory()
         return written
     }
 

@@ -37,7 +37,7 @@ extension Connection {
         guard isWritable, queue.isEmpty else {
             var frame = ByteBuffer()
             guard encodes(encode, into: &frame) else { return }
-            return enqueue(frame, kind, frames: 1)
+            return enqueue(frame, nil, kind, frames: 1)
         }
         if pending.storageCapacity == 0 { pending = loop.takeBuffer() }
         guard encodes(encode, into: &pending) else { return }
@@ -47,10 +47,17 @@ extension Connection {
 
     /// Writes a complete frame, or several adjacent ones; connections may share the bytes. In the queue these frames
     /// stay together.
-    package func write(_ kind: Publication.DropClass = .control, frame: ByteBuffer, count: Int = 1) {
+    ///
+    /// - Parameter body: the rest of the frame, which connections share, behind a beginning of this connection's own.
+    package func write(
+        _ kind: Publication.DropClass = .control,
+        frame: ByteBuffer,
+        sharing body: ByteBuffer? = nil,
+        count: Int = 1
+    ) {
         guard phase == .open else { return }
-        guard isWritable, queue.isEmpty else { return enqueue(frame, kind, frames: count) }
-        append(frame, frames: count)
+        guard isWritable, queue.isEmpty else { return enqueue(frame, body, kind, frames: count) }
+        append(frame, body, frames: count)
     }
 
     /// Copies a small frame to the output of this tick, without touching a reference count.
@@ -69,15 +76,23 @@ extension Connection {
     /// Writes a shared frame after `patch` has changed a few bytes near its beginning. It is never dropped.
     ///
     /// - Parameters:
-    ///   - frame: the shared bytes; copied.
+    ///   - frame: the shared bytes.
+    ///   - head: the bytes that may be changed, and are always copied; of a long frame the others are shared. Nil: all.
     ///   - count: the number of frames.
     ///   - patch: gets the buffer and the frame's offset in it; must not change its length.
-    package func write(patching frame: ByteBuffer, frames count: Int = 1, _ patch: (inout ByteBuffer, Int) -> Void) {
+    package func write(
+        patching frame: ByteBuffer,
+        head: Int? = nil,
+        frames count: Int = 1,
+        _ patch: (inout ByteBuffer, Int) -> Void
+    ) {
         guard phase == .open else { return }
         guard isWritable, queue.isEmpty, frame.readableBytes <= Self.writeAbove else {
-            var copy = ByteBuffer(bytes: frame.readableBytesView)
+            var rest = frame
+            guard let own = rest.readSlice(length: min(head ?? .max, frame.readableBytes)) else { return }
+            var copy = ByteBuffer(bytes: own.readableBytesView)
             patch(&copy, 0)
-            return write(frame: copy, count: count)
+            return write(frame: copy, sharing: rest.readableBytes > 0 ? rest : nil, count: count)
         }
         if pending.storageCapacity == 0 { pending = loop.takeBuffer() }
         let start = pending.writerIndex
@@ -99,8 +114,13 @@ extension Connection {
         }
     }
 
-    private func append(_ frame: ByteBuffer, frames count: Int) {
+    private func append(_ frame: ByteBuffer, _ body: ByteBuffer?, frames count: Int) {
         tally.framesOut += count
+        append(frame)
+        if let body { append(body) }
+    }
+
+    private func append(_ frame: ByteBuffer) {
         if frame.readableBytes <= Self.shareAbove {
             if pending.storageCapacity == 0 { pending = loop.takeBuffer() }
             pending.writeImmutableBuffer(frame)
@@ -110,9 +130,7 @@ extension Connection {
             tally.bytesOut += frame.readableBytes
             hasUnflushedWrites = true
             guard !isOutputCut else { return inWrite { writeInPieces(frame) } }
-            inWrite {
-                context?.write(NIOAny(frame), promise: context == nil ? nil : countEncrypted(frame.readableBytes))
-            }
+            inWrite { context?.write(NIOAny(frame), promise: context == nil ? nil : countWritten(frame)) }
             markDirty()
         }
     }
@@ -124,7 +142,7 @@ extension Connection {
         guard let context else { return }
         var rest = frame
         while let piece = rest.readSlice(length: min(rest.readableBytes, Self.pieceBytes)), piece.readableBytes > 0 {
-            context.writeAndFlush(NIOAny(piece), promise: countEncrypted(piece.readableBytes))
+            context.writeAndFlush(NIOAny(piece), promise: countWritten(piece))
         }
         hasUnflushedWrites = false
     }
@@ -151,9 +169,9 @@ extension Connection {
         loop.markDirty(self)
     }
 
-    private func enqueue(_ frame: ByteBuffer, _ kind: Publication.DropClass, frames count: Int) {
+    private func enqueue(_ frame: ByteBuffer, _ body: ByteBuffer?, _ kind: Publication.DropClass, frames count: Int) {
         let limit = listener.limits.outboundQueueBytes
-        switch queue.append(frame, kind, frameCount: count, limit: limit) {
+        switch queue.append(frame, sharing: body, kind, frameCount: count, limit: limit) {
         case .queued: break
         case .queuedDropping(let dropped): listener.metrics.dropped(dropped)
         case .refused: listener.metrics.refused(kind, count)
@@ -189,7 +207,7 @@ extension Connection {
         } else if pending.readableBytes > 0 {
             hasUnflushedWrites = false
             let out = takePending()
-            context.writeAndFlush(NIOAny(out), promise: nil)
+            context.writeAndFlush(NIOAny(out), promise: countWritten(out, isOwn: true))
             loop.giveBack(out)
         } else if hasUnflushedWrites {
             hasUnflushedWrites = false
@@ -200,7 +218,9 @@ extension Connection {
     private func writePending() {
         guard pending.readableBytes > 0 else { return }
         hasUnflushedWrites = true
-        context?.write(NIOAny(takePending()), promise: nil)
+        guard let context else { return }
+        let out = takePending()
+        context.write(NIOAny(out), promise: countWritten(out, isOwn: true))
     }
 
     private func takePending() -> ByteBuffer {
@@ -218,21 +238,24 @@ extension Connection {
             if pausesReading { pause(.output) }
             return
         }
-        while self.isWritable, let waiting = queue.popFirst() { append(waiting.bytes, frames: waiting.frameCount) }
-        measureMemory()
-        guard keepsUp else { return }
-        if writtenMark != nil { markDirty() }
         guard isWriting else { return goOn() }
-        // The session, which is in the middle of a write, does not expect to be asked for more, nor to get frames.
+        // In the middle of a write: other frames must not come between its pieces, and the session does not expect to be
+        // asked for more, nor to get frames.
         guard !goesOnLater else { return }
         goesOnLater = true
         loop.eventLoop.execute { [self] in
             goesOnLater = false
-            if keepsUp { goOn() }
+            if self.isWritable { goOn() }
         }
     }
 
     private func goOn() {
+        while isWritable, let waiting = queue.popFirst() {
+            append(waiting.bytes, waiting.body, frames: waiting.frameCount)
+        }
+        measureMemory()
+        guard keepsUp else { return }
+        if writtenMark != nil { markDirty() }
         resume(.output)
         if phase == .open { events?.becameWritable() }
     }
@@ -241,7 +264,7 @@ extension Connection {
     /// some of its own were not read. A plain close would reset the connection and could destroy them.
     func writeOutForGood() {
         guard let context else { return }
-        while let waiting = queue.popFirst() { append(waiting.bytes, frames: waiting.frameCount) }
+        while let waiting = queue.popFirst() { append(waiting.bytes, waiting.body, frames: waiting.frameCount) }
         measureMemory()
         let written = loop.eventLoop.makePromise(of: Void.self)
         written.futureResult.whenComplete { _ in self.closeOutput() }

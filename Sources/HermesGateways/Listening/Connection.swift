@@ -74,13 +74,16 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private(set) lazy var budgetAddress = countedAs ?? ConnectionCounter.Address(remoteAddress)
 
     // Memory: see Connection+Memory.swift.
-    /// The memory as last reported to the loop.
+    /// What the connection holds, with what it shares with others.
     var heldBytes = 0
+    /// What it holds alone, as last reported to the loop.
+    var ownBytes = 0
     var unreadBytes = 0
     var sessionBytes = 0
     private(set) var unansweredBytes = 0
-    /// Large frames that TLS has encrypted into buffers of its own and that the system has not taken.
-    var encryptedBytes = 0
+    /// Large writes that the system has not taken: own bytes and copies of TLS, and bytes that connections share.
+    var writtenBytes = 0
+    var sharedBytes = 0
     /// Whether TLS is in the pipeline; otherwise large frames are shared with others until the system has them.
     var isOutputCopied = false
     /// Whether TLS is the next handler: it gets large frames in pieces, because it keeps a buffer of the largest size for as

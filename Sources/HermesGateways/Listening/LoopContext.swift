@@ -22,6 +22,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     let reclaimer: MemoryReclaimer
     /// The memory of this loop's connections, and the part that was reported to the budget, in bytes.
     package private(set) var heldBytes = 0
+    private var sharedFrames = SharedFrames()
     private var reportedBytes = 0
 
     private let index: Int
@@ -214,6 +215,12 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         heldBytes &+= bytes
         if abs(heldBytes &- reportedBytes) >= Self.memoryStep { reportMemory() }
     }
+
+    /// A write of bytes begins that other connections may share.
+    func holdsShared(_ place: UInt, bytes: Int) { heldChanged(by: sharedFrames.add(place, bytes: bytes)) }
+
+    /// It is over.
+    func releasesShared(_ place: UInt) { heldChanged(by: -sharedFrames.remove(place)) }
 
     private func reportMemory() {
         let change = heldBytes &- reportedBytes

@@ -41,8 +41,12 @@ package struct OutboundQueue {
     private struct Waiting {
         let number: UInt64
         let bytes: ByteBuffer
+        /// Behind them.
+        let body: ByteBuffer?
         /// The number of frames in the bytes.
         let frameCount: Int
+
+        var size: Int { bytes.readableBytes + (body?.readableBytes ?? 0) }
     }
 
     /// One lane for each class, the least important first; empty while nothing waits.
@@ -60,18 +64,21 @@ package struct OutboundQueue {
     ///
     /// - Parameters:
     ///   - frame: the frame, or several adjacent ones that wait and are dropped together.
+    ///   - body: what comes behind it without a copy.
     ///   - frameCount: their number.
     ///   - limit: the most waiting bytes; a frame that must not be dropped may exceed it while less than half of it is
     ///     used.
     package mutating func append(
         _ frame: ByteBuffer,
+        sharing body: ByteBuffer? = nil,
         _ kind: Publication.DropClass,
         frameCount: Int = 1,
         limit: Int
     ) -> Outcome {
+        let waiting = Waiting(number: nextNumber, bytes: frame, body: body, frameCount: frameCount)
         if lanes.isEmpty { lanes = Array(repeating: Deque(), count: Int(Publication.DropClass.control.rawValue) + 1) }
         var dropped = Dropped()
-        while bytes + frame.readableBytes > limit || count >= Self.maxCount(limit) {
+        while bytes + waiting.size > limit || count >= Self.maxCount(limit) {
             guard let victim = dropOldest(notAbove: kind) else {
                 guard kind == .control else { return .refused }
                 // One frame may be longer than the remaining bytes, or than the whole limit.
@@ -80,9 +87,9 @@ package struct OutboundQueue {
             }
             dropped.count(victim)
         }
-        lanes[Int(kind.rawValue)].append(Waiting(number: nextNumber, bytes: frame, frameCount: frameCount))
+        lanes[Int(kind.rawValue)].append(waiting)
         nextNumber += 1
-        bytes += frame.readableBytes
+        bytes += waiting.size
         count += 1
         return dropped == Dropped() ? .queued : .queuedDropping(dropped)
     }
@@ -92,7 +99,7 @@ package struct OutboundQueue {
     ) -> (kind: Publication.DropClass, frames: Int)? {
         for victim in [Publication.DropClass.text, .presence, .gift] where victim <= kind {
             guard let waiting = lanes[Int(victim.rawValue)].popFirst() else { continue }
-            bytes -= waiting.bytes.readableBytes
+            bytes -= waiting.size
             count -= 1
             return (victim, waiting.frameCount)
         }
@@ -103,7 +110,7 @@ package struct OutboundQueue {
     private static func maxCount(_ limit: Int) -> Int { max(16, limit / 64) }
 
     /// Removes the oldest frame, or those that were appended with it.
-    package mutating func popFirst() -> (bytes: ByteBuffer, frameCount: Int)? {
+    package mutating func popFirst() -> (bytes: ByteBuffer, body: ByteBuffer?, frameCount: Int)? {
         var oldest: (lane: Int, number: UInt64)?
         for lane in lanes.indices {
             guard let number = lanes[lane].first?.number else { continue }
@@ -111,10 +118,10 @@ package struct OutboundQueue {
             oldest = (lane, number)
         }
         guard let oldest, let waiting = lanes[oldest.lane].popFirst() else { return nil }
-        bytes -= waiting.bytes.readableBytes
+        bytes -= waiting.size
         count -= 1
         if count == 0 { removeAll() }
-        return (waiting.bytes, waiting.frameCount)
+        return (waiting.bytes, waiting.body, waiting.frameCount)
     }
 
     /// Drops all frames that may be dropped.

@@ -5,6 +5,16 @@ import HermesCore
 import HermesWire
 import NIOCore
 
+/// A PUBLISH packet for one subscriber.
+struct MQTTPublishPacket {
+    /// The packet, or its beginning.
+    var bytes = ByteBuffer()
+    /// A long payload behind it, which subscribers share.
+    var payload: ByteBuffer?
+
+    var readableBytes: Int { bytes.readableBytes + (payload?.readableBytes ?? 0) }
+}
+
 /// Writes publications as PUBLISH packets.
 struct MQTTPublishWriter {
     let version: MQTTVersion
@@ -37,23 +47,31 @@ struct MQTTPublishWriter {
 
     /// Appends the packet.
     func write(_ publication: Publication, into buffer: inout ByteBuffer) {
-        write(
-            publication.topic,
-            publication.payload,
-            publication.details,
-            roomType: MQTTTranslation.roomType(of: publication),
-            into: &buffer
-        )
+        writeHead(of: publication, reserving: publication.payload.readableBytes, into: &buffer)
+        buffer.writeImmutableBuffer(publication.payload)
     }
 
-    /// Appends the packet. Cannot fail: topics have at most 65,535 bytes, and every received packet fits into one.
-    func write(
-        _ topic: TopicName,
-        _ payload: ByteBuffer,
-        _ details: PublicationDetails?,
-        roomType: MQTTProperty? = nil,
-        into buffer: inout ByteBuffer
-    ) {
+    /// The packet for one subscriber: a long payload is shared.
+    func packet(_ publication: Publication) -> MQTTPublishPacket {
+        var packet = MQTTPublishPacket()
+        let payload = publication.payload
+        // A short part of a long buffer would keep all of it in memory.
+        if payload.readableBytes > Connection.shareAbove, payload.storageCapacity / 4 <= payload.readableBytes {
+            writeHead(of: publication, reserving: 0, into: &packet.bytes)
+            packet.payload = payload
+        } else {
+            write(publication, into: &packet.bytes)
+        }
+        return packet
+    }
+
+    /// Appends the packet up to its payload. Cannot fail: topics have at most 65,535 bytes, and every received packet fits
+    /// into one.
+    ///
+    /// - Parameter payloadBytes: the room to be made for the payload.
+    private func writeHead(of publication: Publication, reserving payloadBytes: Int, into buffer: inout ByteBuffer) {
+        let (topic, payload, details) = (publication.topic, publication.payload, publication.details)
+        let roomType = MQTTTranslation.roomType(of: publication)
         let topicBytes = omitsTopic ? 0 : topic.rawValue.utf8.count
         let properties = version == .v5 ? properties(details, roomType) : nil
         var length = 2 + topicBytes + payload.readableBytes
@@ -62,7 +80,7 @@ struct MQTTPublishWriter {
             let propertyBytes = properties?.readableBytes ?? 0
             length += MQTTVariableByteInteger.encodedBytes(propertyBytes) + propertyBytes
         }
-        buffer.reserveCapacity(minimumWritableBytes: 5 + length)
+        buffer.reserveCapacity(minimumWritableBytes: 5 + length - payload.readableBytes + payloadBytes)
         let flags = (isDuplicate ? 0b1000 : 0) | qos.rawValue << 1 | (isRetained ? 1 : 0)
         buffer.writeInteger(MQTTPacketType.publish.rawValue << 4 | flags)
         MQTTVariableByteInteger.write(min(length, MQTTVariableByteInteger.max), into: &buffer)
@@ -73,7 +91,6 @@ struct MQTTPublishWriter {
             MQTTVariableByteInteger.write(properties?.readableBytes ?? 0, into: &buffer)
             if let properties { buffer.writeImmutableBuffer(properties) }
         }
-        buffer.writeImmutableBuffer(payload)
     }
 
     private func properties(_ details: PublicationDetails?, _ roomType: MQTTProperty?) -> ByteBuffer? {

@@ -73,24 +73,34 @@ extension MQTTSession {
         guard frame.readableBytes <= maxPacketBytes else { return tooLarge() }
         guard let id = window?.send(exactlyOnce: qos == .exactlyOnce) else { return }
         if subscription.isShared { remember(delivery.kept(), subscription as? SharedSubscription) }
-        connection.write(patching: frame) { buffer, start in Self.put(qos, id, into: &buffer, at: start) }
+        connection.write(patching: frame, head: Self.packetIDPlace(in: frame).map { $0 + 2 }) { buffer, start in
+            Self.put(qos, id, into: &buffer, at: start)
+        }
     }
 
     /// Turns the shared form into this subscriber's: clears the retain and duplicate flags, sets the packet identifier.
     private static func put(_ qos: QoS, _ packetID: UInt16, into buffer: inout ByteBuffer, at start: Int) {
         buffer.setInteger(MQTTPacketType.publish.rawValue << 4 | qos.rawValue << 1, at: start)
+        guard let place = packetIDPlace(in: buffer, at: start) else { return }
+        buffer.setInteger(packetID, at: start + place)
+    }
+
+    /// The place of the packet identifier in a PUBLISH packet of QoS 1 or 2.
+    ///
+    /// - Parameter start: that of the packet; nil: the first readable byte.
+    private static func packetIDPlace(in buffer: ByteBuffer, at start: Int? = nil) -> Int? {
+        let start = start ?? buffer.readerIndex
         var index = start + 2
         while let byte = buffer.getInteger(at: index - 1, as: UInt8.self), byte >= 0x80, index < start + 5 {
             index += 1
         }
-        guard let topicBytes = buffer.getInteger(at: index, as: UInt16.self) else { return }
-        buffer.setInteger(packetID, at: index + 2 + Int(topicBytes))
+        return buffer.getInteger(at: index, as: UInt16.self).map { index - start + 2 + Int($0) }
     }
 
     /// Whether the rules allow the client to read a matching topic.
     func mayRead(_ topic: TopicName) -> Bool {
         guard let client, client.closedRooms.isEmpty || !client.closedRooms.contains(topic) else { return false }
-        return client.access(environment.access).allows(.subscribe, topic.rawValue)
+        return client.access(environment.access).allows(.subscribe, topic)
     }
 
     func makeWindow() -> Bool {
@@ -160,7 +170,7 @@ extension MQTTSession {
                 identifiers: identifiers
             )
         else { return tooLarge() }
-        connection.write(.text, frame: packet)
+        connection.write(.text, frame: packet.bytes, sharing: packet.payload)
     }
 
     /// Sends a QoS 1 or 2 message of a clean session for which the window has room. Only a packet that the client
@@ -182,7 +192,7 @@ extension MQTTSession {
             return false
         }
         guard window?.send(exactlyOnce: qos == .exactlyOnce) == next else { return false }
-        connection.write(frame: packet)
+        connection.write(frame: packet.bytes, sharing: packet.payload)
         return true
     }
 
@@ -197,7 +207,7 @@ extension MQTTSession {
         isRetained: Bool,
         isDuplicate: Bool = false,
         identifiers: [UInt32]
-    ) -> ByteBuffer? {
+    ) -> MQTTPublishPacket? {
         var writer = MQTTPublishWriter(version: version, qos: qos, now: now())
         writer.packetID = packetID
         writer.isRetained = isRetained
@@ -206,14 +216,13 @@ extension MQTTSession {
             writer.identifiers = identifiers
             if let client, client.maxAlias > 0 { alias(publication.topic, of: client, &writer) }
         }
-        var frame = ByteBuffer()
-        writer.write(publication, into: &frame)
-        guard frame.readableBytes <= maxPacketBytes else {
+        let packet = writer.packet(publication)
+        guard packet.readableBytes <= maxPacketBytes else {
             // The client does not know the alias.
             if writer.alias != nil, !writer.omitsTopic { client?.forgetAlias(of: publication.topic) }
             return nil
         }
-        return frame
+        return packet
     }
 
     /// A longer topic gets no alias: it would be kept for as long as the connection lasts.

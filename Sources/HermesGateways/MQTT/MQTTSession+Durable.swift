@@ -167,7 +167,7 @@ extension MQTTSession {
             window?.skip(to: queued.seq + 1)
             return isWanted ? complete(queued.seq, of: client) : leave(queued, of: client)
         }
-        connection.write(frame: packet)
+        connection.write(frame: packet.bytes, sharing: packet.payload)
         guard qos == .atMostOnce else { return }
         // It will not be acknowledged.
         window?.skip(to: queued.seq + 1)

@@ -109,7 +109,7 @@ extension MQTTSession {
         )
         guard let publish else { return false }
         if id != nil { inbox.sent(packet) }
-        connection.write(kind, frame: publish)
+        connection.write(kind, frame: publish.bytes, sharing: publish.payload)
         return true
     }
 

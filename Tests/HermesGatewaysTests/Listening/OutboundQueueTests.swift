@@ -27,6 +27,20 @@ struct OutboundQueueTests {
         #expect(numbers(queue) == [0, 1, 2, 3, 4, 5])
     }
 
+    @Test func aFrameAndWhatItSharesStayTogetherAndBothCount() {
+        var queue = OutboundQueue()
+        #expect(queue.append(frame(1), sharing: frame(2), .text, limit: 40) == .queued)
+        #expect(queue.append(frame(3), .control, limit: 40) == .queued)
+        #expect(queue.bytes == 30 && queue.count == 2)
+        var oneText = OutboundQueue.Dropped()
+        oneText.text = 1
+        #expect(queue.append(frame(4), sharing: frame(5), .control, limit: 40) == .queuedDropping(oneText))
+        #expect(queue.bytes == 30)
+        #expect(queue.popFirst()?.body == nil)
+        #expect(queue.popFirst()?.body == frame(5))
+        #expect(queue.bytes == 0)
+    }
+
     @Test func dropsTheOldestOfTheLeastImportant() {
         var queue = OutboundQueue()
         _ = queue.append(frame(0), .control, limit: 40)
