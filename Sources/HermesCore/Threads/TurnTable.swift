@@ -14,7 +14,8 @@ package struct TurnTable<Value> {
     subscript(_ name: String) -> Value? { values[name] }
 
     /// Changes a value. A new one has its turn after all others.
-    package mutating func update(_ name: String, default value: @autoclosure () -> Value, _ body: (inout Value) -> Void) {
+    package mutating func update(_ name: String, default value: @autoclosure () -> Value, _ body: (inout Value) -> Void)
+    {
         if values[name] == nil { turns.append(name) }
         body(&values[name, default: value()])
     }

@@ -37,7 +37,9 @@ extension Connection {
     /// - Returns: the promise of the write; nil: they are not counted.
     func countWritten(_ frame: ByteBuffer, isOwn: Bool = false) -> EventLoopPromise<Void>? {
         let bytes = frame.readableBytes
-        guard bytes >= Self.countWrittenFrom || (isOutputCopied && !isOwn && bytes > Self.shareAbove) else { return nil }
+        guard bytes >= Self.countWrittenFrom || (isOutputCopied && !isOwn && bytes > Self.shareAbove) else {
+            return nil
+        }
         let written = loop.eventLoop.makePromise(of: Void.self)
         if isOwn || isOutputCopied {
             writtenBytes &+= bytes

@@ -64,7 +64,12 @@ import Testing
             let payload = String(repeating: "x", count: 200_000)
             for number in 0..<20 { try await publisher.publish("r/\(number)", payload, retain: true) }
             let memory = harness.environment.loops.memory
-            let connect = MQTTConnect(version: .v5, clientID: "slow", cleanStart: true, properties: [.receiveMaximum(1)])
+            let connect = MQTTConnect(
+                version: .v5,
+                clientID: "slow",
+                cleanStart: true,
+                properties: [.receiveMaximum(1)]
+            )
             let (client, _) = try await harness.apply(connect)
             let before = memory.used
             _ = try await client.subscribe("r/#", qos: .atLeastOnce)

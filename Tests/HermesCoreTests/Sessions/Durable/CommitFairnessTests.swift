@@ -55,7 +55,9 @@ import Testing
         store.letThrough(1000)
         _ = try await results.next(1).first?.get()
         let place = store.commits.firstIndex { commit in
-            commit.contains { if case .retain(let publication) = $0 { publication.topic.rawValue == "mine" } else { false } }
+            commit.contains {
+                if case .retain(let publication) = $0 { publication.topic.rawValue == "mine" } else { false }
+            }
         }
         #expect(try #require(place) <= 24 + 2)
         await sessions.shutdown()
