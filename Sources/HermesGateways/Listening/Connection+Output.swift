@@ -89,8 +89,9 @@ extension Connection {
         guard phase == .open else { return }
         guard isWritable, queue.isEmpty, frame.readableBytes <= Self.writeAbove else {
             var rest = frame
-            guard let own = rest.readSlice(length: min(head ?? .max, frame.readableBytes)) else { return }
-            var copy = ByteBuffer(bytes: own.readableBytesView)
+            let isShared = frame.readableBytes > Self.writeAbove && frame.isWorthKeeping
+            let own = rest.readSlice(length: isShared ? min(head ?? .max, frame.readableBytes) : frame.readableBytes)
+            var copy = ByteBuffer(bytes: (own ?? frame).readableBytesView)
             patch(&copy, 0)
             return write(frame: copy, sharing: rest.readableBytes > 0 ? rest : nil, count: count)
         }
@@ -275,4 +276,9 @@ extension Connection {
     private func closeOutput() {
         context?.close(mode: .output, promise: nil)
     }
+}
+
+extension ByteBuffer {
+    /// Whether it is a large part of the memory that it keeps alive; otherwise a copy is better to keep.
+    var isWorthKeeping: Bool { storageCapacity / 4 <= readableBytes }
 }

@@ -55,8 +55,7 @@ struct MQTTPublishWriter {
     func packet(_ publication: Publication) -> MQTTPublishPacket {
         var packet = MQTTPublishPacket()
         let payload = publication.payload
-        // A short part of a long buffer would keep all of it in memory.
-        if payload.readableBytes > Connection.shareAbove, payload.storageCapacity / 4 <= payload.readableBytes {
+        if payload.readableBytes > Connection.shareAbove, payload.isWorthKeeping {
             writeHead(of: publication, reserving: 0, into: &packet.bytes)
             packet.payload = payload
         } else {
