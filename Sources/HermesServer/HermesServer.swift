@@ -32,7 +32,7 @@ public enum HermesServer {
         let server = try await ServerAssembly.start(settings, logger: logger, tail: tail)
         try await server.run(handlesSignals: true) { addresses in
             early.ready()
-            print(readyLine(addresses))
+            print(readyLine(addresses, hasHomePage: settings.pages.contains(.home), isHTTPS: settings.http.tls != nil))
             fflush(nil)
         }
     }
@@ -54,10 +54,18 @@ public enum HermesServer {
         SettingSources(arguments: arguments, environment: environment, file: file ?? environment["HERMES_CONFIG"])
     }
 
-    /// The line on standard output with the server's addresses and commands to try.
-    package static func readyLine(_ addresses: [BoundAddress]) -> String {
+    /// The line on standard output with the server's addresses, and what to try: its page in a browser, and a command.
+    package static func readyLine(
+        _ addresses: [BoundAddress],
+        hasHomePage: Bool = false,
+        isHTTPS: Bool = false
+    ) -> String {
         let places = addresses.map(\.description).joined(separator: ", ")
         var line = "hermes \(HermesVersion.current) ready: \(places)"
+        if hasHomePage, let http = addresses.first(where: { $0.name == "http" }), !http.host.contains("/") {
+            let host = http.host.contains(":") ? "[\(http.host)]" : http.host
+            line += " - open \(isHTTPS ? "https" : "http")://\(host):\(http.port) in a browser"
+        }
         if let delimited = addresses.first(where: { $0.name == "delimited" }) {
             let program = CommandLine.arguments.first ?? "hermes"
             let host = delimited.host == "127.0.0.1" ? "" : " --host \(delimited.host)"

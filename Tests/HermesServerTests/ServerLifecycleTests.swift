@@ -194,6 +194,8 @@ import Testing
             line.hasPrefix("hermes \(HermesVersion.current) ready: impb 127.0.0.1:6969, delimited [::1]:9001 - try: ")
         )
         #expect(line.hasSuffix(" chat ann --register --host ::1 --port 9001"))
+        let http = HermesServer.readyLine([BoundAddress(name: "http", host: "::1", port: 8080)], hasHomePage: true)
+        #expect(http.hasSuffix(" - open http://[::1]:8080 in a browser"))
     }
 
     private func withDirectory<Result>(_ body: (String) async throws -> Result) async throws -> Result {
