@@ -75,10 +75,13 @@ private final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler
     private let line: HandshakeLine
     private var context: ChannelHandlerContext?
     private var held: [ByteBuffer] = []
+    /// The peer has closed its side behind what is held.
+    private var heldEnd: ChannelEvent?
     /// Whether it is in the line.
     private var isWaiting = false
     /// Whether the channel is to be read again, after the turn.
     private var wantsRead = false
+    private var hadTurn = false
     private var isOver = false
 
     init(_ line: HandshakeLine, _ source: String) {
@@ -106,18 +109,35 @@ private final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler
         if isWaiting { wantsRead = true } else { context.read() }
     }
 
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if isWaiting, let end = event as? ChannelEvent {
+            heldEnd = end
+        } else {
+            context.fireUserInboundEventTriggered(event)
+        }
+    }
+
     func channelInactive(context: ChannelHandlerContext) {
-        held = []
+        // What came before may be all that the peer wanted to say; the beginning of a handshake says nothing.
+        if hadTurn { pass(context) }
         context.fireChannelInactive()
     }
 
     func takeTurn() {
+        guard let context, isWaiting, context.channel.isActive else { return }
+        hadTurn = true
+        pass(context)
+    }
+
+    /// Passes on what is held.
+    private func pass(_ context: ChannelHandlerContext) {
+        guard isWaiting else { return }
         isWaiting = false
-        guard let context, context.channel.isActive else { return }
-        let data = held
-        held = []
+        let (data, end) = (held, heldEnd)
+        (held, heldEnd) = ([], nil)
         for bytes in data { context.fireChannelRead(wrapInboundOut(bytes)) }
         context.fireChannelReadComplete()
+        if let end { context.fireUserInboundEventTriggered(end) }
         guard wantsRead else { return }
         wantsRead = false
         context.read()
