@@ -147,7 +147,7 @@ let package = Package(
         tests("HermesPush", ["HermesCore", "Crypto", "CryptoExtras", "NIOCore", "NIOPosix"]),
         tests(
             "HermesGateways",
-            ["HermesCore", "HermesWire", "NIOCore", "NIOEmbedded", "NIOPosix", "NIOSSL", "SwiftProtobuf"]
+            ["HermesCore", "HermesWire", "NIOCore", "NIOEmbedded", "NIOPosix", "NIOSSL", "NIOTLS", "SwiftProtobuf"]
         ),
         tests(
             "HermesServer",
