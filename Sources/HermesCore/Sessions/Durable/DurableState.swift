@@ -336,7 +336,11 @@ struct DurableState {
         var actions: [Action] = []
         for key in seats.keys(of: owner) {
             guard let seat = seats[key], seat.session.isStored else { continue }
-            if case .closing = seat.phase { markEnded(seat.session) }
+            if case .closing = seat.phase, let record = records[seat.session], !record.hasEnded {
+                // It is removed once it is closed, and ends now.
+                markEnded(seat.session)
+                actions.append(.ended(record.key, isOwnerGone: true))
+            }
             guard case .vacant = seat.phase else { continue }
             actions += remove(seat.session, isOwnerGone: true)
         }
