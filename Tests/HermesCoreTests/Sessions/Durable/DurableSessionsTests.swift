@@ -171,6 +171,25 @@ import Testing
         #expect(store.commits.isEmpty)
     }
 
+    @Test("A session whose close is being stored ends with its owner's name, once")
+    func ownerGoneWhileClosing() async throws {
+        let (opening, connection) = try await sessions.attached("a")
+        let ended = Collector<(key: SessionKey, isOwnerGone: Bool)>()
+        sessions.ended.observe { ended.add($0) }
+        store.close()
+        sessions.detach(opening.id, connection, sentUpTo: 0, expiry: .seconds(60))
+        sessions.endVacant(of: "ann")
+        #expect(await ended.next(1).map(\.isOwnerGone) == [true])
+        store.letThrough(1_000)
+        while try await !store.sessions().isEmpty { await Task.yield() }
+        // The next that ends is the next: not the same one again.
+        let (other, second) = try await sessions.attached("b")
+        sessions.detach(other.id, second, sentUpTo: 0, expiry: .seconds(60))
+        while sessions.statistics.online > 0 { await Task.yield() }
+        _ = try await sessions.attached("b", clean: true)
+        #expect(await ended.next(1).map(\.key.clientID) == ["b"])
+    }
+
     @Test func sessionsEndWhenTheirTimeIsOver() async throws {
         let ended = Collector<SessionKey>()
         sessions.ended.observe { ended.add($0.key) }
