@@ -41,10 +41,11 @@ struct BoundTopicPattern: Sendable, Hashable {
         }
     }
 
-    /// Whether an allowing pattern must spell out this first level to match.
-    static func isReserved(_ firstLevel: some StringProtocol) -> Bool {
-        firstLevel.utf8.first == UInt8(ascii: "$") || firstLevel == "hermes" || firstLevel == "user"
-            || firstLevel == "impb" || firstLevel == "qsiop"
+    /// First levels that an allowing pattern must spell out to match, beside those that begin with a dollar sign.
+    private static let reserved = ["hermes", "user", "impb", "qsiop"]
+
+    private static func isReserved(_ firstLevel: String) -> Bool {
+        firstLevel.utf8.first == UInt8(ascii: "$") || reserved.contains(firstLevel)
     }
 
     /// Whether it begins with a wildcard that does not match the reserved topics.
@@ -84,7 +85,7 @@ struct BoundTopicPattern: Sendable, Hashable {
 
     private static func isReserved(firstLevelOf topic: UnsafeBufferPointer<UInt8>) -> Bool {
         if topic.first == UInt8(ascii: "$") { return true }
-        return ["hermes", "user", "impb", "qsiop"].contains { end(of: $0, in: topic, from: 0) != nil }
+        return reserved.contains { end(of: $0, in: topic, from: 0) != nil }
     }
 
     /// The end of the level that begins there, if it is this text.

@@ -77,12 +77,12 @@ extension Connection {
     ///
     /// - Parameters:
     ///   - frame: the shared bytes.
-    ///   - head: the bytes that may be changed, and are always copied; of a long frame the others are shared. Nil: all.
+    ///   - head: the bytes that may be changed; of a long frame the others are shared. Nil: all; asked for a long one alone.
     ///   - count: the number of frames.
     ///   - patch: gets the buffer and the frame's offset in it; must not change its length.
     package func write(
         patching frame: ByteBuffer,
-        head: Int? = nil,
+        head: @autoclosure () -> Int? = nil,
         frames count: Int = 1,
         _ patch: (inout ByteBuffer, Int) -> Void
     ) {
@@ -90,7 +90,7 @@ extension Connection {
         guard isWritable, queue.isEmpty, frame.readableBytes <= Self.writeAbove else {
             var rest = frame
             let isShared = frame.readableBytes > Self.writeAbove && frame.isWorthKeeping
-            let own = rest.readSlice(length: isShared ? min(head ?? .max, frame.readableBytes) : frame.readableBytes)
+            let own = rest.readSlice(length: isShared ? min(head() ?? .max, frame.readableBytes) : frame.readableBytes)
             var copy = ByteBuffer(bytes: (own ?? frame).readableBytesView)
             patch(&copy, 0)
             return write(frame: copy, sharing: rest.readableBytes > 0 ? rest : nil, count: count)

@@ -72,7 +72,8 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if opensWithHandshake, case .handshakeCompleted? = event as? TLSUserEvent, connection.isOpen {
             opensWithHandshake = false
-            guard isCertificateGood(context), takesCertificateName(context) else { return context.close(promise: nil) }
+            let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate()
+            guard isGood(certificate, context), takesName(of: certificate) else { return context.close(promise: nil) }
             session.opened()
         }
         if case .inputClosed? = event as? ChannelEvent { inputClosed() }
@@ -82,18 +83,14 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
 
     /// Whether the certificate is still valid: TLS has verified it in a whole handshake, but not its revocation. A session
     /// that is resumed may be older than the end of its certificate.
-    private func isCertificateGood(_ context: ChannelHandlerContext) -> Bool {
-        if let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate(),
-            !connection.lasts(untilEndOf: certificate)
-        {
+    private func isGood(_ certificate: NIOSSLCertificate?, _ context: ChannelHandlerContext) -> Bool {
+        if let certificate, !connection.lasts(untilEndOf: certificate) {
             connection.listener.metrics.ended(.session(.revoked))
             connection.listener.logger.notice("client's certificate has expired")
             return false
         }
         guard let revocations = connection.listener.revocations else { return true }
-        guard let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate() else {
-            return !revocations.requiresCertificates
-        }
+        guard let certificate else { return !revocations.requiresCertificates }
         let chain = try? context.pipeline.syncOperations.handler(type: VerifiedChain.self)
         if let chain { context.pipeline.syncOperations.removeHandler(chain, promise: nil) }
         guard let names = try? CertificateNames(der: certificate.toDERBytes()), chain?.isUnreadable != true,
@@ -110,11 +107,8 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     /// Reads the name of a certificate that TLS has verified.
     ///
     /// - Returns: false if there is a certificate without a name.
-    private func takesCertificateName(_ context: ChannelHandlerContext) -> Bool {
-        guard connection.listener.takesCertificateNames else { return true }
-        guard let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate() else {
-            return true
-        }
+    private func takesName(of certificate: NIOSSLCertificate?) -> Bool {
+        guard connection.listener.takesCertificateNames, let certificate else { return true }
         connection.certificateName = certificate.onlyCommonName
         return connection.certificateName != nil
     }

@@ -106,10 +106,8 @@ final class MQTTRetainedQueue {
         }
         guard var search else { return false }
         self.search = nil
-        let limits = (Self.pageSize, Self.pageBytes)
-        for stored in retained.next(&search, now: now, limit: limits.0, maxBytes: limits.1, steps: &steps) {
-            append(Publication(stored))
-        }
+        let page = retained.next(&search, now: now, limit: Self.pageSize, maxBytes: Self.pageBytes, steps: &steps)
+        for stored in page { append(Publication(stored)) }
         self.search = search
         return true
     }

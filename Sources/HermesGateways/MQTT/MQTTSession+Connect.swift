@@ -58,8 +58,7 @@ extension MQTTSession {
                 "the only authentication method is \(Self.nativeMethod) [MQTT-4.12.0-1]"
             )
         }
-        let hasData = connect.properties.list.contains { if case .authenticationData = $0 { true } else { false } }
-        if hasData, connect.authenticationMethod == nil {
+        if connect.authenticationData != nil, connect.authenticationMethod == nil {
             return MQTTPacketError(.protocolError, "authentication data comes without a method (3.1.2.11.10)")
         }
         if connect.clientID.isEmpty, connect.version == .v311, !connect.cleanStart {

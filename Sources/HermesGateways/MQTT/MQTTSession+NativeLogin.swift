@@ -34,8 +34,7 @@ extension MQTTSession {
 
     /// - Throws: HermesError or WireError if CONNECT holds no login.
     private func nativeLogin(_ connect: MQTTConnect) throws -> DelimitedLogin {
-        let data = connect.properties.first { if case .authenticationData(let data) = $0 { data } else { nil } }
-        guard let data else {
+        guard let data = connect.authenticationData else {
             throw HermesError(.invalidArgument, "the authentication data has to be a hermes.v1.Packet")
         }
         let packet = try DelimitedFrame(body: data).packet { connection.charge(.parts($0)) }
@@ -113,5 +112,9 @@ extension MQTTSession {
 extension MQTTConnect {
     var authenticationMethod: String? {
         properties.first { if case .authenticationMethod(let method) = $0 { method } else { nil } }
+    }
+
+    var authenticationData: ByteBuffer? {
+        properties.first { if case .authenticationData(let data) = $0 { data } else { nil } }
     }
 }
