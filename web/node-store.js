@@ -4,6 +4,8 @@
 import { createHash } from "node:crypto";
 import { open, readFile, rename } from "node:fs/promises";
 
+/** @typedef {import("./stores.js").Store} Store */
+
 /** A file is rewritten when it has this many lines more than twice its records. */
 const slack = 1000;
 
@@ -11,7 +13,7 @@ const slack = 1000;
  * Keeps records in one file of Node's: a line per change, `checksum JSON`. A process that is killed during a write
  * loses only that write; damaged lines are skipped. The file is readable by its owner alone: it holds the token.
  *
- * @implements {import("./stores.js").Store}
+ * @implements {Store}
  */
 export class FileStore {
     /** The number of lines that were skipped because they were damaged. */

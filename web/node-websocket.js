@@ -1,9 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
+import { setImmediate, setTimeout } from "node:timers";
 
 /** The longest message that is read, in bytes; a server that sends a longer one is left. */
 const maxMessageBytes = 16 * 1_048_576;

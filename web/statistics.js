@@ -176,12 +176,15 @@ export class DeliveryCounter {
      * @param {import("./heartbeat.js").LearnedHeartbeat} heartbeat
      * @param {number} date
      */
-    learned(heartbeat, date) {
+    learned({ interval, isStable }, date) {
+        const seconds = Math.max(0, Math.floor(interval / 1000));
+        const known = this.#networks.get(this.kind);
         // A settled interval deserves a report of its own; other changes wait for the next report.
-        if (!this.#networks.has(this.kind) && !heartbeat.isStable) return;
+        if (!known && !isStable) return;
+        if (known?.heartbeatSeconds === seconds && known.heartbeatStable === isStable) return;
         const network = this.#of(date);
-        network.heartbeatSeconds = Math.max(0, Math.floor(heartbeat.interval / 1000));
-        network.heartbeatStable = heartbeat.isStable;
+        network.heartbeatSeconds = seconds;
+        network.heartbeatStable = isStable;
     }
 
     /**
@@ -208,10 +211,12 @@ export class DeliveryCounter {
         if (failed) this.restore(failed);
     }
 
-    /** All counts that the server may not have, for the next run of the app. */
+    /** All counts that the server may not have, for the next run of the app. An upload goes on. */
     get unsent() {
-        this.uploadFailed();
-        return [...this.#networks.values()];
+        const all = new DeliveryCounter();
+        all.restore([...this.#networks.values()]);
+        all.restore(this.#uploading ?? []);
+        return all.upload() ?? [];
     }
 
     /**

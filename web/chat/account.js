@@ -9,8 +9,12 @@ import { Chats, keyOf } from "./model.js";
 export const server = new URLSearchParams(location.search).get("server") ?? location.origin;
 
 const accountsKey = `hermes-chat/accounts ${server}`;
+/** The account of this window; it outlives a reload. */
+const hereKey = `hermes-chat/account ${server}`;
 /** The time after which a typing user is no longer shown as typing. */
 const typingTimeout = 6000;
+/** The requests for contacts whose texts are kept. */
+const maxRequests = 500;
 
 /** The accounts that logged in on this browser; the first is the one in use. */
 export const accounts = {
@@ -23,8 +27,18 @@ export const accounts = {
             return [];
         }
     },
+    /**
+     * The one that this window shows: another window may have taken another.
+     *
+     * @returns {string | undefined}
+     */
+    get here() {
+        const name = sessionStorage.getItem(hereKey);
+        return this.all.find((other) => other === name) ?? this.all[0];
+    },
     /** @param {string} name */
     use(name) {
+        sessionStorage.setItem(hereKey, name);
         const others = this.all.filter((other) => other.toLowerCase() !== name.toLowerCase());
         localStorage.setItem(accountsKey, JSON.stringify([name, ...others]));
     },
@@ -48,6 +62,8 @@ export class Account {
     typing = new Map();
     /** @type {Map<number, string>} Names of accounts. */
     names = new Map();
+    /** @type {Map<number, string>} The texts of those who ask to be a contact. */
+    requests = new Map();
     nickName = "";
     changed = () => {};
     #store;
@@ -80,6 +96,7 @@ export class Account {
         this.chats = new Chats(records);
         this.chats.me = records.get("me")?.uid ?? 0;
         for (const [uid, known] of records.get("names") ?? []) this.names.set(uid, known);
+        this.requests = new Map(records.get("requests"));
         // What one tab has marked as read is read in the others.
         this.#channel = new BroadcastChannel(`hermes-chat/${name}`);
         this.#channel.onmessage = ({ data }) => {
@@ -122,6 +139,11 @@ export class Account {
     titleOf(chat) {
         if ("uid" in chat.to && !chat.to.uid) return t("notifications");
         return ("uid" in chat.to ? this.names.get(chat.to.uid) : "") || chat.title || chat.key;
+    }
+
+    /** @param {number} uid */
+    isBlocked(uid) {
+        return this.contacts.some((contact) => contact.uid === uid && contact.state === "blocked");
     }
 
     /** @param {number} uid */
@@ -190,14 +212,23 @@ export class Account {
             if (!page.contacts.length) break;
         }
         this.contacts = contacts;
-        for (const { uid, nickName } of contacts) this.#name(uid, nickName);
+        for (const { uid, nickName, state, isOnline } of contacts) {
+            this.#name(uid, nickName);
+            // Who blocked the user, or was a stranger, may have looked offline before.
+            const known = this.presences.get(uid);
+            if (known && state === "accepted") this.presences.set(uid, { ...known, isOnline });
+        }
         this.watch(contacts.filter((contact) => contact.state === "accepted").map((contact) => contact.uid));
         this.changed();
     }
 
-    /** @param {number[]} uids */
-    async watch(uids) {
-        const unknown = uids.filter((uid) => !this.presences.has(uid) && uid !== this.chats.me).slice(0, 500);
+    /**
+     * @param {number[]} uids
+     * @param {boolean} isAgain Whether those that are watched are asked for again: a block may have hidden them.
+     */
+    async watch(uids, isAgain = false) {
+        const isAsked = (/** @type {number} */ uid) => uid !== this.chats.me && (isAgain || !this.presences.has(uid));
+        const unknown = uids.filter(isAsked).slice(0, 500);
         if (!unknown.length) return;
         try {
             for (const presence of await this.client.watchPresence(unknown)) this.presences.set(presence.uid, presence);
@@ -232,7 +263,7 @@ export class Account {
 
     /** @param {any} event */
     async #entry(event) {
-        if (event.type === "contact") this.loadContacts().catch(() => {});
+        if (event.type === "contact") await this.#contact(event.contact);
         if (event.type === "message") {
             const { fromUid, fromNickName, conversation } = event.message;
             this.#name(fromUid, fromNickName);
@@ -240,6 +271,15 @@ export class Account {
         }
         // Only what is stored counts as taken.
         await this.#keep(this.chats.entry(event));
+    }
+
+    /** @param {any} event */
+    async #contact({ kind, uid, nickName, message }) {
+        this.#name(uid, nickName);
+        this.requests.delete(uid);
+        if (kind === "requested" && message) this.requests.set(uid, message);
+        await this.#store.write([["requests", [...this.requests].slice(-maxRequests)]]);
+        this.loadContacts().catch(() => {});
     }
 
     /** @param {any} event */

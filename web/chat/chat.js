@@ -2,11 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { Account, accounts, server } from "./account.js";
-import { showDevices, showGroup, showNewGroup } from "./dialogs.js";
+import { showCompose } from "./compose.js";
+import { changes, contactRows } from "./contacts.js";
+import { summary } from "./contents.js";
+import { showDevices } from "./dialogs.js";
 import { attempt, dialog, showRows, timeText } from "./dom.js";
 import { button, field, h } from "../dom.js";
+import { showGroup, showNewGroup } from "./groups.js";
 import { language, t } from "./i18n.js";
-import { Lines, summary } from "./lines.js";
+import { Lines } from "./lines.js";
+import { keyOf } from "./model.js";
 import { endPushes, renewPushes, showPushes } from "./pushes.js";
 
 /** The time between two notices that the user is typing, in milliseconds. */
@@ -52,6 +57,7 @@ function changed() {
 
 function showLogin(error = "") {
     document.title = t("title");
+    for (const open of document.querySelectorAll("dialog")) open.close();
     const place = h("p", { class: "error", role: "alert" }, error);
     const invitation = field(t("invitation"), { name: "invitation", autocomplete: "off" });
     invitation.hidden = true;
@@ -99,8 +105,11 @@ function showLogin(error = "") {
 function switchLanguage() {
     language.toggle();
     document.documentElement.lang = language.current === "zh" ? "zh-Hans" : "en";
-    if (account) showAccount(account);
-    else showLogin();
+    if (account) {
+        showAccount(account);
+        // The dialog with the button is gone, and with it the place of the focus.
+        view.menu.focus();
+    } else showLogin();
 }
 
 /** @param {Account} next */
@@ -119,7 +128,7 @@ function showAccount(next) {
  *
  * @param {string | undefined} name
  */
-async function start(name = accounts.all[0]) {
+async function start(name = accounts.here) {
     if (!name) {
         showLogin();
         return;
@@ -158,7 +167,8 @@ function build() {
     const lines = new Lines();
     const label = { "aria-label": t("message"), placeholder: t("message") };
     const text = h("textarea", { rows: 1, ...label, maxlength: 16_000, dir: "auto" });
-    const composer = h("form", { class: "composer" }, text, h("button", { class: "main" }, t("send")));
+    const others = button("+", compose, { "aria-haspopup": "dialog", "aria-label": t("otherContent") });
+    const composer = h("form", { class: "composer" }, others, text, h("button", { class: "main" }, t("send")));
     composer.onsubmit = (/** @type {Event} */ event) => {
         event.preventDefault();
         sendText(text);
@@ -178,15 +188,18 @@ function build() {
     const name = h("input", { name: "name", ...hint, required: true, autocomplete: "off", dir: "auto" });
     const error = h("p", { class: "error bar-error", role: "alert" });
     const ask = h("button", {}, t("open"));
-    const search = h("form", { class: "inline" }, name, ask);
+    const wordsHint = { "aria-label": t("askWords"), placeholder: t("askWords") };
+    const words = h("input", { name: "words", ...wordsHint, maxlength: 256, autocomplete: "off", dir: "auto" });
+    const search = h("form", { class: "inline" }, name, ask, words);
     search.onsubmit = (/** @type {Event} */ event) => {
         event.preventDefault();
         attempt(error, async () => {
             const chat = await account?.chatWith(name.value.trim());
             if (!chat) return;
             if (tab === "contacts" && "uid" in chat.to) {
-                await account?.client.requestContact(chat.to.uid);
+                await account?.client.requestContact(chat.to.uid, words.value.trim());
                 await account?.loadContacts();
+                words.value = "";
             } else choose(chat.key);
             name.value = "";
         });
@@ -200,6 +213,7 @@ function build() {
         text,
         composer,
         ask,
+        words,
         error,
         connection: h("span", { class: "connection" }),
         me: h("h2", { dir: "auto" }),
@@ -212,14 +226,19 @@ function build() {
             const chat = account?.chats.get(chosen);
             if (account && chat && "groupId" in chat.to) showGroup(account, chat.to.groupId);
         }),
+        block: button("", () => {
+            const chat = account?.chats.get(chosen);
+            if (!account || !chat || !("uid" in chat.to)) return;
+            changeContact(account.isBlocked(chat.to.uid) ? changes.unblock : changes.block, chat.to.uid);
+        }),
         typing: h("div", { class: "typing faint", role: "status" }),
         newest: h("div", { class: "newest" }, button(t("newest"), () => lines.toEnd())),
         earlier: h("div", { class: "earlier" }, button(t("earlier"), loadEarlier)),
         empty: h("p", { class: "empty" }, t("choose")),
     };
     const back = button(t("back"), () => choose(""), { class: "back" });
-    view.bar = h("header", { class: "bar" }, back, view.title, view.presence, view.details);
-    const menu = button(t("menu"), showMenu, { "aria-haspopup": "dialog" });
+    view.bar = h("header", { class: "bar" }, back, view.title, view.presence, view.details, view.block);
+    view.menu = button(t("menu"), showMenu, { "aria-haspopup": "dialog" });
     view.main = h(
         "main",
         { class: "main-view" },
@@ -228,7 +247,7 @@ function build() {
         h(
             "nav",
             { class: "side", "aria-label": t("chats") },
-            h("header", { class: "bar" }, h("div", { class: "grow" }, view.me, view.connection), menu),
+            h("header", { class: "bar" }, h("div", { class: "grow" }, view.me, view.connection), view.menu),
             h("div", { class: "tabs" }, view.chatsTab, view.contactsTab),
             search,
             error,
@@ -262,12 +281,14 @@ function draw() {
     view.chatsTab.setAttribute("aria-pressed", String(tab === "chats"));
     view.contactsTab.setAttribute("aria-pressed", String(tab === "contacts"));
     view.ask.textContent = t(tab === "chats" ? "open" : "ask");
+    view.words.hidden = tab === "chats";
     const focused = document.activeElement?.getAttribute("data-key");
     if (tab === "chats") drawChats();
     else drawContacts();
     // A row that changed is another element.
     const place = focused && view.list.querySelector(`[data-key="${CSS.escape(focused)}"]`);
     if (place && place !== document.activeElement) place.focus();
+    else if (focused && document.activeElement === document.body) (view.list.querySelector("button") ?? view.menu).focus();
     drawPane();
     const unread = account.chats.all.reduce((sum, chat) => sum + (account?.chats.unread(chat) ?? 0), 0);
     document.title = unread ? `(${unread}) ${t("title")}` : t("title");
@@ -311,40 +332,24 @@ function drawChats() {
 /** @param {string} text */
 const emptyRow = (text) => ({ key: text, signature: 0, make: () => h("li", { class: "empty" }, t(text)) });
 
-function drawContacts() {
-    if (!account) return;
-    const { client, contacts, presences } = account;
-    const act = (/** @type {() => Promise<any>} */ action) => () =>
-        attempt(view.error, async () => {
-            await action();
-            await account?.loadContacts();
-        });
-    const rows = contacts.map(({ uid, nickName, state }) => {
-        const isAsking = state === "incoming";
-        const isOnline = presences.get(uid)?.isOnline;
-        const states = { incoming: t("asksYou"), requested: t("asked"), blocked: t("blocked") };
-        const words = /** @type {any} */ (states)[state];
-        const open = async () => choose((await account?.open({ uid }, nickName))?.key ?? "");
-        const make = () => h(
-            "li",
-            { class: "person" },
-            h("strong", { dir: "auto" }, nickName),
-            " ",
-            h("span", { class: "faint" }, words ?? t(isOnline ? "online" : "offline")),
-            h(
-                "div",
-                { class: "actions" },
-                isAsking && button(t("accept"), act(() => client.answerContact(uid, true)), { class: "main" }),
-                isAsking && button(t("decline"), act(() => client.answerContact(uid, false))),
-                state === "accepted" && button(t("open"), open),
-                state === "accepted" && button(t("remove"), act(() => client.removeContact(uid))),
-                state === "blocked"
-                    ? button(t("unblock"), act(() => client.unblock(uid)))
-                    : button(t("block"), act(() => client.block(uid))),
-            ),
-        );
-        return { key: `contact ${uid}`, signature: [nickName, state, isOnline], make };
+/**
+ * @param {import("./contacts.js").Change} change
+ * @param {number} uid
+ */
+function changeContact(change, uid) {
+    const of = account;
+    if (!of) return;
+    attempt(view.error, async () => {
+        await change(of, uid);
+        await of.loadContacts();
     });
+}
+
+function drawContacts() {
+    const of = account;
+    if (!of) return;
+    const open = async (/** @type {any} */ { uid, nickName }) => choose((await of.open({ uid }, nickName)).key);
+    const rows = contactRows(of, changeContact, open);
     showRows(view.list, rows.length ? rows : [emptyRow("noContacts")]);
 }
 
@@ -357,8 +362,12 @@ function drawPane() {
     const isGroup = "groupId" in chat.to;
     const presence = "uid" in chat.to ? account.presences.get(chat.to.uid) : null;
     view.title.textContent = account.titleOf(chat);
-    view.presence.textContent = presence ? t(presence.isOnline ? "online" : "offline") : "";
+    const isBlocked = "uid" in chat.to && account.isBlocked(chat.to.uid);
+    const presenceText = presence ? t(presence.isOnline ? "online" : "offline") : "";
+    view.presence.textContent = isBlocked ? t("blocked") : presenceText;
     view.details.hidden = !isGroup || chat.isOver;
+    view.block.hidden = isGroup || chat.isOver || chat.key === keyOf({ uid: account.chats.me });
+    view.block.textContent = t(isBlocked ? "unblock" : "block");
     view.lines.element.setAttribute("aria-label", account.titleOf(chat));
     view.newest.hidden = !view.lines.isBehind;
     view.earlier.hidden = isComplete || account.chats.isFull(chat);
@@ -381,7 +390,7 @@ function choose(key) {
     typedAt = 0;
     draw();
     const chat = account?.chats.get(key);
-    if (chat && "uid" in chat.to && chat.to.uid) account?.watch([chat.to.uid]);
+    if (chat && "uid" in chat.to && chat.to.uid) account?.watch([chat.to.uid], true);
     if (key) view.text.focus();
     else view.list.querySelector("button")?.focus();
 }
@@ -397,6 +406,20 @@ async function sendText(text) {
     const { outbox } = account.client;
     const isStored = await attempt(view.error, () => outbox.send(content, chat.to));
     if (!isStored) text.value = content;
+}
+
+/** Composes a content of any kind. */
+function compose() {
+    const chat = account?.chats.get(chosen);
+    const from = account;
+    if (!from || !chat) return;
+    showCompose(view.text.value, async (content) => {
+        await from.client.outbox.send(content, chat.to);
+        // A text that was begun stays if something else was sent.
+        if (typeof content.text === "string") view.text.value = "";
+        typedAt = 0;
+        view.lines.toEnd();
+    });
 }
 
 async function loadEarlier() {
@@ -466,10 +489,14 @@ function showMenu() {
 
 document.addEventListener("visibilitychange", changed);
 document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && chosen && !document.querySelector("dialog")) choose("");
-    if (event.key === "k" && event.ctrlKey && view.main) {
+    if (event.isComposing || document.querySelector("dialog")) return;
+    if (event.key === "Escape" && chosen) choose("");
+    if (event.key === "k" && event.ctrlKey && view.main?.isConnected) {
         event.preventDefault();
-        view.main.querySelector("input[name=name]")?.focus();
+        const name = view.main.querySelector("input[name=name]");
+        // A narrow window shows the list or the conversation.
+        if (!name.offsetParent) choose("");
+        name.focus();
     }
 });
 document.documentElement.lang = language.current === "zh" ? "zh-Hans" : "en";

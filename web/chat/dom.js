@@ -14,6 +14,8 @@ export function timeText(time) {
         : date.toLocaleDateString(locale, { month: "short", day: "numeric" });
 }
 
+let dialogs = 0;
+
 /**
  * Shows a dialog until it is closed.
  *
@@ -23,10 +25,11 @@ export function timeText(time) {
  */
 export function dialog(title, ...children) {
     const close = button(t("close"), () => element.close());
+    const id = `dialog-title-${(dialogs += 1)}`;
     const element = h(
         "dialog",
-        { "aria-labelledby": "dialog-title" },
-        h("h2", { id: "dialog-title" }, title),
+        { "aria-labelledby": id },
+        h("h2", { id, dir: "auto" }, title),
         ...children,
         h("p", { class: "error", role: "alert" }),
         h("p", { class: "actions" }, close),
@@ -35,6 +38,21 @@ export function dialog(title, ...children) {
     document.body.append(element);
     element.showModal();
     return element;
+}
+
+/**
+ * Gives a part of the page other children; the focus stays on the one of the same `data-key`, or else in the part.
+ *
+ * @param {HTMLElement} part
+ * @param {(Node | string)[]} children
+ */
+export function redraw(part, ...children) {
+    const focused = part.contains(document.activeElement) && document.activeElement;
+    part.replaceChildren(...children);
+    if (!focused) return;
+    const key = focused.getAttribute("data-key");
+    const same = key && part.querySelector(`[data-key="${CSS.escape(key)}"]`);
+    /** @type {any} */ (same || (part.querySelector("button, input") ?? part.parentElement?.querySelector("button")))?.focus();
 }
 
 /**

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import { link, showRows, timeText } from "./dom.js";
+import { beginning, body, extra } from "./contents.js";
+import { showRows, timeText } from "./dom.js";
 import { button, h } from "../dom.js";
 import { t } from "./i18n.js";
 
@@ -18,34 +19,10 @@ const scrolled = 0.4;
 const shortened = 1000;
 const further = 10_000;
 const maxTextLines = 40;
+/** What is shown at first of attributes and of an application's own data, in characters. */
+const shortenedExtra = 300;
 /** So near to the end of what is rendered, in pixels, the next messages are. */
 const nearness = 400;
-
-/**
- * The words for a content.
- *
- * @param {any} content
- */
-export function summary(content) {
-    const { text, image, sound, video, location, expression, custom } = content;
-    if (typeof text === "string") return beginning(text, 200);
-    if (image) return t("image");
-    if (sound) return t("sound");
-    if (video) return t("video");
-    if (location) return `${t("location")}: ${location.label}`;
-    if (expression) return expression.name;
-    return custom ? t("custom", custom.type) : t("unknownContent");
-}
-
-/**
- * The beginning of a text; never half of a character.
- *
- * @param {string} text
- * @param {number} limit
- */
-function beginning(text, limit) {
-    return text.length > limit ? text.slice(0, limit).replace(/[\ud800-\udbff]$/, "") : text;
-}
 
 /**
  * What is shown of a long text.
@@ -61,24 +38,6 @@ export function shownOf(text, more) {
         if (end < 0) return shown;
     }
     return shown.slice(0, end);
-}
-
-/**
- * A content. Pictures of other hosts are links, because the page loads nothing from elsewhere.
- *
- * @param {any} content
- */
-function body(content) {
-    const { image, sound, video, location } = content;
-    if (image) return link(image.url, `${t("image")}: ${image.url}`);
-    if (sound) return link(sound.sourceUrl, `${t("sound")}: ${sound.fileName || sound.sourceUrl}`);
-    if (video) return link(video.url, `${t("video")}: ${video.url}`);
-    if (location) {
-        const { latitude, longitude, label } = location;
-        const words = `${t("location")}: ${label} ${latitude.toFixed(5)}, ${longitude.toFixed(5)}`;
-        return link(`https://www.openstreetmap.org/?mlat=${latitude}&mlon=${longitude}`, words);
-    }
-    return summary(content);
 }
 
 /**
@@ -99,17 +58,22 @@ function row(line, account, chat, more, ask) {
     const { text } = line.content;
     const isText = typeof text === "string" && !line.recalled;
     const shown = isText ? shownOf(text, more) : "";
-    const words = line.recalled ? t("recalled") : isText ? shown : body(line.content);
+    const words = line.recalled ? [t("recalled")] : isText ? [shown] : body(line.content);
+    const besides = line.recalled ? "" : extra(line.content);
+    const shownBesides = beginning(shownOf(besides, more), more ? shortened + more : shortenedExtra);
+    const isCut = isText && shown.length < text.length;
+    const isBesidesCut = shownBesides.length < besides.length;
     const author = line.own ? account.nickName : line.name || account.nameOf(line.from);
     return h(
         "div",
         { class: `line${line.own ? " own" : ""}${line.recalled ? " recalled" : ""}` },
         h("div", { class: "groupId" in chat.to && !line.own ? "author" : "hidden-text", dir: "auto" }, author),
-        h("p", { class: "text", dir: "auto" }, words, isText && shown.length < text.length && "…"),
+        h("p", { class: "text", dir: "auto" }, ...words, isCut && "…"),
+        besides && h("p", { class: "extra", dir: "auto" }, shownBesides, isBesidesCut && "…"),
         h(
             "div",
             { class: "meta" },
-            isText && shown.length < text.length && button(t("more"), ask),
+            (isCut || isBesidesCut) && button(t("more"), ask),
             h("time", { datetime: new Date(line.time).toISOString() }, timeText(line.time)),
             line.own && status && !line.recalled && h("span", { "data-status": status }, t(status)),
             isYoung && button(t("recall"), () => client.recall(chat.to, line.id).catch(() => {}), { class: "plain" }),

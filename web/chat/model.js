@@ -464,8 +464,10 @@ const recordKey = (chat, line) => `${linePrefix}${chat.key}/${line.key}`;
 
 /** @param {NewLine} line */
 function sizeOf({ content, name }) {
-    const { text } = content;
-    return overhead + name.length + (typeof text === "string" ? text.length : JSON.stringify(content).length);
+    const { text, attributes } = content;
+    if (typeof text !== "string") return overhead + name.length + JSON.stringify(content).length;
+    const besides = Object.keys(attributes ?? {}).length ? JSON.stringify(attributes).length : 0;
+    return overhead + name.length + text.length + besides;
 }
 
 /** @param {Line[]} lines */

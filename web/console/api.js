@@ -107,3 +107,16 @@ export class ConsoleAPI {
 
 /** @param {string | number} part */
 export const encoded = (part) => encodeURIComponent(String(part));
+
+/**
+ * The reverse; what was not made by encoded() is an empty text.
+ *
+ * @param {string} part
+ */
+export function decoded(part) {
+    try {
+        return decodeURIComponent(part);
+    } catch {
+        return "";
+    }
+}

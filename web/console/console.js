@@ -1,32 +1,39 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import { ConsoleAPI } from "./api.js";
+import { ConsoleAPI, decoded } from "./api.js";
+import { apps } from "./apps.js";
 import { button, field, h } from "../dom.js";
+import { groups } from "./groups.js";
 import { language, t } from "./i18n.js";
 import { mqttClients, mqttSessions } from "./mqtt.js";
 import { overview } from "./overview.js";
 import { rooms } from "./rooms.js";
+import { focusSearch, search, searchBox } from "./search.js";
+import { topics } from "./topics.js";
 import { log, trace } from "./traffic.js";
-import { access, accounts, administrators, audit, clients, configuration, isRefusal, topics } from "./views.js";
+import { access, accounts, administrators, audit, configuration, isRefusal } from "./views.js";
 import { webhooks } from "./webhooks.js";
 
 /** The views: address, title, role, and what shows them. */
 const views = /** @type {const} */ ([
     ["overview", "Overview", "viewer", overview],
     ["accounts", "Accounts", "viewer", accounts],
+    ["groups", "Groups", "viewer", groups],
     ["rooms", "Rooms", "viewer", rooms],
     ["topics", "Topics", "operator", topics],
     ["mqtt", "MQTT clients", "operator", mqttClients],
     ["sessions", "MQTT sessions", "operator", mqttSessions],
     ["trace", "Trace", "operator", trace],
     ["webhooks", "Webhooks", "operator", webhooks],
-    ["clients", "Apps", "viewer", clients],
+    ["apps", "Apps", "viewer", apps],
     ["access", "Keys and invitations", "viewer", access],
     ["configuration", "Configuration", "operator", configuration],
     ["log", "Log", "operator", log],
     ["audit", "Audit log", "operator", audit],
     ["administrators", "Administrators", "administrator", administrators],
+    // Its way in is the search box.
+    ["search", "Search", "viewer", search],
 ]);
 
 const api = new ConsoleAPI();
@@ -117,14 +124,14 @@ function frame() {
     if (!session) return logInPage();
     document.documentElement.lang = language.current;
     const main = h("main", { id: "main", tabindex: "-1" });
-    const list = h("ul", {}, ...views.filter(([, , role]) => api.may(role)).map(([path, title]) =>
+    const list = h("ul", {}, ...views.filter(([path, , role]) => path !== "search" && api.may(role)).map(([path, title]) =>
         h("li", {}, h("a", { href: `#${path}`, id: `to-${path}` }, t(title)))));
     app.replaceChildren(
         h("a", { href: "#main", class: "skip", onclick: (/** @type {any} */ event) => {
             event.preventDefault();
             main.focus();
         } }, t("Skip to the content")),
-        h("header", {}, h("strong", {}, t("Hermes Console")), h("span", {}, `${session.name}, ${t(session.role)}`),
+        h("header", {}, h("strong", {}, t("Hermes Console")), searchBox(), h("span", {}, `${session.name}, ${t(session.role)}`),
             button(language.current === "zh" ? "English" : "中文", () => {
                 language.toggle();
                 frame();
@@ -135,6 +142,7 @@ function frame() {
             }))),
         h("div", { class: "layout" }, h("nav", { "aria-label": t("Views") }, list), main));
     window.onhashchange = () => { show(main); };
+    window.onkeydown = focusSearch;
     return show(main);
 }
 
@@ -144,7 +152,8 @@ async function show(main) {
     leave();
     opened += 1;
     const own = opened;
-    const asked = location.hash.slice(1);
+    // Behind the view: what it shows first.
+    const [asked, ...rest] = location.hash.slice(1).split("/");
     const [path, title, , view] = views.find(([name, , role]) => name === asked && api.may(role)) ?? views[0];
     for (const link of document.querySelectorAll("nav a")) {
         if (link.id === `to-${path}`) link.setAttribute("aria-current", "page");
@@ -154,7 +163,7 @@ async function show(main) {
     notice.hidden = true;
     main.replaceChildren(h("h1", {}, t(title)), notice, h("p", { class: "muted" }, "…"));
     await attempt(async () => {
-        const page = { api, say, attempt, onLeave: (/** @type {() => void} */ work) => {
+        const page = { api, argument: decoded(rest.join("/")), say, attempt, onLeave: (/** @type {() => void} */ work) => {
             if (own === opened) leaving.push(work);
             else work();
         } };

@@ -117,7 +117,8 @@ export function pages(page, read, caption, titles) {
     async function show(after) {
         const { rows, next } = await read(after);
         element.replaceChildren(
-            rows.length === 0 && after === 0 ? muted(t("There are none.")) : table(caption, titles, rows),
+            rows.length > 0 ? table(caption, titles, rows)
+                : next !== null ? muted(t("There is none in this part.")) : after === 0 ? muted(t("There are none.")) : "",
             next === null ? muted(t("These are the last ones.")) : button(t("Next page"), () => page.attempt(() => show(next))));
     }
     return { element, first: () => show(0) };

@@ -15,7 +15,7 @@ import { numberText } from "./series.js";
  * @param {Page} page
  */
 export async function mqttClients(page) {
-    let text = "";
+    let text = page.argument;
     const list = pages(page, async (after) => {
         const { clients } = await page.api.get(`clients?after=${after}&limit=50${text ? `&text=${encoded(text)}` : ""}`);
         return {
@@ -51,7 +51,7 @@ export async function mqttClients(page) {
  */
 function searchPanel(page, list, want) {
     return h("div", { class: "panel" }, form([field(t("Part of a client id or owner; empty: all"), {
-        name: "text", autocomplete: "off", maxlength: 256,
+        name: "text", autocomplete: "off", maxlength: 256, value: page.argument,
     })], t("Search"), (values) => page.attempt(() => {
         want(values.text.trim());
         return list.first();
@@ -64,7 +64,7 @@ function searchPanel(page, list, want) {
  * @param {Page} page
  */
 export async function mqttSessions(page) {
-    let text = "";
+    let text = page.argument;
     const list = pages(page, async (after) => {
         const { sessions } = await page.api.get(`sessions?after=${after}&limit=50${text ? `&text=${encoded(text)}` : ""}`);
         return {

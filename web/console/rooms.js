@@ -4,12 +4,10 @@
 import { button, field, h } from "../dom.js";
 import { encoded } from "./api.js";
 import { confirmed, form, muted, table } from "./dom.js";
-import { locale, t } from "./i18n.js";
+import { t } from "./i18n.js";
+import { stage, watch } from "./stream.js";
 
 /** @typedef {import("./views.js").Page} Page */
-
-/** The texts of a room that are shown. */
-const SHOWN = 200;
 
 /**
  * What happened in a room, in words.
@@ -28,66 +26,19 @@ export function eventText(event) {
 }
 
 /**
- * What is said in a room, while it is watched.
- *
- * @param {string} name
- * @param {() => void} ended
- */
-function watch(name, ended) {
-    const lines = h("ol", { class: "lines", tabindex: "0", "aria-label": t("What is said in {0}", name) });
-    const source = new EventSource(`api/rooms/${encoded(name)}/watch`);
-    /** @type {string[]} */
-    let waiting = [];
-    let frame = 0;
-    function show() {
-        frame = 0;
-        const isAtEnd = lines.scrollTop + lines.clientHeight >= lines.scrollHeight - 4;
-        lines.append(...waiting.splice(0).slice(-SHOWN).map((text) => h("li", {}, text)));
-        while (lines.childElementCount > SHOWN) lines.firstElementChild?.remove();
-        if (isAtEnd) lines.scrollTop = lines.scrollHeight;
-    }
-    /** @param {string} text */
-    function add(text) {
-        waiting.push(`${new Date().toLocaleTimeString(locale())}  ${text}`);
-        if (waiting.length > SHOWN) waiting.shift();
-        if (!frame) frame = requestAnimationFrame(show);
-    }
-    source.addEventListener("ready", () => add(t("You are watching {0}.", name)));
-    source.addEventListener("publication", (event) => add(eventText(JSON.parse(event.data))));
-    source.addEventListener("dropped", (event) => add(t("{0} messages are left out", JSON.parse(event.data).count)));
-    source.onerror = () => {
-        if (source.readyState !== EventSource.CLOSED) return;
-        add(t("The server has ended this."));
-        ended();
-    };
-    return { element: lines, close: () => source.close() };
-}
-
-/**
  * @param {Page} page
  */
 export async function rooms(page) {
     const list = h("div");
-    const stage = h("div");
+    const watched = stage(page);
     const mayAct = page.api.may("operator");
-    /** @type {{ close: () => void } | null} */
-    let watched = null;
-    const stop = () => {
-        watched?.close();
-        watched = null;
-        stage.replaceChildren();
-    };
-    page.onLeave(stop);
+    let wanted = page.argument;
 
     /** @param {string} name */
     function begin(name) {
-        stop();
-        const made = watch(name, () => {});
-        watched = made;
-        const title = h("h2", { tabindex: "-1" }, t("Room {0}", name));
-        stage.replaceChildren(h("section", { class: "panel" }, title, made.element,
-            h("p", {}, button(t("Stop watching"), stop))));
-        title.focus();
+        watched.stop();
+        watched.begin(watch(`api/rooms/${encoded(name)}/watch`, t("What is said in {0}", name), t("You are watching {0}.", name),
+            eventText), h("h2", { tabindex: "-1" }, t("Room {0}", name)), [button(t("Stop watching"), watched.stop)]);
     }
 
     /** @param {any} room */
@@ -102,9 +53,10 @@ export async function rooms(page) {
         }), { class: "danger", "aria-label": t("Close {0}", room.name) }));
 
     async function load() {
-        const { rooms: all } = await page.api.get("rooms");
+        const { rooms: every } = await page.api.get("rooms");
+        const all = every.filter((/** @type {any} */ room) => room.name.toLowerCase().includes(wanted.toLowerCase()));
         const shown = all.slice(0, 500);
-        list.replaceChildren(all.length === 0 ? muted(t("Nobody is in a room."))
+        list.replaceChildren(all.length === 0 ? muted(every.length === 0 ? t("Nobody is in a room.") : t("There are none."))
             : table(t("Rooms"), [t("Room"), t("Members"), ...(mayAct ? [""] : [])], shown.map((/** @type {any} */ room) =>
                 [room.name, String(room.members), ...(mayAct ? [actions(room)] : [])])),
         all.length > shown.length ? muted(t("These are {0} of {1} rooms.", shown.length, all.length)) : "");
@@ -113,8 +65,13 @@ export async function rooms(page) {
     const room = () => field(t("Room"), { name: "room", required: true, autocomplete: "off", maxlength: 64 });
     return [
         mayAct ? h("div", { class: "panel" }, form([room()], t("Watch"), async (values) => begin(values.room.trim()))) : null,
-        stage,
-        h("div", { class: "panel" }, list, h("p", {}, button(t("Read again"), () => page.attempt(load)))),
+        watched.element,
+        h("div", { class: "panel" }, field(t("Only those with"), {
+            type: "search", autocomplete: "off", maxlength: 64, value: wanted, onchange: (/** @type {any} */ event) => {
+                wanted = event.target.value.trim();
+                page.attempt(load);
+            },
+        }), list, h("p", {}, button(t("Read again"), () => page.attempt(load)))),
         mayAct ? h("div", { class: "panel" }, h("h2", {}, t("Say something in a room")), form([
             room(), field(t("Text"), { name: "text", required: true, autocomplete: "off", maxlength: 1024 }),
             field(t("As; empty: a notice of the server"), { name: "name", autocomplete: "off", maxlength: 64 }),

@@ -4,6 +4,8 @@
 /** The titles of the plots, in their order, and how their numbers are written. */
 export const plots = [
     ["connections", "Connections", "count"],
+    ["messages", "Messages per second: in, out, and of these into inboxes of devices", "rate"],
+    ["latency", "From the acceptance of a message to the connection of the device, in ms", "number"],
     ["frames", "Frames per second", "rate"],
     ["bytes", "Bytes per second", "bytes"],
     ["sessions", "Devices and sessions", "count"],

@@ -23,14 +23,14 @@ export async function trace(page) {
     const list = h("div");
 
     /** @param {any} step */
-    const place = (step) => [step.user === null ? "" : `#${step.user}`, step.device ?? ""].filter(Boolean).join(" ");
+    const place = (step) => [step.user === undefined ? "" : `#${step.user}`, step.device ?? ""].filter(Boolean).join(" ");
 
     /** @param {any} message */
     const section = (message) => h("section", { class: "panel" },
         h("h2", {}, h("code", {}, message.id)),
         h("p", { class: "muted" }, [
-            message.sender === null ? t("Push of a back end") : t("From account {0}", message.sender),
-            message.conversation ?? "", message.client_id === null ? "" : t("client id {0}", message.client_id),
+            message.sender === undefined ? t("Push of a back end") : t("From account {0}", message.sender),
+            message.conversation ?? "", message.client_id === undefined ? "" : t("client id {0}", message.client_id),
             t("{0} inboxes", message.recipients),
         ].filter(Boolean).join(" · ")),
         table(t("Steps"), [t("After"), t("Step"), t("Account and device"), t("Time"), t("More")],
@@ -38,16 +38,20 @@ export async function trace(page) {
                 afterText(step.after_us), t(step.step), place(step), timeText(step.time_ms), step.detail,
             ])));
 
+    /** @param {string} id */
+    async function find(id) {
+        const { messages } = await page.api.get(`trace?id=${encoded(id)}`);
+        list.replaceChildren(...(messages.length > 0 ? messages.map(section)
+            : [muted(t("Nothing is known of it. The server remembers its last 10,000 messages and pushes."))]));
+        page.say(t("{0} found.", messages.length));
+    }
+
+    if (page.argument) await page.attempt(() => find(page.argument));
     return [
         h("div", { class: "panel" },
             form([field(t("Id of a message, or client id of its sender"), {
-                name: "id", required: true, autocomplete: "off", maxlength: 64,
-            })], t("Search"), ({ id }) => page.attempt(async () => {
-                const { messages } = await page.api.get(`trace?id=${encoded(id.trim())}`);
-                list.replaceChildren(...(messages.length > 0 ? messages.map(section)
-                    : [muted(t("Nothing is known of it. The server remembers its last 10,000 messages and pushes."))]));
-                page.say(t("{0} found.", messages.length));
-            })),
+                name: "id", required: true, autocomplete: "off", maxlength: 64, value: page.argument,
+            })], t("Search"), ({ id }) => page.attempt(() => find(id.trim()))),
             muted(t("Of a message to many, 16 inboxes are remembered."))),
         list,
     ];

@@ -7,7 +7,7 @@ import { confirmed, form, muted, reveal, table, timeText } from "./dom.js";
 import { t } from "./i18n.js";
 
 /**
- * @typedef {{ api: import("./api.js").ConsoleAPI, say: (text: string) => void,
+ * @typedef {{ api: import("./api.js").ConsoleAPI, argument: string, say: (text: string) => void,
  *     attempt: (work: () => Promise<any>) => Promise<boolean>, onLeave: (work: () => void) => void }} Page
  */
 
@@ -49,7 +49,7 @@ export async function accounts(page) {
         detail.replaceChildren(h("section", { class: "panel" }, title,
             all.length === 0 ? muted(t("None.")) : table(t("Groups"), [t("Number"), t("Name"), t("Members"), t("Created")],
                 all.map((/** @type {any} */ group) => [
-                    String(group.number), group.name, String(group.members), timeText(group.created_at_ms),
+                    String(group.number), h("a", { href: `#groups/${group.number}` }, group.name), String(group.members), timeText(group.created_at_ms),
                 ])), all.length === 100 ? muted(t("These are the first 100.")) : null));
         title.focus();
     }
@@ -122,7 +122,7 @@ export async function accounts(page) {
         detail.replaceChildren();
     }
 
-    await page.attempt(() => more(0));
+    await page.attempt(() => find(page.argument));
     return [
         h("div", { class: "panel" }, form([field(t("Part of a name, or number; empty: all"), { name: "text", autocomplete: "off", maxlength: 256 })],
             t("Search"), ({ text }) => page.attempt(() => find(text.trim())))),
@@ -136,35 +136,6 @@ export async function accounts(page) {
             await find(String(user.uid), true);
         }))) : null,
         list, detail,
-    ];
-}
-
-/**
- * @param {Page} page
- */
-export async function topics(page) {
-    const found = h("div");
-    const topic = () => field(t("Topic"), { name: "topic", required: true, autocomplete: "off" });
-    return [
-        h("div", { class: "panel" }, h("h2", {}, t("What is retained")), form([topic()], t("Look"), ({ topic: name }) => page.attempt(async () => {
-            found.replaceChildren();
-            const one = await page.api.get(`topics/retained?topic=${encoded(name)}`);
-            found.replaceChildren(h("p", { class: "muted" }, t("Published {0} with QoS {1}", timeText(one.published_at_ms), one.qos)),
-                h("pre", { tabindex: "0" }, one.text ?? `base64: ${one.base64}`),
-                button(t("Remove"), () => page.attempt(async () => {
-                    if (!await confirmed(t("Remove what is retained on {0}?", one.topic), t("Later subscribers get nothing."), t("Remove"))) return;
-                    await page.api.request("DELETE", `topics/retained?topic=${encoded(one.topic)}`);
-                    found.replaceChildren();
-                    page.say(t("Removed."));
-                }), { class: "danger" }));
-        })), found),
-        h("div", { class: "panel" }, h("h2", {}, t("Publish")), form([
-            topic(), field(t("Text"), { name: "text", autocomplete: "off" }),
-            h("label", { class: "check" }, h("input", { type: "checkbox", name: "retain" }), t("retain it")),
-        ], t("Publish"), ({ topic: name, text, retain }) => page.attempt(async () => {
-            await page.api.request("POST", "topics/publish", { topic: name, payload: { text }, retain: retain === "1" });
-            page.say(t("Published to {0}.", name));
-        }))),
     ];
 }
 
@@ -225,19 +196,6 @@ export async function access(page) {
 /**
  * @param {Page} page
  */
-export async function clients(page) {
-    const { window_seconds: seconds, versions } = await page.api.get("stats/delivery");
-    return [
-        h("p", {}, t("What apps report about the last {0} minutes.", Math.round(seconds / 60))),
-        table(t("Deliveries by version of the app"), [t("Version"), t("Reports"), t("In 1 s"), t("In 10 s"), t("Later"), t("Never"), t("Repeated"), t("Gaps"), t("Repaired")],
-            versions.map((/** @type {any} */ one) => [one.app_version || t("unknown"), ...[one.reports, one.within_1s, one.within_10s,
-                one.later, one.never, one.duplicates, one.gaps, one.repaired].map(String)])),
-    ];
-}
-
-/**
- * @param {Page} page
- */
 export async function configuration(page) {
     const { settings } = await page.api.get("configuration");
     const list = h("div");
@@ -245,9 +203,9 @@ export async function configuration(page) {
     const show = (text) => list.replaceChildren(table(t("Settings"), [t("Setting"), t("Value"), t("Source")],
         settings.filter((/** @type {any} */ one) => `${one.key} ${one.value} ${one.source}`.toLowerCase().includes(text.toLowerCase()))
             .map((/** @type {any} */ one) => [h("code", {}, one.key), one.value, one.source])));
-    show("");
+    show(page.argument);
     return [h("div", { class: "panel" }, field(t("Only those with"), {
-        type: "search", autocomplete: "off", oninput: (/** @type {any} */ event) => show(event.target.value),
+        type: "search", autocomplete: "off", value: page.argument, oninput: (/** @type {any} */ event) => show(event.target.value),
     })), list];
 }
 

@@ -15,6 +15,8 @@ const readable = { perSecond: 5, burst: 12 };
 const parsed = { perSecond: 30, burst: 40 };
 /** The most lines that the log keeps. */
 const maxLines = 100;
+/** How often a page without an account asks for the number of viewers, in milliseconds. */
+const countInterval = 10_000;
 const gifts = { rose: "🌹", star: "⭐", rocket: "🚀" };
 
 const query = new URLSearchParams(location.search);
@@ -45,6 +47,10 @@ let watching = "connecting";
 /** @type {RegExp} What only the user's own texts have. */
 let own = /(?!)/;
 let viewers = 0;
+/** Whether the server tells the number of viewers without an account. */
+let isCounted = false;
+/** @type {any} */
+let counting;
 let isPaused = false;
 /** Whether what was left out was so, at least in part, because of a pause. */
 let wasPaused = false;
@@ -131,7 +137,22 @@ function giftText(name) {
 /** @param {number} count */
 function showViewers(count) {
     viewers = Math.max(1, count);
-    viewersText.textContent = isIn ? say(viewers === 1 ? "viewer" : "viewers", viewers) : "";
+    viewersText.textContent = isIn || isCounted ? say(viewers === 1 ? "viewer" : "viewers", viewers) : "";
+}
+
+/** Asks for the number of viewers, now and then, as long as the page watches without an account. */
+async function countViewers() {
+    clearTimeout(counting);
+    // A server elsewhere is for development; the page's policy does not let it ask there.
+    if (!watcher || watching !== "live" || server !== location.origin) return;
+    counting = setTimeout(countViewers, countInterval * (0.8 + 0.4 * Math.random()));
+    if (document.hidden && isCounted) return;
+    const asking = watcher;
+    const answer = await fetch(`/room/${encodeURIComponent(room)}/viewers`).catch(() => null);
+    const told = answer?.ok ? await answer.json().catch(() => null) : null;
+    if (asking !== watcher || !Number.isSafeInteger(told?.viewers)) return;
+    isCounted = true;
+    showViewers(told.viewers);
 }
 
 function showState() {
@@ -172,6 +193,7 @@ async function enter() {
         own = uid ? new RegExp(`"uid":"?${uid}\\b`) : own;
         const count = await entering.enterRoom(room, { name: nickName ?? "" });
         isIn = true;
+        isCounted = false;
         showViewers(count);
         showFoot();
     });
@@ -276,7 +298,10 @@ function watch() {
     url.protocol = url.protocol.replace("http", "ws");
     const changed = (/** @type {"connecting" | "live" | "refused"} */ state) => {
         watching = state;
+        if (state !== "live") isCounted = false;
+        showViewers(viewers);
         showState();
+        countViewers();
         const invitation = foot.querySelector(".invitation");
         if (invitation) invitation.textContent = say(state === "live" ? "toTalk" : "toWatch");
         else showFoot();

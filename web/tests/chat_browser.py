@@ -17,7 +17,7 @@ import tempfile
 
 import axe
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import ElementNotInteractableException, StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -51,7 +51,7 @@ for (const element of document.querySelectorAll("body *")) {
         const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
         if (ratio < 4.5) problems.push(`contrast ${ratio.toFixed(2)}: ${element.outerHTML}`);
     }
-    if (element.matches("button, input, textarea, a")) {
+    if (element.matches("button, input, select, textarea, a")) {
         const { width, height } = element.getBoundingClientRect();
         if (element.type !== "checkbox" && Math.min(width, height) < 24) problems.push(`small: ${element.outerHTML}`);
     }
@@ -84,7 +84,7 @@ class Server:
         self.settings = settings
         self.protocols = protocols
         self.port = 0
-        self.liveroom = 0
+        self.impb = self.liveroom = self.qsiop = self.delimited = self.mqtt = 0
         self.start()
 
     def start(self) -> None:
@@ -99,8 +99,8 @@ class Server:
         for line in self.process.stdout:
             if found := re.search(r"ready:.* http \S*:(\d+)", line):
                 self.port = int(found.group(1))
-                if found := re.search(r" liveroom \S*:(\d+)", line):
-                    self.liveroom = int(found.group(1))
+                for name in self.protocols:
+                    setattr(self, name, int(re.search(rf" {name} \S*:(\d+)", line).group(1)))
                 return
         raise SystemExit("the server did not start")
 
@@ -160,10 +160,22 @@ class Browser:
 
         self.until(pressed, f"button {name!r}")
 
+    def press_main(self) -> None:
+        """Presses the main button of the dialog, which the page behind it may have, too."""
+        self.find("dialog button.main").click()
+
     def fill(self, selector: str, text: str) -> None:
-        element = self.find(selector)
-        element.clear()
-        element.send_keys(text)
+        def filled():
+            # The page may show another view at this moment.
+            try:
+                element = self.find(selector)
+                element.clear()
+                element.send_keys(text)
+                return True
+            except ElementNotInteractableException:
+                return False
+
+        self.until(filled, f"{text!r} in {selector}")
 
     def join(self, name: str) -> None:
         self.fill("input[name=name]", name)

@@ -4,8 +4,9 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { ConsoleAPI, Refusal, encoded } from "../console/api.js";
+import { ConsoleAPI, Refusal, decoded, encoded } from "../console/api.js";
 import { chinese } from "../console/zh.js";
+import { parts, query } from "../console/reports.js";
 import { Series, ceiling, curve, numberText, plots } from "../console/series.js";
 
 const folder = new URL("../console/", import.meta.url);
@@ -29,6 +30,7 @@ test("every text of the page is there in Chinese, with the same places", () => {
     for (const [name, text] of sources) {
         if (name === "i18n.js") continue;
         for (const [, found] of text.matchAll(/\bt\("((?:[^"\\]|\\.)*)"/g)) texts.add(found);
+        if (name === "search.js") for (const [, title] of text.matchAll(/\["([^"]+)", "\w+"\]/g)) texts.add(title);
         if (name !== "console.js") continue;
         for (const [, title] of text.matchAll(/\["\w+", "([^"]+)", "\w+", \w+\]/g)) texts.add(title);
     }
@@ -38,6 +40,16 @@ test("every text of the page is there in Chinese, with the same places", () => {
         assert.ok(chinese[text], `no Chinese for "${text}"`);
         assert.deepEqual(places(chinese[text]), places(text), text);
     }
+});
+
+test("what apps report is asked for by what is chosen, and has names in Chinese", () => {
+    assert.equal(query("hour", { version: null, network: null }), "period=hour");
+    assert.equal(query("day", { version: "", network: "a&b" }), "period=day&app_version=&network=a%26b");
+    for (const [title, figures] of parts) {
+        for (const text of [title, ...figures.map(([, name]) => name)]) assert.ok(chinese[text], text);
+    }
+    const keys = parts.flatMap(([, figures]) => figures.map(([key]) => key));
+    assert.equal(new Set(keys).size, 14);
 });
 
 test("a series is extended by what is newer, and keeps as much as fits", () => {
@@ -61,6 +73,28 @@ test("a path leaves gaps where there are no values", () => {
     assert.equal(curve([], 10, 300, 104), "");
     assert.equal(curve([99], 10, 300, 104), "M300.0 2.0h.1");
     assert.equal(curve([null, null], 0, 300, 104), "");
+});
+
+test("payloads are shown as texts, JSON or hexadecimal digits, cut, and without what cannot be seen", async () => {
+    Object.assign(globalThis, { localStorage: { getItem: () => "en" } });
+    const { cut, payloadText, visible } = await import("../console/payload.js");
+    assert.equal(payloadText({ text: "<b>21" }, "text"), "<b>21");
+    assert.equal(payloadText({ text: '{"a":[1]}' }, "JSON"), '{\n  "a": [\n    1\n  ]\n}');
+    for (const bad of ["{", "x", ""]) assert.equal(payloadText({ text: bad }, "JSON"), bad);
+    assert.equal(payloadText({ text: "<é" }, "hex"), "3c c3 a9");
+    // What is no text has no other form.
+    for (const form of ["text", "JSON", "hex"]) assert.equal(payloadText({ base64: "/wA=" }, form), "ff 00");
+    assert.equal(payloadText({ base64: "" }, "text"), "");
+    assert.equal(payloadText({ too_large: true, bytes: 70000 }, "text"), "a message of 70000 bytes");
+    assert.equal(cut("x".repeat(9), 9), "x".repeat(9));
+    assert.equal(cut("x".repeat(12), 9), `${"x".repeat(9)}… (3 more)`);
+    // No character is cut in two.
+    assert.equal(cut("😀".repeat(3), 2), "😀😀… (1 more)");
+    assert.equal(cut("😀😀", 2), "😀😀");
+    assert.equal(payloadText({ text: "ab".repeat(9) }, "hex", 6), "61 62… (16 more)");
+    assert.ok(payloadText({ text: `[${"1,".repeat(100_000)}1]` }, "JSON").length < 600);
+    assert.equal(visible("a\u202eb\u0000\u2028\u009b\n\tc"), "a\\u202eb\\u0000\\u2028\\u009b\n\tc");
+    assert.equal(visible("Grüße 你好 👩‍👧"), "Grüße 你好 👩‍👧");
 });
 
 test("scales and numbers are round", () => {
@@ -98,6 +132,8 @@ test("a change carries the session's token, and an ended session is told once", 
     await api.request("DELETE", `users/${encoded("../x?y#z")}`);
     assert.equal(sent[2][0], "api/users/..%2Fx%3Fy%23z");
     assert.equal(sent[2][1].headers["X-CSRF-Token"], "t");
+    for (const part of ["../x?y#z", "a/<b>", "100%", ""]) assert.equal(decoded(encoded(part)), part);
+    assert.equal(decoded("%E0%A4%A"), "");
     await assert.rejects(api.get("users"), (error) => error instanceof Refusal && error.message === "ended");
     assert.equal(sent[3][1].headers["X-CSRF-Token"], undefined);
     await assert.rejects(api.get("users"), Refusal);

@@ -24,7 +24,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "Interop/py
 from support.control import control  # noqa: E402
 
 from chat_browser import PROGRAM, PROTOCOLS, Browser
+from groups import make_group
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 PASSWORD = "correct horse battery"
 
@@ -120,6 +122,154 @@ def check_harmless(browser: Browser, place: str) -> None:
     assert browser.log() == [], (place, browser.log())
 
 
+def told(browser: Browser) -> str:
+    """What the page told last."""
+    return browser.driver.find_element(By.ID, "status").get_attribute("textContent")
+
+
+def publish(browser: Browser, topic: str, text: str, retain: bool = False) -> None:
+    """Fills the form in and sends it."""
+    form = browser.driver.find_element(By.CSS_SELECTOR, "input[name=retain]").find_element(By.XPATH, "ancestor::form")
+    for name, value in (("topic", topic), ("text", text)):
+        field = form.find_element(By.CSS_SELECTOR, f"input[name={name}]")
+        field.clear()
+        field.send_keys(value)
+    box = form.find_element(By.CSS_SELECTOR, "input[name=retain]")
+    if box.is_selected() != retain:
+        box.click()
+    form.find_element(By.CSS_SELECTOR, "button").click()
+
+
+def check_topics(olga: Browser) -> None:
+    open_view(olga, "Topics")
+    olga.fill("main input[name=filter]", "a/#")
+    olga.press("Watch")
+    olga.sees("You are watching a/#", ".lines li")
+    publish(olga, "a/<b>", PAYLOADS[1], retain=True)
+    olga.until(lambda: "Published" in told(olga), "published")
+    olga.sees(f"a/<b>  {PAYLOADS[1]}", ".lines li")
+    olga.find(".panel select[name=form] option[value=hex]").click()
+    publish(olga, "a/hex", "<\u00e9")
+    olga.sees("a/hex  3c c3 a9", ".lines li")
+    olga.find(".panel select[name=form] option[value=JSON]").click()
+    publish(olga, "a/long", "x" * 700)
+    olga.sees("(200 more)", ".lines li")
+    check_harmless(olga, "watched topics")
+    olga.check_access()
+    olga.shot("console-topics")
+    olga.press("Stop watching")
+    olga.until(lambda: olga.text(".lines") == "", "no watched topics")
+    step("topics are watched; payloads are shown as texts, as JSON and in hexadecimal digits, and cut")
+
+    olga.sees(PAYLOADS[1], "td")
+    publish(olga, "a/<b>", PAYLOADS[2], retain=True)
+    olga.sees("Replace what is retained on a/<b>?", "dialog")
+    olga.press("Cancel")
+    olga.press("Show")
+    olga.sees(PAYLOADS[1], "pre")
+    publish(olga, "a/<b>", PAYLOADS[2], retain=True)
+    olga.find("dialog button[value=yes]").click()
+    olga.sees(PAYLOADS[2], "td")
+    olga.fill("main form input[name=topic]", "a/<b>")
+    olga.press("Look")
+    olga.sees(PAYLOADS[2], "pre")
+    olga.fill("main input[name=kept]", "nothing/+")
+    olga.press("List")
+    olga.sees("There are none", "p.muted")
+    olga.fill("main input[name=kept]", "a/+")
+    olga.press("List")
+    olga.sees("a/<b>", "td")
+    publish(olga, "a/other", "stays", retain=True)
+    olga.sees("a/other", "td")
+    olga.find("td button.danger").click()
+    olga.sees("Remove what is retained on a/<b>?", "dialog")
+    olga.find("dialog button[value=yes]").click()
+    olga.until(lambda: "a/<b>" not in olga.text("td") and "a/other" in olga.text("td"), "it is removed")
+    check_harmless(olga, "topics")
+    step("retained publications are listed, shown and removed; one is replaced only after a question")
+
+
+def check_groups(olga: Browser, server: Server) -> None:
+    for name in ("ann", "bob", "cat"):
+        server.ask("addUser", nickName=name, password="secret-6+")
+    ann = len(PAYLOADS) + 1
+    for name in (PAYLOADS[5], "garden"):
+        make_group(server.mqtt, "ann", "secret-6+", name, [ann + 1, ann + 2])
+    open_view(olga, "Groups")
+    olga.sees(PAYLOADS[5], "td")
+    check_harmless(olga, "groups")
+    olga.fill("main input[name=text]", "GARD")
+    olga.press("Search")
+    olga.until(lambda: PAYLOADS[5] not in olga.text("td") and "garden" in olga.text("td"), "one group")
+    olga.press("Members")
+    olga.sees("bob", "td")
+    olga.check_access()
+    olga.shot("console-groups")
+    olga.find("select[name=role] option[value=administrator]").click()
+    olga.press("Change role")
+    olga.sees("Make bob administrator of garden?", "dialog")
+    olga.find("dialog button[value=yes]").click()
+    olga.until(lambda: "administrator" in olga.text("main td:nth-child(2)").split("|"), "the new role")
+    olga.press("Remove")
+    olga.sees("Remove bob from garden?", "dialog")
+    olga.find("dialog button[value=yes]").click()
+    olga.until(lambda: "bob" not in olga.text("main td a") and "cat" in olga.text("main td a"), "bob is removed")
+    olga.press("Dissolve the group")
+    olga.sees("Dissolve garden?", "dialog")
+    assert not olga.find("dialog button[value=yes]").is_enabled()
+    olga.fill("dialog input", "garden")
+    olga.find("dialog button[value=yes]").click()
+    olga.sees("There are none", "p.muted")
+    check_harmless(olga, "groups")
+    step("a group is found; a member gets another role and is removed; it is dissolved after its name was typed")
+
+
+def check_search(olga: Browser) -> None:
+    for title in ("Audit log", "Trace", "Overview"):
+        open_view(olga, title)
+        olga.driver.find_element(By.TAG_NAME, "body").send_keys("/")
+        olga.until(lambda: olga.driver.switch_to.active_element.get_attribute("id") == "search", "the search box")
+    box = olga.driver.switch_to.active_element
+    # In the box itself the key is a character.
+    box.send_keys("a/other" + Keys.ENTER)
+    olga.sees("a/other", "td a")
+    olga.sees("Retained", "td")
+    olga.find("td a").click()
+    olga.sees("stays", "pre")
+    olga.fill("#search", PAYLOADS[3])
+    olga.press("Find")
+    olga.sees(PAYLOADS[3], "td a")
+    check_harmless(olga, "search results")
+    olga.check_access()
+    olga.shot("console-search")
+    olga.find("td a").click()
+    olga.sees("Accounts", "main h1")
+    olga.until(lambda: olga.text("td").count("offline") == 1, "one account")
+    for text, kind in (("http.port", "Setting"), (PAYLOADS[5], "Group")):
+        olga.fill("#search", text)
+        olga.press("Find")
+        olga.sees(f"“{text}”", "main h2")
+        olga.sees(kind, "td")
+        olga.find("td a").click()
+        olga.until(lambda: "Search" not in olga.text("main h1"), "another view")
+    olga.fill("#search", "nothing-has-this-name")
+    olga.press("Find")
+    olga.sees("Nothing has this text", "p.muted")
+    for bad in ("#search/%E0%A4%A", "#search/", "#groups/<b>", "#topics/%00", "#nothing/x"):
+        olga.driver.execute_script("location.hash = arguments[0]", bad)
+        olga.until(lambda: olga.text("main h1") != "", bad)
+    open_view(olga, "Overview")
+    check_addresses(olga, "addresses that lead nowhere")
+    step("the search box is reached by its key from every view, and its results lead to the views")
+
+
+def check_addresses(browser: Browser, place: str) -> None:
+    """As ``check_harmless``, but the server may refuse what the address names."""
+    assert "hit" not in browser.driver.title, place
+    complaints = [line for line in browser.log() if "Failed to load resource" not in line]
+    assert complaints == [], (place, complaints)
+
+
 def check(server: Server, browsers: contextlib.ExitStack) -> None:
     url = f"http://127.0.0.1:{server.port}/console/"
     server.ask("addAdministrator", name="olga", role="administrator", password=PASSWORD)
@@ -180,18 +330,9 @@ def check(server: Server, browsers: contextlib.ExitStack) -> None:
     check_harmless(olga, "deletion")
     step("an account is deleted after its name was typed")
 
-    open_view(olga, "Topics")
-    publish = olga.driver.find_elements(By.CSS_SELECTOR, "form")[1]
-    publish.find_element(By.CSS_SELECTOR, "input[name=topic]").send_keys("a/<b>")
-    publish.find_element(By.CSS_SELECTOR, "input[name=text]").send_keys(PAYLOADS[1])
-    publish.find_element(By.CSS_SELECTOR, "input[name=retain]").click()
-    publish.find_element(By.CSS_SELECTOR, "button").click()
-    olga.until(lambda: "Published" in olga.driver.find_element(By.ID, "status").get_attribute("textContent"), "published")
-    olga.fill("main form input[name=topic]", "a/<b>")
-    olga.press("Look")
-    olga.sees(PAYLOADS[1], "pre")
-    check_harmless(olga, "topics")
-    step("a publication with markup is retained and shown as a text")
+    check_topics(olga)
+    check_groups(olga, server)
+    check_search(olga)
 
     open_view(olga, "Audit log")
     olga.sees("deleteUser", "td")
@@ -265,11 +406,20 @@ def check(server: Server, browsers: contextlib.ExitStack) -> None:
     browsers.callback(victor.driver.quit)
     log_in(victor, "victor")
     victor.sees("victor, viewer", "header")
-    assert victor.text("nav a") == "Overview|Accounts|Rooms|Apps|Keys and invitations", victor.text("nav a")
+    assert victor.text("nav a") == "Overview|Accounts|Groups|Rooms|Apps|Keys and invitations", victor.text("nav a")
     open_view(victor, "Accounts")
     victor.sees("Devices", "button")
     assert "Delete" not in victor.text("button") and "Create" not in victor.text("button")
     victor.check_access()
+    open_view(victor, "Groups")
+    victor.sees(PAYLOADS[5], "td")
+    victor.press("Members")
+    victor.sees("ann", "td a")
+    assert not {"Remove", "Change role", "Dissolve the group"} & set(victor.text("button").split("|")), victor.text("button")
+    victor.check_access()
+    victor.fill("#search", "listeners.http")
+    victor.press("Find")
+    victor.sees("Nothing has this text", "p.muted")
     server.ask("setAdministratorRole", name="victor", role="operator")
     victor.driver.refresh()
     victor.find("input[name=password]")

@@ -10,6 +10,7 @@ import { heartbeatFailed, heartbeatInterrupted, heartbeatSucceeded, standardAdap
 import { InboxTracker } from "../inbox.js";
 import { OutboxQueue } from "../outbox-queue.js";
 import { ReconnectSchedule } from "../reconnect.js";
+import { ClockOffset, DeliveryCounter, TopicTracker } from "../statistics.js";
 import { splitMix64 } from "./support.js";
 
 const read = (name) => JSON.parse(readFileSync(new URL(`../cases/${name}.json`, import.meta.url), "utf8"));
@@ -145,6 +146,108 @@ describe("outbox.json", () => {
                             step.expect,
                             `step ${index}`,
                         );
+                        break;
+                    default:
+                        assert.fail(step.do);
+                }
+            }
+        });
+    }
+});
+
+describe("clock.json", () => {
+    for (const { name, steps } of read("clock").cases) {
+        test(name, () => {
+            const clock = new ClockOffset();
+            for (const [index, step] of steps.entries()) {
+                assert.equal(step.do, "answered");
+                for (let time = 0; time < (step.times ?? 1); time++) {
+                    clock.answered(step.askedAt, step.answeredAt, step.serverTime);
+                }
+                assert.equal(clock.milliseconds, step.expect, `step ${index}`);
+            }
+        });
+    }
+});
+
+describe("topics.json", () => {
+    for (const { name, steps } of read("topics").cases) {
+        test(name, () => {
+            const topics = new TopicTracker();
+            for (const [index, step] of steps.entries()) {
+                switch (step.do) {
+                    case "arrived": {
+                        const gap = topics.arrived(step.seq, step.epoch, step.topic);
+                        assert.deepEqual(gap && [gap.from, gap.to], step.expect, `step ${index}`);
+                        break;
+                    }
+                    case "arrivedOnEach":
+                        for (let number = 0; number < 1000; number++) {
+                            assert.equal(topics.arrived(step.seq, step.epoch, `${number}`), null);
+                        }
+                        break;
+                    case "forget":
+                        topics.forget(step.topic);
+                        break;
+                    case "forgetAll":
+                        topics.forgetAll();
+                        break;
+                    default:
+                        assert.fail(step.do);
+                }
+            }
+        });
+    }
+});
+
+describe("statistics.json", () => {
+    const names = ["received", "within1S", "within10S", "later", "duplicates", "gaps", "repaired", "lost", "closed"];
+    names.push("resets", "heartbeatTimeouts", "networkChanges", "topicMissed", "heartbeatSeconds");
+    const zeros = { ...Object.fromEntries(names.map((key) => [key, 0])), heartbeatStable: false };
+    const whole = (networks) => networks?.map((network) => ({ ...zeros, ...network })) ?? null;
+    const received = (networks) => networks.reduce((sum, network) => sum + network.received, 0);
+    for (const { name, steps } of read("statistics").cases) {
+        test(name, () => {
+            const counter = new DeliveryCounter();
+            for (const [index, step] of steps.entries()) {
+                const place = `step ${index}`;
+                switch (step.do) {
+                    case "entered":
+                        counter.kind = step.kind;
+                        break;
+                    case "received":
+                        counter.received(step.latency, step.date);
+                        break;
+                    case "noticed":
+                        counter.noticed(step.counts, step.date);
+                        break;
+                    case "happened":
+                        counter.happened(step.what, step.date, step.count);
+                        break;
+                    case "learned":
+                        counter.learned({ ...step, successes: 0, failures: 0, changedAt: 0 }, step.date);
+                        break;
+                    case "kinds":
+                        for (let number = 1; number <= step.count; number++) {
+                            counter.kind = `kind-${number}`;
+                            counter.received(null, step.date);
+                        }
+                        break;
+                    case "upload": {
+                        const networks = counter.upload();
+                        if (step.sums) assert.deepEqual([networks.length, received(networks)], step.sums, place);
+                        else assert.deepEqual(networks, whole(step.expect), place);
+                        break;
+                    }
+                    case "unsent":
+                        assert.deepEqual(counter.unsent, whole(step.expect) ?? [], place);
+                        break;
+                    case "uploadEnded":
+                    case "uploadFailed":
+                        counter[step.do]();
+                        break;
+                    case "restore":
+                        counter.restore(whole(step.networks));
                         break;
                     default:
                         assert.fail(step.do);

@@ -8,6 +8,7 @@ Fails if one opens a dialog, runs, becomes an element or an attribute, leads els
 policy. Needs what chat_browser.py needs.
 """
 
+import concurrent.futures
 import contextlib
 import functools
 import http.server
@@ -94,6 +95,28 @@ const work = async (value) => { %s };
     done(refused);
 })();
 """
+# Searches for one text after the other, as fast as a page can be asked; the guard sees what each of them does.
+SEARCH = """
+const [selector, action, values, done] = arguments;
+const pause = () => new Promise((resolve) => setTimeout(resolve, 20));
+const shown = (all) => [...all].find((element) => element.checkVisibility());
+(async () => {
+    for (const value of values) {
+        let field, button;
+        // A view that is being drawn has none.
+        for (let tries = 0; tries < 500 && !(field && button); tries += 1) {
+            field = shown(document.querySelectorAll(selector));
+            button = shown([...document.querySelectorAll("main button")].filter((one) => one.textContent.trim() === action));
+            if (!(field && button)) await pause();
+        }
+        field.value = value;
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+        button.click();
+        await pause();
+    }
+    done(values.length);
+})().catch((error) => done(String(error)));
+"""
 PASSWORD = "secret-6+"
 
 
@@ -150,6 +173,24 @@ def mqtt(port: int, client_id: str, topics: list[str]) -> socket.socket:
     connection.settimeout(10)
     connection.recv(4)
     return connection
+
+
+def report(port: int, user: str, version: str, labels: list[str]) -> None:
+    """What an app reports about deliveries, over MQTT; returns once it is answered."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(security.address(), 0)) as connection:
+        connection.sendall(packet(0x10, string("MQTT") + bytes([4, 0xC2, 0, 0]) + string("app") + string(user) + string(PASSWORD)))
+        connection.sendall(packet(0x82, bytes([0, 1]) + string("hermes/v1/down/json") + bytes([1])))
+        statistics = {"appVersion": version, "networks": [{"label": label, "received": "1", "within1S": "1"} for label in labels]}
+        # Nobody answers before the subscription is there.
+        answer = b""
+        while b"\x90\x03" not in answer:
+            answer += connection.recv(4_096) or b"the server closed the connection"
+            assert not answer.endswith(b"the connection"), answer
+        deadline = time.monotonic() + 10
+        while b'"77"' not in answer:
+            assert time.monotonic() < deadline, answer
+            connection.sendall(packet(0x30, string("hermes/v1/up/json") + json.dumps({"id": "77", "statistics": statistics}).encode()))
+            answer += connection.recv(65_536)
 
 
 def fill(server: security.Server, people: list[str]) -> str:
@@ -221,11 +262,26 @@ def check_console(server: security.Server, people: list[str], stack: contextlib.
 
     labels = [name(number, text) for number, text in enumerate(PAYLOADS)]
     pages("Accounts", people, 196)
+    pages("Groups", labels, 196)
+    # The last page may be empty.
+    view("Overview")
+    view("Groups")
+    olga.find("td button").click()
+    olga.sees("mallory", "td a")
+    harmless(olga, "a group")
+    topics = [label.replace("#", "").replace("+", "") for label in labels]
+    pages("Topics", topics, 150)
     pages("MQTT clients", labels, 196)
     pages("MQTT sessions", labels, 196)
     view("Keys and invitations")
     shown(olga, [label.replace(" ", "_") for label in labels], "td", "keys and invitations", 196)
+    reported = [(number, text) for number, text in enumerate(PAYLOADS) if text.isascii() and text.isprintable()][:60]
+    for first in range(0, len(reported), 15):
+        part = reported[first:first + 15]
+        report(server.mqtt, people[first], name(*part[0], 32), [name(*one) for one in part])
     view("Apps")
+    shown(olga, [name(*one) for one in reported], "td", "apps", 56)
+    shown(olga, [name(*one) for one in reported], "option", "apps", 56)
     view("Log")
     shown(olga, [], "td", "log", 0)
     view("Configuration")
@@ -235,12 +291,12 @@ def check_console(server: security.Server, people: list[str], stack: contextlib.
         ("topics", "Topics", "main form input[name=topic]", "Look"), ("trace", "Trace", "main input[name=id]", "Search"),
     ):
         view(title)
-        for number, text in list(enumerate(PAYLOADS))[::5]:
-            olga.fill(selector, name(number, text).replace("#", "").replace("+", ""))
-            olga.press(action)
-            time.sleep(0.02)  # the next text may come while the page asks
+        texts = [name(number, text).replace("#", "").replace("+", "") for number, text in enumerate(PAYLOADS)]
+        searched = olga.driver.execute_async_script(SEARCH, selector, action, texts)
+        assert searched == len(texts), (what, searched)
         harmless(olga, what)
     step("the console: lists, searches, keys, invitations, topics, sessions and the log")
+    check_findings(server, olga, view, key)
 
     view("Rooms")
     olga.sees("lobby", "td")
@@ -266,6 +322,69 @@ def check_console(server: security.Server, people: list[str], stack: contextlib.
     # The browser tells of refused requests: what is not found, and nobody was logged in at first.
     complaints = [line for line in olga.log() if "Failed to load resource" not in line]
     assert complaints == [], complaints
+
+
+def check_findings(server: security.Server, olga: Browser, view, key: str) -> None:
+    """What the console shows of one thing: results, a device, traces, attempts of webhooks, watched topics."""
+    api = {"Authorization": f"Bearer {key}"}
+    found = 0
+    texts = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
+
+    def open_at(address: str, text: str) -> None:
+        olga.driver.execute_script("location.hash = `#${arguments[0]}/${encodeURIComponent(arguments[1])}`", address, text)
+
+    for begin in range(0, 200, 25):
+        # The searches of a session have a rate.
+        olga.press("Log out")
+        olga.fill("input[name=name]", "olga")
+        olga.fill("input[name=password]", security.PASSWORD)
+        olga.press("Log in")
+        olga.sees("olga, administrator", "header")
+        for number in range(begin, begin + 25):
+            text = name(number, PAYLOADS[number])
+            open_at("search", text)
+            olga.until(lambda: any(f"“{text}”" in one for one in olga.driver.execute_script(texts, "main h2")), text)
+            found += text in olga.driver.execute_script(texts, "td a")
+        harmless(olga, "search results")
+    assert found >= 196, found
+    step(f"the console: {found} of 200 searches find an account, a group, a client or a session of that name")
+
+    view("Accounts")
+    olga.fill("main input[name=text]", "mallory")
+    olga.press("Search")
+    olga.until(lambda: len(olga.driver.find_elements(By.CSS_SELECTOR, "tbody tr")) == 1, "mallory's account")
+    olga.press("Devices")
+    olga.sees("Devices of mallory", "h2")
+    shown(olga, [PAYLOADS[120], PAYLOADS[121]], "td", "the name of a device", 1)
+    traced = 0
+    for number in range(0, 200, 4):
+        client_id = PAYLOADS[number][:16]
+        body = {"to": {"user": "zoe"}, "text": "x", "client_id": client_id}
+        if ask(server.http, "POST", "/v1/users/mallory/messages", api, body).status >= 300:
+            continue
+        open_at("trace", client_id)
+        olga.until(lambda: olga.text("main h1") == "Trace" and "…" not in olga.text("main > p.muted"), client_id)
+        traced += any(client_id in one for one in olga.driver.execute_script(texts, "main p.muted"))
+        harmless(olga, "a trace")
+    assert traced >= 40, traced
+    step(f"the console: a device's name, and traces by {traced} client ids")
+    view("Webhooks")
+    olga.sees("online", "td")
+    harmless(olga, "webhooks")
+
+    view("Topics")
+    olga.fill("main input[name=filter]", "#")
+    olga.press("Watch")
+    olga.sees("You are watching #", ".lines li")
+    refused = 0
+    for number, text in enumerate(PAYLOADS):
+        body = {"topic": name(number, text).replace("#", "").replace("+", ""), "payload": {"text": text}}
+        refused += ask(server.http, "POST", "/v1/topics/publish", api, body).status >= 300
+    assert refused <= 4, refused
+    olga.sees("~199", ".lines li")
+    shown(olga, [text for text in PAYLOADS if text.isprintable()], ".lines li", "watched topics", 150)
+    olga.press("Stop watching")
+    step("the console: attempts of webhooks, and 200 publications to watched topics")
 
 
 def whole_list(browser: Browser, least: int) -> None:
@@ -326,7 +445,8 @@ def check_chat(server: security.Server, people: list[str], stack: contextlib.Exi
         "video": "{ video: { url: value, thumbnailUrl: value } }",
         "place": "{ location: { label: value } }",
         "expression": "{ expression: { id: 1, name: value.slice(0, 20) } }",
-        "custom": "{ custom: { type: value.slice(0, 20) }, attributes: { [value]: value } }",
+        "custom": "{ custom: { type: value.slice(0, 20), data: btoa(unescape(encodeURIComponent(value))) } }",
+        "attributes": "{ text: 'x', attributes: { [value]: value } }",
     }
     opened = False
     for kind, content in kinds.items():
@@ -362,12 +482,23 @@ def check_chat(server: security.Server, people: list[str], stack: contextlib.Exi
     zoe.press("Close")
     zoe.press("Contacts")
     harmless(zoe, "contacts")
+    words = "return [...document.querySelectorAll('.request')].map((one) => one.textContent).join()"
+    asked = 0
+    for text in PAYLOADS[::5]:
+        if each("await window.mallory.requestContact(uid, value)", [text]):
+            continue  # longer than the words of a request may be
+        if text.isprintable():
+            zoe.until(lambda: text in zoe.driver.execute_script(words), f"the request {text!r}")
+            asked += 1
+        harmless(zoe, "a request for a contact")
+        each("await window.mallory.removeContact(uid)", [text])
+    assert asked >= 30, asked
     for number in range(0, 200, 10):
         zoe.driver.get(f"{origin}/chat/?server={urllib.parse.quote(PAYLOADS[number])}#{urllib.parse.quote(PAYLOADS[number])}")
         zoe.find("#app *")
         found = zoe.driver.execute_script("return window.injected")
         assert all("connect-src" in one for one in found), found
-    step("the chat: 200 groups, devices, contacts, and addresses of the page")
+    step(f"the chat: 200 groups, devices, {asked} requests for contacts, and addresses of the page")
 
 
 def check_room(server: security.Server, stack: contextlib.ExitStack, key: str) -> None:
@@ -435,12 +566,15 @@ def main() -> None:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         server = security.Server(f"{folder}/data", (
             "--http.api.requestsPerSecond", "100000", "--http.api.burst", "100000", "--log.level", "debug",
-            "--limits.connectionsPerAddress", "5000"))
+            "--limits.connectionsPerAddress", "5000", "--webhooks.url", "http://127.0.0.1:9/"))
         stack.callback(server.stop)
         key = fill(server, people)
         check_frames(server, stack)
-        check_chat(server, people, stack, key)
-        check_room(server, stack, key)
+        # Each has browsers of its own.
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            room = pool.submit(check_room, server, stack, key)
+            check_chat(server, people, stack, key)
+            room.result()
         check_console(server, people, stack, key)
         assert server.process.poll() is None, "the server ended"
     print("payloads: good", flush=True)

@@ -16,11 +16,16 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 
 from chat_browser import ACCESS, PROGRAM, Browser, Server
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+# A frame that took longer is late. The page's work is its scripts, styles and layout; less is no reason for a late frame.
+LATE, WORK = 50, 10
+# How often a busy machine may spoil the measurement, and by how many late frames the room may exceed the empty page.
+ATTEMPTS, MORE_LATE = 3, 3
 # The time between two frames, and frames of more than 50 ms with what the page itself did in them.
 FRAMES = """
 window.frames = [];
@@ -29,7 +34,7 @@ const observer = new PerformanceObserver((list) => {
     for (const { duration, scripts, startTime, styleAndLayoutStart } of list.getEntries()) {
         const script = scripts.reduce((sum, one) => sum + one.duration, 0);
         const layout = styleAndLayoutStart ? startTime + duration - styleAndLayoutStart : 0;
-        window.slow.push({ duration, script, layout });
+        window.slow.push({ duration, work: script + layout });
     }
 });
 observer.observe({ type: "long-animation-frame" });
@@ -40,11 +45,12 @@ const next = (now) => {
     window.watching = requestAnimationFrame(next);
 };
 window.watching = requestAnimationFrame(next);
-window.stopFrames = () => {
+// The entry of a frame comes only after it.
+window.stopFrames = (done) => setTimeout(() => {
     cancelAnimationFrame(window.watching);
     observer.disconnect();
-    return [window.frames, window.slow];
-};
+    done([window.frames, window.slow]);
+}, 500);
 """
 # An empty page in which forty words fly, as they do over the stage.
 EMPTY = """
@@ -87,6 +93,8 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
     bob.driver.get(bob.url)
     bob.sees("watching", ".state")
     bob.sees("Log in to talk", ".invitation")
+    # The page asks: the server counts the watcher, too.
+    bob.sees("2 viewers", ".viewers")
     say(ann, "hello to all who watch")
     ann.find("button[data-gift=star]").click()
     bob.sees("ann hello to all who watch", ".log p")
@@ -94,7 +102,7 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
     bob.sees("ann gives ⭐ star × 1", ".log p")
     bob.check_access()
     bob.shot("room-watching")
-    step("who has no account watches")
+    step("who has no account watches, and sees how many do")
     join(bob, "bob")
     for browser in (ann, bob):
         browser.sees("2 viewers", ".viewers")
@@ -211,14 +219,26 @@ def spoken(ann: Browser, bob: Browser) -> bool:
     return "still here?" in bob.text(".log p:nth-last-child(-n+2)")
 
 
-def figures(browser: Browser, had: tuple[float, float]) -> tuple[str, list[dict[str, float]], float]:
-    """The frames since FRAMES was run: in words, those in which the page did something, and its share of a processor."""
-    frames, slow = browser.driver.execute_script("return window.stopFrames()")
-    ran, waited = (now - then for now, then in zip(browser.processor(), had))
-    share = ran / (ran + waited) if ran + waited else 1
-    long = [frame for frame in frames if frame > 50]
-    words = f"{len(frames)} frames, {len(long)} over 50 ms, the longest {max(frames):.0f} ms"
-    return f"{words} (the page ran for {ran:.1f} s and waited for a processor for {waited:.1f} s)", slow, share
+class Frames:
+    """The frames of a page while something goes on; nothing else is asked of the page meanwhile."""
+
+    def __init__(self, browser: Browser, during: Callable[[], None]):
+        had = browser.processor()
+        browser.driver.execute_script(FRAMES)
+        during()
+        self.times, slow = browser.driver.execute_async_script("window.stopFrames(arguments[0])")
+        self.ran, waited = (now - then for now, then in zip(browser.processor(), had))
+        self.late = [time for time in self.times if time > LATE]
+        # Late with work of the page in it, and without: then the machine was busy elsewhere.
+        self.worked = [one["work"] for one in slow if one["work"] > WORK]
+        self.idle = len(slow) - len(self.worked)
+        self.most = max(self.worked, default=0)
+        self.text = (
+            f"{len(self.times)} frames, {len(self.late)} over {LATE} ms, the longest {max(self.times):.0f} ms; in "
+            f"{len(self.worked)} that the browser calls long the page worked for more than {WORK} ms, at most "
+            f"{self.most:.0f} ms, and in {self.idle} it did not (the page ran for {self.ran:.1f} s and waited for a "
+            f"processor for {waited:.1f} s)"
+        )
 
 
 def field(number: int, value: bytes) -> bytes:
@@ -255,23 +275,50 @@ def check_load(ann: Browser, server: Server) -> None:
                 time.sleep(max(0, began + tick / 50 - time.monotonic()))
             time.sleep(0.5)  # a closed connection takes what is under way with it
 
-    def talking(seconds: float) -> list[threading.Thread]:
-        threads = [threading.Thread(target=talk, args=(1000, seconds))]
-        threads[0].start()
-        return threads
-
-    had = ann.processor()
-    ann.driver.execute_script(FRAMES)
-    before = ann.driver.execute_script("return performance.now()")
-    threads = talking(10)
+    thread = threading.Thread(target=talk, args=(1000, 4))
+    thread.start()
     ann.sees("too many to show", ".left-out")
     flying = "return [...document.querySelectorAll('.flying')].filter((one) => !one.hidden).length"
     ann.until(lambda: ann.driver.execute_script(flying) > 20, "a crowded stage")
     ann.shot("room-crowded")
-    for thread in threads:
-        thread.join()
-    words, slow, share = figures(ann, had)
-    elapsed = (ann.driver.execute_script("return performance.now()") - before) / 1000
+    thread.join()
+    room = ann.driver.current_window_handle
+    ann.driver.switch_to.new_window("tab")
+    ann.driver.get("about:blank")
+    ann.driver.execute_script(EMPTY)
+    empty = ann.driver.current_window_handle
+
+    def measured(page: str) -> Frames:
+        ann.driver.switch_to.window(page)
+        # A hidden page has no frames.
+        ann.driver.execute_cdp_cmd("Page.bringToFront", {})
+        ann.until(lambda: not ann.driver.execute_script("return document.hidden"), "the page in front")
+        return Frames(ann, lambda: talk(1000, 10))
+
+    problems = []
+    for attempt in range(1, ATTEMPTS + 1):
+        before = sent
+        alone = measured(empty)
+        step(f"an empty page with forty words that fly, beside {sent - before} texts: {alone.text}")
+        before = sent
+        began = time.monotonic()
+        crowded = measured(room)
+        elapsed = time.monotonic() - began
+        step(f"the room with {sent - before} texts in {elapsed:.0f} s: {crowded.text}")
+        problems = [
+            crowded.most > LATE and f"the page worked for {crowded.most:.0f} ms in one frame",
+            len(crowded.late) > len(alone.late) + MORE_LATE
+            and f"{len(crowded.late)} late frames, {len(alone.late)} on the empty page",
+            crowded.ran > elapsed / 3 and f"the page ran for {crowded.ran:.1f} s of {elapsed:.1f} s",
+        ]
+        problems = [problem for problem in problems if problem]
+        if not problems:
+            break
+        step(f"attempt {attempt} of {ATTEMPTS}: {'; '.join(problems)}")
+    assert problems == [], problems
+    ann.driver.switch_to.window(empty)
+    ann.driver.close()
+    ann.driver.switch_to.window(room)
     lines = len(ann.driver.find_elements(By.CSS_SELECTOR, ".log p"))
     assert lines <= 100 and len(ann.driver.find_elements(By.CSS_SELECTOR, ".flying")) <= 40, lines
     left = ann.driver.execute_script(
@@ -279,29 +326,9 @@ def check_load(ann: Browser, server: Server) -> None:
     )
     # A server whose client reads too slowly drops texts, too.
     assert left > 100, (left, sent)
-    worst = max((one["script"] + one["layout"] for one in slow), default=0)
-    step(f"{sent} texts in {elapsed:.0f} s are thinned out, {left} of them are counted: {words}")
-    step(
-        f"{len(slow)} frames took the browser more than 50 ms; what the page did in them took at most {worst:.0f} ms, "
-        f"{worst * share:.0f} ms of it on a processor"
-    )
-    # On a busy machine a page waits in the middle of its work, and the time says nothing about the page.
-    assert worst <= 50 or share < 0.6, slow
-    ran = ann.processor()[0] - had[0]
-    assert ran < elapsed / 3, f"the page ran for {ran:.1f} s of {elapsed:.1f} s"
+    step(f"{sent} texts in all are thinned out; the log tells of {left} of them")
     say(ann, "after the crowd")
     ann.sees("after the crowd", ".log p")
-
-    ann.driver.switch_to.new_window("tab")
-    ann.driver.get("about:blank")
-    ann.driver.execute_script(EMPTY)
-    had = ann.processor()
-    ann.driver.execute_script(FRAMES)
-    for thread in talking(5):
-        thread.join()
-    step(f"an empty page beside it, with forty words that fly: {figures(ann, had)[0]}")
-    ann.driver.close()
-    ann.driver.switch_to.window(ann.driver.window_handles[0])
 
 
 def check_widget(ann: Browser, bob: Browser) -> None:
@@ -330,6 +357,7 @@ def check_widget(ann: Browser, bob: Browser) -> None:
         bob.driver.switch_to.frame(frame)
         bob.sees("watching", ".state")
         bob.sees("Open the room to talk", ".foot a")
+        bob.sees("2 viewers", ".viewers")
         assert not bob.driver.find_elements(By.CSS_SELECTOR, "input"), "somebody could log in inside another page"
         say(ann, "hello to the page")
         bob.sees("ann hello to the page", ".log p")

@@ -26,6 +26,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "Interop/python"))
+from groups import make_group  # noqa: E402
 from support.control import control  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -44,6 +45,9 @@ CHANGES = [
     ("publish", "POST", "/topics/publish", {"topic": "a/b", "payload": {"text": "x"}, "retain": True}, "operator"),
     ("deleteRetained", "DELETE", "/topics/retained?topic=kept", None, "operator"),
     ("disconnectClient", "DELETE", "/clients/1", None, "operator"),
+    ("removeFromGroup", "DELETE", "/groups/1/members/bob", None, "operator"),
+    ("changeRoleInGroup", "PATCH", "/groups/1/members/cat", {"role": "administrator"}, "administrator"),
+    ("dissolveGroup", "DELETE", "/groups/1", None, "administrator"),
     ("sendWebhookAgain", "POST", "/webhooks/01K2Y5QZ8V3T7N4M6R9W0XABCD/again", None, "operator"),
     ("createUser", "POST", "/users", {"nick_name": "new", "password": "secret-6+"}, "administrator"),
     ("changeUser", "PATCH", "/users/ann", {"disabled": True}, "administrator"),
@@ -57,12 +61,13 @@ CHANGES = [
 # What only these roles may read.
 READS = {
     "operator": ["/configuration", "/audit", "/keys", "/log", "/clients", "/sessions", "/trace?id=x", "/webhooks",
-                 "/topics/retained?topic=kept", "/rooms/lobby/watch"],
+                 "/topics/retained?topic=kept", "/rooms/lobby/watch", "/topics/watch?filter=%23",
+                 "/topics/retained/list?filter=%23"],
     "administrator": ["/administrators"],
 }
 PAGES = ["/", "/api", "/chat/", "/chat/chat.js", "/chat/chat.css", "/chat/worker.js", "/chat/manifest.webmanifest",
          "/chat/icon.svg", "/chat/push.json", "/room/", "/room/lobby", "/room/room.js", "/room/room.css", "/hermes.js",
-         "/room/embed.js", "/service-worker.js", "/notifications.js", "/home/home.css", "/home/icon.svg"]
+         "/room/embed.js", "/room/lobby/viewers", "/service-worker.js", "/notifications.js", "/home/home.css", "/home/icon.svg"]
 OTHERS = ["/healthz", "/readyz", "/metrics", "/v1/openapi.json", "/v1/users", "/ws", "/mqtt", "/nothing", "/chat/nothing"]
 CONSOLE = ["/", "/console/", "/console/console.js", "/console/console.css", "/console/icon.svg", "/console/api/session",
            "/console/api/nothing", "/console/api/login", "/nothing"]
@@ -422,7 +427,7 @@ def contents(server: Server) -> list:
     """All that a forbidden request could have changed."""
     eve = Administrator(server, "eve")
     paths = ["/users", "/users/ann", "/users/ann/devices", "/rooms", "/topics/retained?topic=kept", "/topics/retained?topic=a/b",
-             "/keys", "/invitations"]
+             "/keys", "/invitations", "/groups", "/groups/1"]
     return [[eve.ask("GET", path).status, eve.ask("GET", path).body] for path in paths]
 
 
@@ -614,6 +619,8 @@ def check(server: Server) -> None:
     server.control("addAdministrator", name="eve", role="administrator", password=PASSWORD)
     server.control("addUser", nickName="ann", password="secret-6+")
     server.control("addUser", nickName="bob", password="secret-6+")
+    server.control("addUser", nickName="cat", password="secret-6+")
+    make_group(server.mqtt, "ann", "secret-6+", "garden", [2, 3])
     server.control("createAPIKey", name="shop", scopes="push")
     server.control("createInvitation", name="course", uses=1, days=1)
     eve = Administrator(server, "eve")

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import HTTPTypes
 import HermesCore
 import HermesGateways
@@ -110,3 +111,4 @@ enum APIPage {
         }
     }
 }
+#endif

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 /// Writes HTML: text is escaped, tags are not.
 struct HTML {
     private(set) var source: String
@@ -57,3 +58,4 @@ struct HTML {
         return escaped
     }
 }
+#endif

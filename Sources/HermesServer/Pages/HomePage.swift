@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import HermesGateways
 import Synchronization
 
 /// The page at `/`: what this server is, where it listens, and what to try first.
 ///
-/// State: one `Mutex` around the listeners, which are known once all are open.
+/// State: one `Mutex` around the listeners, which are known once all are open, and around the last pages.
 final class HomePage: Sendable {
     /// A listener that is open.
     struct Listener: Sendable {
@@ -14,12 +15,31 @@ final class HomePage: Sendable {
         /// The name of its protocol.
         let gateway: String
         let isEncrypted: Bool
+        /// Whether only visitors from this machine are told of it.
+        var isPrivate = false
     }
+
+    /// The visitors that see one page.
+    private struct Visitor: Hashable {
+        /// The server's name in the page.
+        let host: String
+        /// Whether they are at this machine.
+        let isLocal: Bool
+    }
+
+    private struct State {
+        var listeners: [Listener] = []
+        /// The pages that were asked for.
+        var pages: [Visitor: PageText] = [:]
+    }
+
+    /// The most pages that are kept: a server has few names, but a request may name any.
+    static let maxNames = 16
 
     private let pages: WebPages
     private let hasAPI: Bool
     private let isAnonymousAllowed: Bool
-    private let listeners = Mutex<[Listener]>([])
+    private let state = Mutex(State())
 
     /// - Parameters:
     ///   - pages: those that are switched on.
@@ -30,16 +50,37 @@ final class HomePage: Sendable {
         self.isAnonymousAllowed = isAnonymousAllowed
     }
 
-    func opened(_ opened: [Listener]) { listeners.withLock { $0 = opened } }
+    func opened(_ opened: [Listener]) { state.withLock { $0 = State(listeners: opened) } }
 
-    /// - Parameter authority: the `Host` field of the request, from which the commands take the server's name.
-    func text(authority: String?) -> String {
-        let listeners = listeners.withLock { $0 }
+    /// The page, made once for each of the server's names, and for visitors from this machine and others.
+    ///
+    /// - Parameters:
+    ///   - authority: the `Host` field of the request, from which the commands take the server's name.
+    ///   - isLocal: whether the visitor is at this machine.
+    func page(authority: String?, isLocal: Bool) -> PageText {
         let host = Self.host(of: authority)
-        return HTML.page(title: "Hermes") { html in
+        let visitor = Visitor(host: host, isLocal: isLocal)
+        let (known, listeners) = state.withLock { ($0.pages[visitor], $0.listeners) }
+        if let known { return known }
+        let page = PageText(text(host, listeners.filter { isLocal || !$0.isPrivate }))
+        state.withLock { state in
+            // The listeners may have opened in the meantime.
+            guard state.listeners.count == listeners.count else { return }
+            // With too many names, all pages are made anew.
+            if state.pages.count >= Self.maxNames { state.pages.removeAll(keepingCapacity: true) }
+            state.pages[visitor] = page
+        }
+        return page
+    }
+
+    /// The number of pages that are kept.
+    var keptPages: Int { state.withLock { $0.pages.count } }
+
+    private func text(_ host: String, _ listeners: [Listener]) -> String {
+        HTML.page(title: "Hermes") { html in
             html.element("h1", "This is Hermes \(HermesVersion.current)")
             html.element("p", "A messaging server and MQTT broker. It is running.")
-            links(&html)
+            links(listeners, &html)
             html.element("h2", "Listeners")
             Self.table(listeners, &html)
             html.element("h2", "First steps")
@@ -47,7 +88,7 @@ final class HomePage: Sendable {
         }
     }
 
-    private func links(_ html: inout HTML) {
+    private func links(_ listeners: [Listener], _ html: inout HTML) {
         html.element("ul", with: "class=\"pages\"") { html in
             func link(_ target: String, _ title: String, _ text: String) {
                 html.element("li") { html in
@@ -59,10 +100,15 @@ final class HomePage: Sendable {
             }
             if pages.contains(.chat) {
                 link("/chat/", "Chat", "Create an account and write to others, in this browser.")
+            }
+            if pages.contains(.room) {
                 link("/room/lobby", "Live room", "Watch a room and talk in it, in this browser.")
             }
             if pages.contains(.api), hasAPI { link("/api", "HTTP API", "Every call that a back end can make.") }
             if hasAPI { link("/v1/openapi.json", "OpenAPI document", "The same, for client generators.") }
+            if let console = listeners.first(where: { $0.gateway == "console" }), let address = console.linked {
+                link(address, "Console", "Figures, accounts, rooms and topics, for those who run this server.")
+            }
             link("/metrics", "Metrics", "The counters of this server, for Prometheus.")
         }
     }
@@ -74,6 +120,8 @@ final class HomePage: Sendable {
         "liveroom": "rooms of live streams",
         "qsiop": "small devices",
         "mqtt": "MQTT 3.1.1 and 5.0",
+        "console": "the console, which only visitors from this machine see in this list",
+        "stun": "STUN: clients learn their address as others see it",
         "http": "this page, the HTTP API, WebSocket at /ws and /mqtt",
     ]
 
@@ -102,8 +150,8 @@ final class HomePage: Sendable {
             return plain?.address.port
         }
         if pages.contains(.chat) {
-            let text = "Open the chat in two windows, create an account in each, and write from one to the other."
-            html.element("p", text)
+            let text = "Open the chat in two windows, create an account in each, and write from one to the other. "
+            html.element("p", text + "The second window begins as the first; its menu adds an account.")
         }
         if let port = port("delimited") {
             html.element("p", "Create an account and chat in a terminal:")
@@ -152,3 +200,28 @@ final class HomePage: Sendable {
         return (1...253).contains(host.utf8.count) && isPlain ? String(host) : "127.0.0.1"
     }
 }
+
+extension HomePage {
+    /// Whether a request comes from this machine, as far as can be seen.
+    ///
+    /// A proxy on this machine speaks for others, so its requests count as theirs: it names them, or keeps the name under
+    /// which they know the server.
+    ///
+    /// - Parameters:
+    ///   - address: the peer's address.
+    ///   - isForwarded: whether the request names a client behind a proxy.
+    static func isLocal(address: String?, authority: String?, isForwarded: Bool) -> Bool {
+        guard let address, let authority, !isForwarded else { return false }
+        return ListenerSettings(host: address, port: 0).isLoopback && WebOrigins.isLocal(authority: authority)
+    }
+}
+
+extension HomePage.Listener {
+    /// The address of the page behind it; nil if a browser on this machine cannot open it under that.
+    fileprivate var linked: String? {
+        guard ListenerSettings(host: address.host, port: 0).isLoopback else { return nil }
+        let place = address.description.dropFirst(address.name.count + 1)
+        return "\(isEncrypted ? "https" : "http")://\(place)/console/"
+    }
+}
+#endif

@@ -1,7 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import HTTPTypes
+import HermesCore
 import Hummingbird
 import NIOCore
 
@@ -14,34 +16,60 @@ struct Pages: Sendable {
 
     let pages: WebPages
     let home: HomePage
-    /// The text of `/api`; nil: the HTTP API is switched off.
-    private let api: String?
+    /// The page at `/api`; nil: the HTTP API is switched off.
+    private let api: PageText?
     /// The origins whose pages may show a live room in a frame.
     private let frames: [String]
     /// The key with which browsers subscribe to notifications (RFC 8292); empty: there are none.
     private let pushKey: String
+    /// Counts the viewers of live rooms; nil: there are no pages of rooms.
+    private let audience: RoomAudience?
 
     /// - Parameter routes: those of the HTTP API; nil: it is switched off.
-    init(_ pages: WebPages, routes: [APIRoute]?, isAnonymousAllowed: Bool, frames: [String], pushKey: String) {
+    init(
+        _ pages: WebPages,
+        routes: [APIRoute]? = nil,
+        isAnonymousAllowed: Bool = false,
+        frames: [String] = [],
+        pushKey: String = "",
+        audience: RoomAudience? = nil
+    ) {
         self.pages = pages
         self.frames = frames
         self.pushKey = pushKey
+        self.audience = audience
         home = HomePage(pages: pages, hasAPI: routes != nil, isAnonymousAllowed: isAnonymousAllowed)
-        api = pages.contains(.api) ? routes.map(APIPage.text) : nil
+        api = pages.contains(.api) ? routes.map { PageText(APIPage.text($0)) } : nil
     }
 
     func register(on router: Router<HTTPContext>) {
         for method in [HTTPRequest.Method.get, .head] {
             if pages.contains(.home) {
-                router.on("/", method: method) { [home] request, _ in
-                    Self.html(home.text(authority: request.head.authority), to: request)
+                router.on("/", method: method) { [home] request, context in
+                    let isLocal = HomePage.isLocal(
+                        address: context.channel.remoteAddress?.ipAddress,
+                        authority: request.head.authority,
+                        isForwarded: HTTPField.Name.forwardedFields.contains { request.headers[$0] != nil }
+                    )
+                    return Self.html(home.page(authority: request.head.authority, isLocal: isLocal), to: request)
                 }
             }
             if let api { router.on("/api", method: method) { request, _ in Self.html(api, to: request) } }
             if pages.contains(.chat) {
                 router.on("/chat/push.json", method: method) { [pushAnswer] request, _ in
-                    let headers = Self.headers("application/json", [.cacheControl: "no-store"])
-                    return Self.response(headers, ByteBuffer(string: pushAnswer), to: request)
+                    Self.json(.ok, pushAnswer, to: request)
+                }
+            }
+            if pages.contains(.room), let audience {
+                router.on("/room/{name}/viewers", method: method) { request, context in
+                    guard let room = context.parameters.get("name").flatMap({ RoomName($0) }) else {
+                        return Self.json(.badRequest, "{}", to: request)
+                    }
+                    return switch await audience.viewers(of: room) {
+                    case .viewers(let count): Self.json(.ok, "{\"viewers\":\(count)}", to: request)
+                    case .forbidden: Self.json(.forbidden, "{}", to: request)
+                    case .busy: Self.json(.serviceUnavailable, "{}", [.retryAfter: "2"], to: request)
+                    }
                 }
             }
         }
@@ -50,25 +78,13 @@ struct Pages: Sendable {
 
     private func register(_ file: WebFile, on router: Router<HTTPContext>) {
         let packed = ByteBuffer(bytes: file.packed)
-        // Weak: the same content is sent in two encodings (RFC 9110, section 8.8.3.3).
-        let tag = "W/\"\(file.tag)\""
-        let frames = file.isFramed ? frames : []
-        let answer: @Sendable (Request, HTTPContext) -> Response = { request, _ in
-            let caching: HTTPFields = [.eTag: tag, .cacheControl: "no-cache", .vary: "Accept-Encoding"]
-            var headers = Self.headers(file.contentType, caching, frames: frames)
-            if file.isPublic {
-                headers[.accessControlAllowOrigin] = "*"
-                headers[.crossOriginResourcePolicy] = "cross-origin"
-            }
-            if request.headers[values: .ifNoneMatch].contains(where: { Self.matches($0, tag) }) {
-                headers[.contentType] = nil
-                return Response(status: .notModified, headers: headers)
-            }
-            if !Self.takesGzip(request.headers[values: .acceptEncoding]), let plain = WebFile.unpacked[file.path] {
-                return Self.response(headers, plain, to: request)
-            }
-            headers[.contentEncoding] = "gzip"
-            return Self.response(headers, packed, to: request)
+        var headers = Self.headers(file.contentType, [:], frames: file.isFramed ? frames : [])
+        if file.isPublic {
+            headers[.accessControlAllowOrigin] = "*"
+            headers[.crossOriginResourcePolicy] = "cross-origin"
+        }
+        let answer: @Sendable (Request, HTTPContext) -> Response = { [headers] request, _ in
+            Self.answer(request, headers, tag: file.tag, packed: packed) { WebFile.unpacked[file.path] }
         }
         let folder = file.path.hasSuffix("/index.html") ? file.path.dropLast("/index.html".count) : nil
         for method in [HTTPRequest.Method.get, .head] {
@@ -94,21 +110,73 @@ struct Pages: Sendable {
 
     // MARK: Answers
 
-    private static func html(_ text: String, to request: Request) -> Response {
-        response(headers(.html, [.cacheControl: "no-store"]), ByteBuffer(string: text), to: request)
+    private static func html(_ page: PageText, to request: Request) -> Response {
+        answer(request, headers(.html, [:]), tag: page.tag, packed: page.packed) { page.plain }
+    }
+
+    private static func json(
+        _ status: HTTPResponse.Status,
+        _ text: String,
+        _ further: HTTPFields = [:],
+        to request: Request
+    ) -> Response {
+        var headers = Self.headers("application/json", further)
+        headers[.cacheControl] = "no-store"
+        return response(status, headers, ByteBuffer(string: text), to: request)
+    }
+
+    /// Sends a content compressed to those who take it so, and nothing to those who have it.
+    ///
+    /// - Parameters:
+    ///   - tag: changes with the content.
+    ///   - packed: the compressed content; nil: it is sent only as it is.
+    ///   - plain: the content as it is.
+    private static func answer(
+        _ request: Request,
+        _ headers: HTTPFields,
+        tag: String,
+        packed: ByteBuffer?,
+        plain: () -> ByteBuffer?
+    ) -> Response {
+        var headers = headers
+        let body: ByteBuffer
+        var suffix = ""
+        if let packed, takesGzip(request.headers[values: .acceptEncoding]) {
+            body = packed
+            // The tags are strong: other bytes have another one (RFC 9110, section 8.8.3.3).
+            suffix = "-gzip"
+        } else {
+            // `PagesTests` unpacks each file.
+            body = plain() ?? ByteBuffer()
+        }
+        let tag = "\"\(tag)\(suffix)\""
+        headers[.eTag] = tag
+        headers[.cacheControl] = "no-cache"
+        headers[.vary] = "Accept-Encoding"
+        if request.headers[values: .ifNoneMatch].contains(where: { matches($0, tag) }) {
+            headers[.contentType] = nil
+            return Response(status: .notModified, headers: headers)
+        }
+        if !suffix.isEmpty { headers[.contentEncoding] = "gzip" }
+        return response(.ok, headers, body, to: request)
     }
 
     static func redirect(to path: String) -> Response {
         Response(status: .permanentRedirect, headers: headers(.html, [.location: path]))
     }
 
-    private static func response(_ headers: HTTPFields, _ body: ByteBuffer, to request: Request) -> Response {
+    private static func response(
+        _ status: HTTPResponse.Status,
+        _ headers: HTTPFields,
+        _ body: ByteBuffer,
+        to request: Request
+    ) -> Response {
         guard request.method == .head else {
-            return Response(status: .ok, headers: headers, body: .init(byteBuffer: body))
+            return Response(status: status, headers: headers, body: .init(byteBuffer: body))
         }
         var headers = headers
         headers[.contentLength] = String(body.readableBytes)
-        return Response(status: .ok, headers: headers)
+        return Response(status: status, headers: headers)
     }
 
     /// What the chat asks for before it offers notifications; the key is base64url.
@@ -135,20 +203,11 @@ struct Pages: Sendable {
         return headers
     }
 
-    /// The headers of an answer that is no page, such as `/metrics`; its route may set others.
-    static let bareHeaders: HTTPFields = [
-        .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
-        .xContentTypeOptions: "nosniff",
-        .referrerPolicy: "no-referrer",
-        .frameOptions: "DENY",
-        .cacheControl: "no-store",
-    ]
-
-    /// Whether an `If-None-Match` field names the weak tag (RFC 9110, section 13.1.2).
+    /// Whether an `If-None-Match` field names a strong tag; a proxy may have weakened it (RFC 9110, section 13.1.2).
     static func matches(_ field: String, _ tag: String) -> Bool {
         field.split(separator: ",").contains { candidate in
             let candidate = candidate.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }
-            return candidate == "*" || candidate == tag || "W/" + candidate == tag
+            return candidate == "*" || candidate == tag || candidate == "W/" + tag
         }
     }
 
@@ -167,12 +226,4 @@ struct Pages: Sendable {
 extension String {
     fileprivate static let html = "text/html; charset=utf-8"
 }
-
-extension HTTPField.Name {
-    // Constants of this file, all of them tokens.
-    fileprivate static let referrerPolicy = HTTPField.Name("Referrer-Policy") ?? .vary
-    fileprivate static let frameOptions = HTTPField.Name("X-Frame-Options") ?? .vary
-    fileprivate static let crossOriginOpenerPolicy = HTTPField.Name("Cross-Origin-Opener-Policy") ?? .vary
-    fileprivate static let crossOriginResourcePolicy = HTTPField.Name("Cross-Origin-Resource-Policy") ?? .vary
-    fileprivate static let permissionsPolicy = HTTPField.Name("Permissions-Policy") ?? .vary
-}
+#endif

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import Foundation
 import NIOCore
 
@@ -21,7 +22,7 @@ struct WebFile: Sendable {
     static let unpacked: [String: ByteBuffer] = {
         let contents = all.compactMap { file in
             // `PagesTests` unpacks each file; one that cannot be unpacked is missing here.
-            (try? Gunzip.bytes(of: file.packed)).map { (file.path, ByteBuffer(bytes: $0)) }
+            (try? Gzip.unpacked(file.packed)).map { (file.path, ByteBuffer(bytes: $0)) }
         }
         return Dictionary(contents) { first, _ in first }
     }()
@@ -31,8 +32,10 @@ struct WebFile: Sendable {
         // The look of the home page is that of the API's.
         if path.hasPrefix("/home/") { return [.home, .api] }
         if path.hasPrefix("/console/") { return .console }
-        // The SDK is for the pages that run scripts: the chat and the live room, which are switched together.
-        return .chat
+        if path.hasPrefix("/chat/") { return .chat }
+        if path.hasPrefix("/room/") { return .room }
+        // The SDK is for the pages that run scripts, and for apps on other hosts.
+        return [.chat, .room]
     }
 
     /// Whether apps on other hosts may load it: the SDK, and the script that puts a live room into a page.
@@ -41,19 +44,4 @@ struct WebFile: Sendable {
     /// can only be watched.
     var isFramed: Bool { path == "/room/index.html" }
 }
-
-/// The pages, each of which can be switched off.
-package struct WebPages: OptionSet, Sendable, Hashable {
-    package let rawValue: UInt8
-
-    package init(rawValue: UInt8) { self.rawValue = rawValue }
-
-    /// `/`: the state of this server, and first steps.
-    package static let home = Self(rawValue: 1)
-    /// `/api`: the HTTP API, for people.
-    package static let api = Self(rawValue: 2)
-    /// `/chat/`: a chat, and `/room/NAME`: live rooms.
-    package static let chat = Self(rawValue: 4)
-    /// `/console/`, on the console's own port alone.
-    package static let console = Self(rawValue: 8)
-}
+#endif

@@ -1,0 +1,44 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+#if !Pages
+import HermesGateways
+import Hummingbird
+import Logging
+import NIOCore
+import ServiceLifecycle
+
+// A build without the trait `Pages` has neither pages nor a console: their paths answer as those of pages that are
+// switched off, and the console's port stays closed, whatever the settings say.
+
+/// No pages: registers no paths.
+struct Pages: Sendable {
+    func register(on router: Router<HTTPContext>) {}
+}
+
+/// No console.
+struct ConsolePort: Sendable {
+    let listener: HTTPListener
+    let tls: TLSContextBox?
+
+    static func open(
+        _ settings: ServerSettings,
+        health: HealthState,
+        group: any EventLoopGroup,
+        _ logger: Logger
+    ) async throws(ServerFailure) -> ConsolePort? {
+        if settings.console.listener.isEnabled { logger.info("no console: this program was built without pages") }
+        return nil
+    }
+}
+
+extension ServerAssembly {
+    static func pages(_ settings: ServerSettings, routes: [APIRoute]?, core: APICore) -> Pages { Pages() }
+
+    func showListeners(_ addresses: [BoundAddress]) {}
+
+    func consoleServices(_ signal: ReadySignal) -> [any Service] { [] }
+
+    func suggestAdministrator() async {}
+}
+#endif

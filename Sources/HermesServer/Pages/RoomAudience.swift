@@ -1,0 +1,85 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+#if Pages
+import HermesCore
+import HermesGateways
+import Synchronization
+
+/// How many watch a room, for those who watch it without an account; entering a room tells others.
+///
+/// The rules are those of watching: anonymous clients are allowed over HTTP and may read the room's topic. A count serves
+/// everybody for two seconds, and the number of new counts per second is limited, so strangers cause a bounded number of
+/// questions to the event loops, whatever rooms they name.
+///
+/// State: one `Mutex`.
+final class RoomAudience: Sendable {
+    enum Answer: Sendable, Hashable {
+        case viewers(Int)
+        /// It takes an account to watch this room.
+        case forbidden
+        /// Too many rooms are asked for.
+        case busy
+    }
+
+    private struct State {
+        var counts: [RoomName: (at: Duration, viewers: Int)] = [:]
+        var bucket: TokenBucket
+    }
+
+    /// The time that a count is reused.
+    static let age = Duration.seconds(2)
+    /// New counts per second, and the most at once.
+    static let (rate, burst) = (500, 1_000)
+    /// The most counts that are kept.
+    static let maxRooms = 4_096
+
+    private let isAnonymousAllowed: Bool
+    private let access: TopicAccess
+    private let count: @Sendable (RoomName) async -> Int
+    private let uptime: @Sendable () -> Duration
+    private let state: Mutex<State>
+
+    /// - Parameters:
+    ///   - isAnonymousAllowed: whether clients need no account over HTTP.
+    ///   - uptime: of a clock that never goes back.
+    ///   - count: counts a room's connections on all event loops.
+    init(
+        isAnonymousAllowed: Bool,
+        access: TopicAccess,
+        uptime: @escaping @Sendable () -> Duration,
+        count: @escaping @Sendable (RoomName) async -> Int
+    ) {
+        self.isAnonymousAllowed = isAnonymousAllowed
+        self.access = access
+        self.uptime = uptime
+        self.count = count
+        state = Mutex(State(bucket: TokenBucket(burst: Self.burst, now: uptime())))
+    }
+
+    func viewers(of room: RoomName) async -> Answer {
+        guard isAnonymousAllowed else { return .forbidden }
+        let somebody = ClientIdentity(clientID: "")
+        guard access.current.allows(.subscribe, room.topic.rawValue, for: somebody) else { return .forbidden }
+        if let known = known(room) { return known }
+        let viewers = await count(room)
+        state.withLock { state in
+            // With too many rooms, all counts are reset.
+            if state.counts.count >= Self.maxRooms { state.counts.removeAll(keepingCapacity: true) }
+            state.counts[room] = (uptime(), viewers)
+        }
+        return .viewers(viewers)
+    }
+
+    /// Nil: the room has to be counted.
+    private func known(_ room: RoomName) -> Answer? {
+        let now = uptime()
+        return state.withLock { state in
+            if let last = state.counts[room], now - last.at < Self.age { return .viewers(last.viewers) }
+            guard state.bucket.hasToken(rate: Self.rate, burst: Self.burst, now: now) else { return .busy }
+            state.bucket.take()
+            return nil
+        }
+    }
+}
+#endif

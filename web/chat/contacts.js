@@ -1,0 +1,59 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import { button, h } from "../dom.js";
+import { t } from "./i18n.js";
+
+/** @typedef {import("./account.js").Account} Account */
+/** @typedef {(account: Account, uid: number) => Promise<any>} Change */
+
+/** Each change of the relation to another account, by its text's name. */
+export const changes = {
+    /** @type {Change} */
+    accept: ({ client }, uid) => client.answerContact(uid, true),
+    /** @type {Change} */
+    decline: ({ client }, uid) => client.answerContact(uid, false),
+    /** @type {Change} */
+    remove: ({ client }, uid) => client.removeContact(uid),
+    /** @type {Change} */
+    block: ({ client }, uid) => client.block(uid),
+    /** @type {Change} */
+    unblock: ({ client }, uid) => client.unblock(uid),
+};
+
+/**
+ * The rows of the contacts: those who agreed, who ask, who were asked, and who are blocked.
+ *
+ * @param {Account} account
+ * @param {(change: Change, uid: number) => any} change
+ * @param {(contact: any) => any} open Opens the conversation.
+ */
+export function contactRows({ contacts, presences, requests }, change, open) {
+    return contacts.map((contact) => {
+        const { uid, nickName, state } = contact;
+        const isOnline = presences.get(uid)?.isOnline;
+        const states = { incoming: "asksYou", requested: "asked", blocked: "blocked" };
+        const words = t(/** @type {any} */ (states)[state] ?? (isOnline ? "online" : "offline"));
+        const request = state === "incoming" ? (requests.get(uid) ?? "") : "";
+        // The focus stays in the same place of a row that changed: buttons there have the same key.
+        const does = (/** @type {keyof typeof changes} */ name, /** @type {string} */ place, more = {}) =>
+            button(t(name), () => change(changes[name], uid), { "data-key": `${place} ${uid}`, ...more });
+        const first = { "data-key": `first ${uid}` };
+        const actions = {
+            incoming: () => [does("accept", "first", { class: "main" }), does("decline", "second"), does("block", "last")],
+            accepted: () => [button(t("open"), () => open(contact), first), does("remove", "second"), does("block", "last")],
+            blocked: () => [does("unblock", "last")],
+        };
+        const made = /** @type {any} */ (actions)[state] ?? (() => [does("block", "last")]);
+        const make = () => h(
+            "li",
+            { class: "person" },
+            h("strong", { dir: "auto" }, nickName),
+            " ",
+            h("span", { class: "faint" }, words),
+            request && h("p", { class: "request", dir: "auto" }, request),
+            h("div", { class: "actions" }, ...made()),
+        );
+        return { key: `contact ${uid}`, signature: [nickName, state, isOnline, request], make };
+    });
+}

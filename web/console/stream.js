@@ -1,0 +1,75 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import { h } from "../dom.js";
+import { locale, t } from "./i18n.js";
+
+/** The events that are shown. */
+const SHOWN = 200;
+
+/**
+ * What comes over a stream of events, line by line, while it is watched.
+ *
+ * @param {string} address Of the stream.
+ * @param {string} label For screen readers.
+ * @param {string} greeting Once it is open.
+ * @param {(event: any) => string} text Of a publication.
+ */
+export function watch(address, label, greeting, text) {
+    const lines = h("ol", { class: "lines", tabindex: "0", "aria-label": label });
+    const source = new EventSource(address);
+    /** @type {string[]} */
+    let waiting = [];
+    let frame = 0;
+    function show() {
+        frame = 0;
+        const isAtEnd = lines.scrollTop + lines.clientHeight >= lines.scrollHeight - 4;
+        lines.append(...waiting.splice(0).slice(-SHOWN).map((line) => h("li", {}, line)));
+        while (lines.childElementCount > SHOWN) lines.firstElementChild?.remove();
+        if (isAtEnd) lines.scrollTop = lines.scrollHeight;
+    }
+    /** @param {string} line */
+    function add(line) {
+        waiting.push(`${new Date().toLocaleTimeString(locale())}  ${line}`);
+        if (waiting.length > SHOWN) waiting.shift();
+        if (!frame) frame = requestAnimationFrame(show);
+    }
+    source.addEventListener("ready", () => add(greeting));
+    source.addEventListener("publication", (event) => add(text(JSON.parse(event.data))));
+    source.addEventListener("dropped", (event) => add(t("{0} messages are left out", JSON.parse(event.data).count)));
+    source.onerror = () => {
+        if (source.readyState === EventSource.CLOSED) add(t("The server has ended this."));
+    };
+    return { element: lines, close: () => source.close() };
+}
+
+/**
+ * The place for one watched stream, which ends when the view is left.
+ *
+ * @param {{ onLeave: (work: () => void) => void }} page
+ */
+export function stage(page) {
+    const element = h("div");
+    /** @type {{ close: () => void } | null} */
+    let watched = null;
+    const stop = () => {
+        watched?.close();
+        watched = null;
+        element.replaceChildren();
+    };
+    page.onLeave(stop);
+    return {
+        element,
+        stop,
+        /**
+         * @param {{ element: any, close: () => void }} made
+         * @param {any} title
+         * @param {any[]} tools
+         */
+        begin(made, title, tools) {
+            watched = made;
+            element.replaceChildren(h("section", { class: "panel" }, title, made.element, h("div", { class: "row" }, ...tools)));
+            title.focus();
+        },
+    };
+}
