@@ -64,7 +64,8 @@ let package = Package(
     ],
     traits: [
         .trait(name: "Server", description: "The server, its stores and the command line (leave out in apps)."),
-        .default(enabledTraits: ["Server"]),
+        .trait(name: "Pages", description: "The server's web pages and its console (leave out for a server without)."),
+        .default(enabledTraits: ["Server", "Pages"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
@@ -107,10 +108,12 @@ let package = Package(
                 "Yams",
             ]
         ),
+        // The system's zlib, which async-http-client links with as well.
+        .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
         library(
             "HermesServer",
             [
-                "HermesCore", "HermesGateways", "HermesPush", "HermesSQLite", "HermesWire", "Configuration",
+                "CZlib", "HermesCore", "HermesGateways", "HermesPush", "HermesSQLite", "HermesWire", "Configuration",
                 "CoreMetrics", "Crypto", "HTTPTypes", "Hummingbird", "HummingbirdCore", "JWTKit", "Logging", "Metrics",
                 "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "NIOHTTPTypesHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle",
                 "UnixSignals",
@@ -218,4 +221,6 @@ let strict: [SwiftSetting] =
         "InferIsolatedConformances",
     ].map { .enableUpcomingFeature($0) }
     + (Context.environment["HERMES_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)])
-for target in package.targets where target.name != "AllocationCounter" { target.swiftSettings = strict }
+for target in package.targets where !["AllocationCounter", "CZlib"].contains(target.name) {
+    target.swiftSettings = strict
+}

@@ -107,12 +107,7 @@ package final class Messenger: Sendable {
             settings: accountSettings,
             committer: messages.committer,
             acknowledged: { [messages] in messages.acknowledged($0, $1) },
-            endTopicClients: { [durable] owner, reason, devices in
-                durable.end(owner, reason, devices)
-                guard reason.endsKeptSessions else { return }
-                durable.endVacant(of: owner)
-                durable.forgetRetained(of: owner)
-            }
+            endTopicClients: { [durable] user, name, reason, devices in durable.end(user, name, reason, devices) }
         )
     }
 

@@ -189,6 +189,9 @@ struct PreparedStatement {
         Timestamp(rawValue: min(max(integer(column), -Self.maxSequence), Self.maxSequence))
     }
 
+    /// Who pays for a session or for what is retained.
+    func payer(_ column: Int32) -> CommitSource { CommitSource(stored: text(column) ?? "") }
+
     func user(_ column: Int32) throws -> UserID {
         guard let user = UserID(integer(column)) else { throw StoreFailure.damagedRow }
         return user

@@ -63,16 +63,18 @@ extension SQLiteStore: AccountStore {
     }
 
     package func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account {
-        try await write { (db, _) in
+        try await write { (db, users) in
             guard let stored = try Self.account(db, "id = ?", [id.rawValue]) else {
                 throw StoreRefusals.noSuchAccount
+            }
+            if let expected = change.expectedPassword, expected != stored.password {
+                throw StoreRefusals.passwordChanged
             }
             var account = stored.account
             account.nickName = change.nickName ?? account.nickName
             account.avatarURL = change.avatarURL ?? account.avatarURL
             account.isDisabled = change.isDisabled ?? account.isDisabled
-            let isExpected = change.expectedPassword.map { $0 == stored.password } ?? true
-            let password = isExpected ? change.password ?? stored.password : stored.password
+            let password = change.password ?? stored.password
             try Self.refusingTakenNames {
                 try db.execute(
                     sql: """
@@ -83,6 +85,17 @@ extension SQLiteStore: AccountStore {
                         account.nickName.rawValue, account.nickName.key, account.avatarURL, account.isDisabled,
                         password.phc, id.rawValue,
                     ]
+                )
+            }
+            if let scope = change.revokes { try Self.revoke(scope, in: db, changing: &users) }
+            if account.nickName.key != stored.account.nickName.key {
+                // The queues tell apart what came before.
+                try db.execute(
+                    sql: """
+                        UPDATE session SET renamed_at =
+                        coalesce((SELECT head FROM session_head WHERE session = session.id), 0) WHERE owner = ?
+                        """,
+                    arguments: [SessionOwner.account(id).stored]
                 )
             }
             return account

@@ -45,6 +45,8 @@ extension SQLiteStore: AdministratorStore {
             let (columns, arguments): (String, StatementArguments) =
                 switch change {
                 case .password(let hash): ("password = ?", [hash.phc])
+                case .renewedPassword(let hash, let old):
+                    ("password = CASE password WHEN ? THEN ? ELSE password END", [old.phc, hash.phc])
                 case .role(let role): ("role = ?", [role.rawValue])
                 case .secondFactor(let factor):
                     (

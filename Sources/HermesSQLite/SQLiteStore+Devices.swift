@@ -109,38 +109,41 @@ extension SQLiteStore {
     }
 
     package func revoke(_ scope: RevocationScope, now: Timestamp) async throws(HermesError) {
-        try await write { (db, users) in
-            switch scope {
-            case .token(let token):
+        try await write { (db, users) in try Self.revoke(scope, in: db, changing: &users) }
+    }
+
+    /// - Parameter users: gets those whose devices change.
+    static func revoke(_ scope: RevocationScope, in db: Database, changing users: inout [UserID]) throws {
+        switch scope {
+        case .token(let token):
+            try db.execute(
+                sql: """
+                    DELETE FROM push_token WHERE (user, device_id) IN (SELECT user, device_id FROM token WHERE hash = ?)
+                    """,
+                arguments: [blob(token)]
+            )
+            try db.execute(sql: "DELETE FROM token WHERE hash = ?", arguments: [blob(token)])
+        case .allTokens(let user, let kept):
+            try db.execute(
+                sql: """
+                    DELETE FROM push_token WHERE user = ?1
+                        AND device_id IS NOT (SELECT device_id FROM token WHERE hash = ?2 AND user = ?1)
+                    """,
+                arguments: [user.rawValue, kept.map { blob($0) }]
+            )
+            try db.execute(
+                sql: "DELETE FROM token WHERE user = ? AND hash IS NOT ?",
+                arguments: [user.rawValue, kept.map { blob($0) }]
+            )
+        case .device(let device, let user):
+            users.append(user)
+            for table in ["token", "push_token", "device"] {
                 try db.execute(
-                    sql: """
-                        DELETE FROM push_token WHERE (user, device_id) IN (SELECT user, device_id FROM token WHERE hash = ?)
-                        """,
-                    arguments: [Self.blob(token)]
+                    sql: "DELETE FROM \(table) WHERE user = ? AND device_id = ?",
+                    arguments: [user.rawValue, device.rawValue]
                 )
-                try db.execute(sql: "DELETE FROM token WHERE hash = ?", arguments: [Self.blob(token)])
-            case .allTokens(let user, let kept):
-                try db.execute(
-                    sql: """
-                        DELETE FROM push_token WHERE user = ?1
-                            AND device_id IS NOT (SELECT device_id FROM token WHERE hash = ?2 AND user = ?1)
-                        """,
-                    arguments: [user.rawValue, kept.map { Self.blob($0) }]
-                )
-                try db.execute(
-                    sql: "DELETE FROM token WHERE user = ? AND hash IS NOT ?",
-                    arguments: [user.rawValue, kept.map { Self.blob($0) }]
-                )
-            case .device(let device, let user):
-                users.append(user)
-                for table in ["token", "push_token", "device"] {
-                    try db.execute(
-                        sql: "DELETE FROM \(table) WHERE user = ? AND device_id = ?",
-                        arguments: [user.rawValue, device.rawValue]
-                    )
-                }
-                try Self.updateAcknowledged(db, of: user)
             }
+            try updateAcknowledged(db, of: user)
         }
     }
 

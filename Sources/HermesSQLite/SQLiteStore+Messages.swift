@@ -46,6 +46,16 @@ extension SQLiteStore: MessageStore {
         }
     }
 
+    package func conversations(
+        of user: UserID,
+        after place: ConversationPlace?,
+        limit: Int
+    ) async throws(HermesError) -> [ConversationSummary] {
+        try await read { [damage] db in
+            try ConversationReader(db: db, damage: damage).conversations(of: user, after: place, limit: limit)
+        }
+    }
+
     package func pushJobs() async throws(HermesError) -> [MessageID] {
         try await read { [damage] db in
             var jobs: [MessageID] = []

@@ -39,10 +39,12 @@ extension SQLiteStore: SessionStore {
     package func sessions(
         after id: DurableSessionID?,
         containing text: String,
-        limit: Int
+        limit: Int,
+        searched: Int
     ) async throws(HermesError) -> [StoredSession] {
         try await read { [damage] db in
-            try SessionReader(db: db, damage: damage).sessions(after: id, containing: text, limit: limit)
+            let reader = SessionReader(db: db, damage: damage)
+            return try reader.sessions(after: id, containing: text, limit: limit, searched: searched)
         }
     }
 

@@ -21,6 +21,14 @@ extension SQLiteStore: SocialStore {
         try await read { db in try SocialReader(db: db).groups(of: user, after: after, limit: limit) }
     }
 
+    package func groups(
+        after: GroupID?,
+        named key: String,
+        limit: Int
+    ) async throws(HermesError) -> (found: [GroupSummary], next: GroupID?) {
+        try await read { db in try SocialReader(db: db).groups(after: after, named: key, limit: limit) }
+    }
+
     package func readableAfter(_ user: UserID, in group: GroupID) async throws(HermesError) -> UInt64? {
         try await read { db in try SocialReader(db: db).readableAfter(user, in: group) }
     }

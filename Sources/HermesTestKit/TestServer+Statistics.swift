@@ -30,16 +30,16 @@ extension TestServer {
     /// What the clients of a version of the app report.
     package func reported(appVersion: String) throws -> ReportedDelivery {
         let messenger = try messenger()
-        let versions = messenger.clientStatistics.delivery(now: messenger.time.now())
-        let counts = versions.first { $0.appVersion == appVersion }?.counts ?? DeliveryCounts()
+        let versions = messenger.clientStatistics.versions(.day, now: messenger.time.now())
+        let counts = versions.first { $0.appVersion == appVersion }?.counts ?? ReportCounts()
         return ReportedDelivery(
-            received: counts.received,
-            within1s: counts.within1s,
-            duplicates: counts.duplicates,
-            gaps: counts.gaps,
-            repaired: counts.repaired,
-            lost: counts.lost,
-            missedPushes: counts.topicMissed
+            received: counts[.received],
+            within1s: counts[.within1s],
+            duplicates: counts[.duplicates],
+            gaps: counts[.gaps],
+            repaired: counts[.repaired],
+            lost: counts[.never],
+            missedPushes: counts[.topicMissed]
         )
     }
 }

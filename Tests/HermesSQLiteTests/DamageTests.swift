@@ -142,7 +142,8 @@ struct DamageTests {
             "UPDATE device SET cursor = ? WHERE user = 1", "UPDATE message SET conversation_seq = ?",
             "UPDATE message SET sent_at = ?", "UPDATE message SET refs = ?", "UPDATE session_head SET head = ?",
             "UPDATE session SET sent_up_to = ?", "UPDATE session SET expiry = ?", "UPDATE session SET expires_at = ?",
-            "UPDATE group_member SET joined_after = ?", "UPDATE publication_refs SET refs = ?",
+            "UPDATE session SET renamed_at = ?", "UPDATE group_member SET joined_after = ?",
+            "UPDATE publication_refs SET refs = ?",
         ],
         [Int64.max, .min, -1]
     )

@@ -117,6 +117,12 @@ struct SQLiteStoreModelTests {
                 #expect(found.position.oldest == expected.position.oldest)
             }
             #expect(try await world.store.devices(of: person.user) == model.store.devices(of: person.user))
+            let place = UserID(Int.random(in: 1...5, using: &random)).map(ConversationPlace.user)
+            for (after, limit) in [(nil, 1000), (place, Int.random(in: 1...5, using: &random))] {
+                let expected = try await model.store.conversations(of: person.user, after: after, limit: limit)
+                let found = try await world.store.conversations(of: person.user, after: after, limit: limit)
+                #expect(found == expected)
+            }
             let conversation = model.conversation(index, (index + 1) % 5)
             let expected = try await model.store.history(of: conversation, before: after, limit: limit)
             #expect(try await world.store.history(of: conversation, before: after, limit: limit) == expected)

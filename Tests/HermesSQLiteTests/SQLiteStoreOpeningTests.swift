@@ -42,7 +42,7 @@ struct SQLiteStoreOpeningTests {
         var used = Holding()
         do {
             let world = SessionWorld(try directory.openStore(settings: settings))
-            let id = try world.open("a", owner: "", from: "10.0.0.1").id
+            let id = try world.open("a", owner: .anonymous, from: "10.0.0.1").id
             for _ in 1...3 { try world.publish("x", to: [id]) }
             var publication = world.publication("x")
             publication.source = address
@@ -54,8 +54,8 @@ struct SQLiteStoreOpeningTests {
         #expect(world.store.queues.statistics.used == used)
         #expect(try await world.store.sessions().map(\.payer) == [address])
         #expect(try await world.store.retained().map(\.source) == [address])
-        let again = try world.open("b", owner: "", from: "10.0.0.1").id
-        let other = try world.open("c", owner: "", from: "10.0.0.2").id
+        let again = try world.open("b", owner: .anonymous, from: "10.0.0.1").id
+        let other = try world.open("c", owner: .anonymous, from: "10.0.0.2").id
         #expect(try world.publish("y", to: [again, other]) == [0, 1])
         let durable = DurableSessions(
             store: world.store,

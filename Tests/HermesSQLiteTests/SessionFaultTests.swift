@@ -26,7 +26,7 @@ struct SessionFaultTests {
                 try world.publish(
                     publication,
                     ids.map { PublicationTarget(session: $0, qos: .exactlyOnce) },
-                    received: ReceivedPacket(session: ids[0], packetID: UInt16(published)),
+                    received: ReceivedMark(session: ids[0], id: UInt16(published)),
                     retains: true
                 )
             }
@@ -171,6 +171,7 @@ struct SessionFaultTests {
                 for column in ["source", "weight"] { try db.execute(sql: "ALTER TABLE \(table) DROP COLUMN \(column)") }
             }
             try db.execute(sql: "ALTER TABLE device DROP COLUMN proof")
+            try db.takeBackConversationLists()
             try db.execute(sql: "ALTER TABLE group_member DROP COLUMN joined_after")
             try db.execute(sql: "ALTER TABLE chat_group DROP COLUMN is_history_open")
             try db.execute(sql: "DELETE FROM grdb_migrations WHERE identifier >= '003'; PRAGMA user_version = 2")

@@ -80,7 +80,7 @@ private struct Generator {
         let id = session()
         switch number(0...22) {
         case 0:
-            let key = SessionKey(owner: "", clientID: "c\(number(1...4))")
+            let key = SessionKey(owner: .anonymous, clientID: "c\(number(1...4))")
             return .open(key, clean: number(0...5) == 0, expiry: number(0...2) == 0 ? nil : .seconds(number(1...9)))
         case 1:
             return .close(id, sentUpTo: UInt64(number(0...40)), expiresAt: number(0...2) == 0 ? nil : now)
@@ -101,7 +101,7 @@ private struct Generator {
                 let share = self.number(0...1) == 0 ? nil : "$share/g/f"
                 targets.append(PublicationTarget(session: target, qos: .exactlyOnce, share: share))
             }
-            let received = ReceivedPacket(session: session(), packetID: UInt16(number(1...4)))
+            let received = ReceivedMark(session: session(), id: UInt16(number(1...4)))
             return .publish(
                 publication(at: now),
                 targets: targets,

@@ -104,7 +104,7 @@ struct StoreMarkTests {
         let store = try open(directory, boot: "a")
         let world = SessionWorld(store)
         let id = try world.open("c").id
-        #expect(try world.publish("1", to: [id], received: ReceivedPacket(session: id, packetID: 7)) == [1])
+        #expect(try world.publish("1", to: [id], received: ReceivedMark(session: id, id: 7)) == [1])
         let after = SessionWorld(try open(killed(directory), boot: "b"))
         let session = try after.open("c")
         // What the client published with identifier 7 then is another message.

@@ -156,7 +156,7 @@ struct TransactionSizeTests {
             _ = try world.commit(.contact(.request, by: world[0], peer: peer.user, message: ""))
         }
         let sessions = SessionWorld(store)
-        let session = try sessions.open("s", owner: world[0].nickName.key, expiry: nil).id
+        let session = try sessions.open("s", owner: .account(world[0].user), expiry: nil).id
         let subscriptions = (0..<4_000).map {
             DurableSubscription(filter: "t/\($0)", options: SubscriptionOptions(qos: .atLeastOnce))
         }

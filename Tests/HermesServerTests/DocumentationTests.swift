@@ -42,6 +42,14 @@ import Testing
         #expect(try document("operations.md").contains("| \(code.rawValue) |"))
     }
 
+    @Test(arguments: APIScope.allCases)
+    func everyScopeIsDocumented(_ scope: APIScope) throws {
+        #expect(try document("http-api.md").contains("`\(scope.rawValue)`"))
+        let command = Self.docs.deletingLastPathComponent()
+            .appending(path: "Sources/HermesCLI/APIKey/APIKeyCommand.swift")
+        #expect(try String(contentsOf: command, encoding: .utf8).contains(scope.rawValue), "the help lacks it")
+    }
+
     @Test func everyErrorCodeIsDocumented() throws {
         let source = Self.docs.deletingLastPathComponent().appending(path: "Sources/HermesCore/HermesError.swift")
         let text = try String(contentsOf: source, encoding: .utf8)

@@ -268,6 +268,11 @@ import Testing
         let frames = ["https://a.example", "https://*.b.example:8443", "http://localhost:8000"]
         #expect(try load(["--http.pages.frames", frames.joined(separator: ", ")]).frames == frames)
         #expect(try load([]).frames == [])
+        let all: WebPages = WebPages.areBuiltIn ? [.home, .api, .chat, .room] : []
+        #expect(try load([]).pages == all)
+        #expect(try load(["--http.pages.room", "false"]).pages == all.subtracting(.room))
+        #expect(try load(["--http.pages.chat", "false"]).pages == all.subtracting(.chat))
+        #expect(try load(["--http.websocket.enabled", "false"]).pages == all.subtracting([.chat, .room]))
         for text in [
             "*", "'self'", "example.org", "https://", "https://*", "https://a b", "https://a;script-src *",
             "https://a:x", "https://a:1:2", "https://a/path", "https://a..b", "https://a,", "javascript://a",

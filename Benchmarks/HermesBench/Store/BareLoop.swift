@@ -169,7 +169,11 @@ private struct Prepared {
         }
         for pair in state.dirtyPairs {
             sqlite3_bind_int64(updateConversation, 1, state.lastSeqs[pair])
-            sqlite3_bind_int64(updateConversation, 2, Int64(pair + 1))
+            // Of the last message's time and authors any numbers cost the same.
+            sqlite3_bind_int64(updateConversation, 2, state.lastSeqs[pair])
+            sqlite3_bind_int64(updateConversation, 3, state.lastSeqs[pair])
+            sqlite3_bind_int64(updateConversation, 4, state.lastSeqs[pair])
+            sqlite3_bind_int64(updateConversation, 5, Int64(pair + 1))
             try step(updateConversation)
         }
         state.dirtyUsers.removeAll(keepingCapacity: true)

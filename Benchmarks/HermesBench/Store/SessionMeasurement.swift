@@ -48,7 +48,7 @@ struct SessionMeasurement: Sendable {
     }
 
     private func session(_ index: Int, in store: SQLiteStore) throws -> DurableSessionID {
-        let key = SessionKey(owner: "bench", clientID: "client\(index)")
+        let key = SessionKey(owner: .subject("bench"), clientID: "client\(index)")
         let outcomes = try store.commit([.open(key, clean: false, expiry: nil)], now: Self.now)
         guard case .opened(let session)? = outcomes.first else { throw BenchFailure("no session") }
         return session.id
@@ -163,7 +163,7 @@ struct SessionMeasurement: Sendable {
         var last: [UInt64] = []
         for index in ids.indices {
             let outcomes = try store.commit(
-                [.open(SessionKey(owner: "bench", clientID: "client\(index)"), clean: false, expiry: nil)],
+                [.open(SessionKey(owner: .subject("bench"), clientID: "client\(index)"), clean: false, expiry: nil)],
                 now: Self.now
             )
             guard case .opened(let session)? = outcomes.first else { throw BenchFailure("no session") }

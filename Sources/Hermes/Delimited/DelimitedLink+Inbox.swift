@@ -11,7 +11,6 @@ extension DelimitedLink {
         if let owner, owner != session.uid { changeOwner(&effects) }
         owner = session.uid
         isOwnerCertain = true
-        let before = inbox.received
         let resumption = inbox.resumed(
             epoch: session.epoch,
             serverAcknowledged: session.acknowledgedSeq,
@@ -25,7 +24,6 @@ extension DelimitedLink {
             // Waiting events up to the new head keep their places.
             carried = (since: carried?.since ?? incarnation, upTo: min(carried?.upTo ?? head, head))
             keepRewound?(Cursor(epoch: session.epoch, seq: head))
-            inbox.counts.lost &+= before - head
         }
         incarnation &+= 1
         effects.append(.event(Event(epoch: 0, seq: 0, event: InboxEvent(.inboxReset))))

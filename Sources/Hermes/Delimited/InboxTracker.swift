@@ -107,6 +107,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
             self.isFull = isFull
         } else if head < received {
             resumption = .rewound(to: head)
+            counts.lost &+= received - head
             received = head
             countedTo = min(countedTo, head)
             while let last = untaken.last, last > head { untaken.removeLast() }

@@ -298,9 +298,11 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server suggests an interval for the network. It is used only if nothing was learned.
+    /// The server suggests an interval for the network. It is used only if nothing was learned; an earlier suggestion
+    /// is nothing learned.
     mutating func heartbeatSuggested(_ interval: Duration) {
-        guard heartbeat.adaptation != nil, learned == Self.known(nil, heartbeat) else { return }
+        let isNew = learned.changedAt == 0 && learned.successes == 0 && learned.failures == 0
+        guard heartbeat.adaptation != nil, isNew else { return }
         learned = Self.known(LearnedHeartbeat(interval: interval), heartbeat)
     }
 

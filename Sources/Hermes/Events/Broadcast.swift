@@ -87,7 +87,5 @@ final class Broadcast<Element: Sendable>: Sendable {
         for entry in entries { entry.mailbox.finish() }
     }
 
-    var subscriptionCount: Int { entries.count }
-
     private var entries: [Entry] { state.withLockedValue { Array($0.subscriptions.values) } }
 }

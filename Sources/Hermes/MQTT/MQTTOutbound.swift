@@ -46,7 +46,8 @@ struct MQTTOutbound: Sendable {
         case failed(id: UInt64, HermesClientError)
     }
 
-    private struct Entry {
+    /// A publication that was sent and is not finished.
+    struct Entry {
         let id: UInt64
         var outgoing: MQTTOutgoing
         /// The place in the order of sending.
@@ -65,7 +66,7 @@ struct MQTTOutbound: Sendable {
     /// they ended, and MQTT 3.1.1 cannot say so.
     private static let maxConnections = 3
 
-    private var inflight: [UInt16: Entry] = [:]
+    private(set) var inflight: [UInt16: Entry] = [:]
     /// Packet identifiers of unfinished publications, by request id.
     private var packetIDs: [UInt64: UInt16] = [:]
     /// Packet identifiers in use by SUBSCRIBE and UNSUBSCRIBE.
@@ -84,11 +85,6 @@ struct MQTTOutbound: Sendable {
     private var quota = 0
     private var receiveMaximum = 0
     private var maxPacketBytes = Int.max
-
-    /// The number of sent, unfinished publications.
-    var inflightCount: Int { inflight.count }
-    /// The number of publications that wait for the receive maximum.
-    var waitingCount: Int { waiting.count }
 
     // MARK: Connections
 

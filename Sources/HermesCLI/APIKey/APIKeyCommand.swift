@@ -28,7 +28,8 @@ struct APIKeyCreate: AsyncParsableCommand {
         abstract: "Create a key and print it.",
         discussion: """
             Scopes: push, users:read, users:write, tokens:write, messages:read, messages:write, rooms:read, rooms:write,
-            topics:read, topics:write, stats:read, events:read; or all.
+            topics:read, topics:write, stats:read, events:read, clients:read, clients:write, trace:read, audit:read; or
+            all.
 
             Example: hermes apikey create shop --scopes push,users:read > shop.key
             """

@@ -187,7 +187,9 @@ struct AdminAudit: AsyncParsableCommand {
         guard case .auditEntries(let entries) = try await Administrator(data).ask(request) else { return }
         for entry in entries {
             let time = Date(timeIntervalSince1970: Double(entry.time) / 1000).formatted(.iso8601)
-            print([time, entry.who, entry.address, entry.action, entry.target, entry.result].joined(separator: "\t"))
+            let columns = [time, entry.who, entry.address, entry.action, entry.target, entry.result]
+            // Strangers choose names that fail to log in.
+            print(columns.map(ViewFormat.printable).joined(separator: "\t"))
         }
     }
 }

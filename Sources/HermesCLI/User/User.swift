@@ -18,12 +18,13 @@ struct User: AsyncParsableCommand {
               echo "new secret" | hermes user password anna
               hermes user list
               hermes user devices anna --remove old-phone
+              hermes user conversations anna --unread
               hermes user disable ben
               hermes user delete ben --yes
             """,
         subcommands: [
             UserAdd.self, UserList.self, UserPassword.self, UserDisable.self, UserEnable.self, UserDelete.self,
-            UserDevices.self,
+            UserDevices.self, UserConversations.self,
         ]
     )
 }

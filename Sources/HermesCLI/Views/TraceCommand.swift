@@ -39,31 +39,6 @@ struct TraceCommand: AsyncParsableCommand {
     }
 }
 
-/// `hermes stats`.
-struct StatsCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "stats",
-        abstract: "Show the figures of a running server: now, and the mean and the maximum of the last hour.",
-        discussion: """
-            The figures are those of the console; docs/console.md says what they mean. Rates are per second, sizes in bytes.
-
-            Examples:
-              hermes stats
-              hermes stats --json
-            """
-    )
-
-    @Flag(help: "Print JSON.")
-    var json = false
-
-    @OptionGroup var data: DataOptions
-
-    func run() async throws {
-        guard case .stats(let stats) = try await Administrator(data).ask(.stats) else { return }
-        print(json ? try ViewFormat.json(stats) : ViewFormat.text(stats))
-    }
-}
-
 /// The output of `hermes trace` and `hermes stats`.
 enum ViewFormat {
     static func json(_ value: some Encodable) throws -> String {
@@ -82,18 +57,6 @@ enum ViewFormat {
         }
         let time = trace.steps.first.map { moment($0.time) } ?? ""
         return "\(head)\n\(time)\n\(table(rows, rightAligned: [0]))\n"
-    }
-
-    static func text(_ stats: ControlStats) -> String {
-        var lines = [
-            "hermes \(stats.version), up for \(Duration.seconds(stats.uptimeSeconds).formatted()), "
-                + "\(stats.online) devices online",
-            stats.listeners.map { "\($0.name) \($0.host):\($0.port)" }.joined(separator: ", "), "",
-        ]
-        guard !stats.figures.isEmpty else { return (lines + ["no figures yet"]).joined(separator: "\n") }
-        let rows = stats.figures.map { [$0.name, number($0.now), number($0.mean), number($0.maximum)] }
-        lines.append(table([["figure", "now", "mean of 1 h", "maximum of 1 h"]] + rows, rightAligned: [1, 2, 3]))
-        return lines.joined(separator: "\n")
     }
 
     /// Columns with two blanks between them.
@@ -124,7 +87,7 @@ enum ViewFormat {
         return String((value * 100).rounded() / 100)
     }
 
-    private static func moment(_ milliseconds: Int64) -> String {
+    static func moment(_ milliseconds: Int64) -> String {
         Date(timeIntervalSince1970: Double(milliseconds) / 1000)
             .formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
     }

@@ -27,6 +27,14 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
     case statsRead = "stats:read"
     /// Follow events as they happen.
     case eventsRead = "events:read"
+    /// List the connected MQTT clients with their addresses.
+    case clientsRead = "clients:read"
+    /// End connections of MQTT clients.
+    case clientsWrite = "clients:write"
+    /// Read where messages went; not what they say.
+    case traceRead = "trace:read"
+    /// Read who administers the server, and what they did.
+    case auditRead = "audit:read"
 
     /// Parses a list such as `push,users:read`.
     ///

@@ -41,8 +41,19 @@ package struct ClientIdentity: Sendable, Hashable {
         self.expiresAt = expiresAt
     }
 
-    /// The owner of the client's sessions: the account's name, or "" for all anonymous clients.
-    package var owner: String { userName ?? "" }
+    /// The owner of the client's sessions.
+    package var owner: SessionOwner {
+        if let account { return .account(account) }
+        return userName.map(SessionOwner.subject) ?? .anonymous
+    }
+
+    /// The same client under a name that nobody has: it may do what it may do under any name.
+    package var underNoName: ClientIdentity {
+        var other = self
+        // No name contains it (``NickName``).
+        other.userName = "\u{1}"
+        return other
+    }
 }
 
 /// The topics that a token allows. It denies all others, and the rules may deny more.

@@ -15,6 +15,9 @@ package struct Principal: Sendable, Hashable {
     let tokenOwner: DeviceID?
     /// The login; nil for what acts without one. Not part of the identity.
     package let login: LoginNumber?
+    /// Whether the login proved that it is the account's; false for a mere claim, for which the account does not pay. Not
+    /// part of the identity.
+    package let isProven: Bool
 
     package init(user: UserID, nickName: NickName, device: DeviceID) {
         self.init(user: user, nickName: nickName, device: device, loginStamp: nil, tokenOwner: nil, login: nil)
@@ -26,7 +29,8 @@ package struct Principal: Sendable, Hashable {
         device: DeviceID,
         loginStamp: UInt64?,
         tokenOwner: DeviceID?,
-        login: LoginNumber?
+        login: LoginNumber?,
+        isProven: Bool = true
     ) {
         self.user = user
         name = CurrentName(nickName)
@@ -34,6 +38,7 @@ package struct Principal: Sendable, Hashable {
         self.loginStamp = loginStamp
         self.tokenOwner = tokenOwner
         self.login = login
+        self.isProven = isProven
     }
 
     /// The account's name; it changes when the account is renamed (``SessionRegistry/rename(_:to:)``).

@@ -49,8 +49,8 @@ extension AccountService {
         return try await changeProfile(of: user, nickName: nickName, avatarURL: avatarURL)
     }
 
-    /// Changes the profile. A new name ends the account's MQTT connections and kept sessions, which belong to the old
-    /// name.
+    /// Changes the profile. A new name ends the account's MQTT connections, whose permissions depend on the name. Its kept
+    /// sessions stay.
     package func changeProfile(
         of user: UserID,
         nickName: String?,
@@ -67,7 +67,7 @@ extension AccountService {
         }
         let account = try await store.update(user, change)
         if account.nickName.rawValue != old.rawValue { sessions.rename(user, to: account.nickName) }
-        if account.nickName.key != old.key { endTopicClients(named: old.key, .accountRenamed) }
+        if account.nickName.key != old.key { endTopicClients(user, old.key, .accountRenamed, .all) }
         return account
     }
 
@@ -79,12 +79,10 @@ extension AccountService {
 
     /// Locks an account out before its deletion: nobody can log in to it from now on.
     ///
-    /// - Returns: the owner of its MQTT sessions (``SessionKey/owner``).
     /// - Throws: `.notFound`, `.storageUnavailable`.
-    func close(_ user: UserID) async throws(HermesError) -> String {
+    func close(_ user: UserID) async throws(HermesError) {
         let account = try await store.update(user, AccountChange(isDisabled: true))
         end(account, .accountDeleted, .all)
-        return account.nickName.key
     }
 
     // MARK: Passwords
@@ -113,18 +111,20 @@ extension AccountService {
             try canBeRight(old)
             ? await verify(old, against: stored.password, .known(account: key, address: nil), attempt).isRight : false
         guard isRight else { throw HermesError(.wrongCredentials, "the old password is wrong") }
-        let hash = try await hasher.hash(new, .change(account: key))
-        _ = try await store.update(principal.user, AccountChange(password: hash))
-        try await store.revoke(.allTokens(of: principal.user, except: token), now: time.now())
+        var change = AccountChange(password: try await hasher.hash(new, .change(account: key)))
+        // Somebody who knows an old password must not bring it back while a newer one is set.
+        change.expectedPassword = stored.password
+        change.revokes = .allTokens(of: principal.user, except: token)
+        _ = try await store.update(principal.user, change)
         end(stored.account, .revoked, principal.login.map(EndedDevices.allBut) ?? .all)
     }
 
     /// Sets a password without the old one (administration). Revokes all tokens and ends all sessions.
     package func setPassword(of user: UserID, to password: String) async throws(HermesError) {
         try check(newPassword: password)
-        let hash = try await hasher.hash(password)
-        let account = try await store.update(user, AccountChange(password: hash))
-        try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
+        var change = AccountChange(password: try await hasher.hash(password))
+        change.revokes = .allTokens(of: user, except: nil)
+        let account = try await store.update(user, change)
         end(account, .revoked, .all)
     }
 
@@ -164,7 +164,7 @@ extension AccountService {
     /// Revokes all tokens of an account and ends its sessions (administration).
     package func revokeTokens(of user: UserID) async throws(HermesError) {
         try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
-        try await end(user, .revoked, .all)
+        end(user, .revoked, .all)
     }
 
     // MARK: Devices
@@ -198,6 +198,6 @@ extension AccountService {
             throw HermesError(.notFound, "the account has no device \"\(device.rawValue)\"")
         }
         try await store.revoke(.device(device, of: user), now: time.now())
-        try await end(user, .revoked, .only(device))
+        end(user, .revoked, .only(device))
     }
 }

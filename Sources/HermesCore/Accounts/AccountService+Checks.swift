@@ -147,13 +147,12 @@ extension AccountService {
         guard let standing, verification.isRight else {
             throw HermesError(.wrongCredentials, "wrong name or password")
         }
-        if let renewed = verification.renewed {
-            var change = AccountChange(password: renewed)
-            change.expectedPassword = standing.stored.password
-            // If it cannot be stored, the old hash stays until the next login.
-            _ = try? await store.update(standing.stored.account.id, change)
-        }
-        return standing
+        guard let renewed = verification.renewed else { return standing }
+        var change = AccountChange(password: renewed)
+        change.expectedPassword = standing.stored.password
+        // If it cannot be stored, the old hash stays until the next login.
+        guard let account = try? await store.update(standing.stored.account.id, change) else { return standing }
+        return standing.with(StoredAccount(account: account, password: renewed))
     }
 
     /// Whether a password is worth hashing.

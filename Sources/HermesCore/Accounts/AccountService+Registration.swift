@@ -43,9 +43,9 @@ extension AccountService {
                 )
             }
         }
-        let account: Account
+        let stored: StoredAccount
         do throws(HermesError) {
-            account = try await create(
+            stored = try await create(
                 name,
                 password: password,
                 invitation: hash,
@@ -56,10 +56,10 @@ extension AccountService {
             if settings.registration == .open { registrations.withLock { $0.takeBack(address: key) } }
             throw error
         }
-        note(network: key, of: account.id)
-        let position = try await messages.position(of: account.id)
+        note(network: key, of: stored.account.id)
+        let position = try await messages.position(of: stored.account.id)
         let standing = LoginStanding(
-            stored: StoredAccount(account: account, password: PasswordHash(phc: "")),
+            stored: stored,
             owner: nil,
             device: nil,
             networkSeenAt: nil,
@@ -75,7 +75,7 @@ extension AccountService {
     package func createAccount(nickName: String, password: String) async throws(HermesError) -> Account {
         let name = try NickName(nickName)
         try check(newPassword: password)
-        return try await create(name, password: password, invitation: nil, address: nil, .change())
+        return try await create(name, password: password, invitation: nil, address: nil, .change()).account
     }
 
     /// - Parameter address: the address's key.
@@ -85,7 +85,7 @@ extension AccountService {
         invitation: TokenHash?,
         address: String?,
         _ turn: PasswordHasher.Turn
-    ) async throws(HermesError) -> Account {
+    ) async throws(HermesError) -> StoredAccount {
         let charge = try begin(LoginThrottle.Attempt(address: address), isRegistration: true)
         do throws(HermesError) {
             // Looked up before the expensive hash; the store decides finally.
@@ -96,7 +96,7 @@ extension AccountService {
             let new = NewAccount(nickName: name, password: hash, invitation: invitation)
             let account = try await store.create(new, now: time.now())
             throttle.withLock { $0.takeBack(charge) }
-            return account
+            return StoredAccount(account: account, password: hash)
         } catch {
             // Counted, so that names cannot be probed at full speed.
             if error.code != .nameTaken { throttle.withLock { $0.takeBack(charge) } }

@@ -9,6 +9,10 @@ import Synchronization
 /// (``LoginThrottle``, ``RegistrationLimit``). The login of a known device, by token or over a protocol without tokens,
 /// writes nothing at once: its traces are written later (``LoginLedger``).
 package final class AccountService: Sendable {
+    /// Ends connections of an account that are logged in and have no inbox. The text is the name (``NickName/key``) that
+    /// the account had until now; nil if the end does not concern the name.
+    package typealias EndOfTopicClients = @Sendable (UserID, String?, SessionEnd, EndedDevices) -> Void
+
     let store: any AccountStore
     let messages: any MessageStore
     let sessions: SessionRegistry
@@ -19,7 +23,7 @@ package final class AccountService: Sendable {
     package let invitations: InvitationService
     let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
     private let committer: InboxCommitter?
-    private let endTopicClients: @Sendable (String, SessionEnd, EndedDevices) -> Void
+    let endTopicClients: EndOfTopicClients
     let throttle: Mutex<LoginThrottle>
     let registrations: Mutex<RegistrationLimit>
     let ledger = Mutex(LoginLedger())
@@ -38,8 +42,7 @@ package final class AccountService: Sendable {
     ///   - committer: opens devices in shared commits; nil: each in its own commit.
     ///   - acknowledged: the acknowledgements of a device that are not in the store yet; 0 if unknown. A device that
     ///     acknowledges and reconnects at once gets nothing twice.
-    ///   - endTopicClients: ends the connections of an account, by ``NickName/key``, that are logged in and have no
-    ///     inbox.
+    ///   - endTopicClients: ends the connections of an account that are logged in and have no inbox.
     package init(
         store: any AccountStore,
         messages: any MessageStore,
@@ -48,7 +51,7 @@ package final class AccountService: Sendable {
         settings: AccountSettings = AccountSettings(),
         committer: InboxCommitter? = nil,
         acknowledged: @escaping @Sendable (UserID, DeviceID) -> UInt64 = { _, _ in 0 },
-        endTopicClients: @escaping @Sendable (String, SessionEnd, EndedDevices) -> Void = { _, _, _ in }
+        endTopicClients: @escaping EndOfTopicClients = { _, _, _, _ in }
     ) {
         self.store = store
         self.messages = messages
@@ -96,7 +99,14 @@ package final class AccountService: Sendable {
         case .password: isNewToken = true
         case .tokenOfAnyDevice, .passwordOrToken, .claim, .vouched: break
         }
-        return try await open(device, by: admission, isNewToken: isNewToken, readAfter: commits)
+        do throws(HermesError) {
+            return try await open(device, by: admission, isNewToken: isNewToken, readAfter: commits)
+        } catch {
+            guard isNewToken, error.code == .wrongCredentials else { throw error }
+            // The password was right, and has been changed or hashed anew since. It is checked once more.
+            let admission = try await admit(credential, device: device.id, address: address)
+            return try await open(device, by: admission, isNewToken: isNewToken, readAfter: commits)
+        }
     }
 
     /// Admits a client, and opens its device if the account has it already; for protocols whose clients need not be
@@ -172,6 +182,7 @@ package final class AccountService: Sendable {
                     user: user,
                     device: description,
                     token: token?.hash,
+                    password: token == nil ? nil : admission.standing.stored.password,
                     proof: admission.proof,
                     maxDevices: settings.maxDevices
                 )
@@ -215,7 +226,7 @@ package final class AccountService: Sendable {
         if removeDevice { try await store.revoke(.device(principal.device, of: principal.user), now: time.now()) }
         guard token != nil || removeDevice else { return }
         sessions.end(principal.user, .revoked, .only(principal.device), but: principal.device)
-        endTopicClients(principal.nickName.key, .revoked, .only(principal.device))
+        endTopicClients(principal.user, nil, .revoked, .only(principal.device))
     }
 
     /// Writes the traces of logins; called periodically, by one caller at a time. Traces that cannot be written wait.
@@ -243,14 +254,11 @@ package final class AccountService: Sendable {
 
     func end(_ account: Account, _ reason: SessionEnd, _ devices: EndedDevices) {
         sessions.end(account.id, reason, devices)
-        endTopicClients(account.nickName.key, reason, devices)
+        endTopicClients(account.id, account.nickName.key, reason, devices)
     }
 
-    func end(_ user: UserID, _ reason: SessionEnd, _ devices: EndedDevices) async throws(HermesError) {
+    func end(_ user: UserID, _ reason: SessionEnd, _ devices: EndedDevices) {
         sessions.end(user, reason, devices)
-        guard let stored = try await store.find(.id(user)) else { return }
-        endTopicClients(stored.account.nickName.key, reason, devices)
+        endTopicClients(user, nil, reason, devices)
     }
-
-    func endTopicClients(named key: String, _ reason: SessionEnd) { endTopicClients(key, reason, .all) }
 }

@@ -41,7 +41,8 @@ package struct Admission: Sendable {
             device: device,
             loginStamp: stamp,
             tokenOwner: hasNewToken ? nil : tokenOwner,
-            login: login
+            login: login,
+            isProven: proof > .claim
         )
     }
 }

@@ -11,8 +11,8 @@ extension Messenger {
     ///
     /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func deleteAccount(_ user: UserID) async throws(HermesError) {
-        let owner = try await accounts.close(user)
-        try await durable.ended(owner)
+        try await accounts.close(user)
+        try await durable.ended(.account(user))
         try await deletions.delete(user)
         pushTokens.forget(user)
     }

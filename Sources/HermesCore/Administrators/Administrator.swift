@@ -105,6 +105,8 @@ package enum OneTimeCode: Sendable, Hashable {
 /// A change of an administrator.
 package enum AdministratorChange: Sendable, Hashable {
     case password(PasswordHash)
+    /// Another hash of the same password; ignored if the stored one is not the expected one any more.
+    case renewedPassword(PasswordHash, of: PasswordHash)
     case role(AdministratorRole)
     case secondFactor(SecondFactor?)
     case loggedIn(Timestamp)

@@ -194,12 +194,16 @@ package final class AdministratorService: Sendable {
         }
         // A change that ended the sessions a moment ago has not seen this one.
         let current = try? await store.administrator(administrator.name)
-        guard let current, current.password == administrator.password, current.role == administrator.role else {
+        guard let current, current.password == administrator.password, current.role == administrator.role,
+            current.secondFactor?.secret == administrator.secondFactor?.secret
+        else {
             logOut(token.hash)
             throw await refused(text, address, "changed meanwhile")
         }
         // Neither keeps anybody out: the login is good, and the next one tries again.
-        if let renewed = verification.renewed { try? await store.change(administrator.name, .password(renewed)) }
+        if let renewed = verification.renewed {
+            try? await store.change(administrator.name, .renewedPassword(renewed, of: administrator.password))
+        }
         try? await store.change(administrator.name, .loggedIn(time.now()))
         await record(AuditEvent(who: administrator.name.rawValue, address: address, action: "logIn", result: "done"))
         return .session(token, session)

@@ -15,6 +15,12 @@ package final class ContactService: Sendable {
     private let time: any TimeSource
     private let acceptedFrom: MessageSettings.Senders
     private let allowance: Mutex<AccountAllowance>
+    private let blocks = Mutex(AccountAllowance(perHour: ContactService.blocksPerHour))
+
+    /// The accounts that one may block within an hour: each stays in its list.
+    package static let blocksPerHour = 600
+    /// The rows of a list that one page of ``accepted(of:skipped:limit:)`` looks at.
+    package static let maxLookedAt = 10_000
 
     init(
         store: any SocialStore,
@@ -57,6 +63,9 @@ package final class ContactService: Sendable {
             let wait = allowance.withLock({ $0.take(1, of: principal.user, now: time.uptime()) })
         {
             throw HermesError(.rateLimited, "you have sent too many contact requests this hour", retryAfter: wait)
+        }
+        if command == .block, let wait = blocks.withLock({ $0.take(1, of: principal.user, now: time.uptime()) }) {
+            throw HermesError(.rateLimited, "you have blocked too many accounts this hour", retryAfter: wait)
         }
         try await withCheckedContinuation { continuation in
             committer.submit(
@@ -120,18 +129,25 @@ package final class ContactService: Sendable {
     /// A page of the contacts on which both agreed, ascending by id.
     ///
     /// - Parameter skipped: the number to skip at the start.
-    package func accepted(of user: UserID, skipped: Int, limit: Int) async throws(HermesError) -> [Contact] {
+    /// - Returns: the contacts, and the number of rows that were read for them, at most ``maxLookedAt``: the list also holds
+    ///   requests and blocks.
+    package func accepted(
+        of user: UserID,
+        skipped: Int,
+        limit: Int
+    ) async throws(HermesError) -> (found: [Contact], lookedAt: Int) {
         var found: [Contact] = []
-        var left = max(0, skipped)
+        var (left, lookedAt): (Int, Int) = (max(0, skipped), 0)
         var last: UserID?
-        while found.count < limit {
+        while found.count < limit, lookedAt < Self.maxLookedAt {
             let page = try await contacts(of: user, after: last, limit: StoreSettings.maxPageEntries)
+            lookedAt += page.count
             for contact in page where contact.state == .accepted {
                 if left > 0 { left -= 1 } else if found.count < limit { found.append(contact) }
             }
             guard page.count == StoreSettings.maxPageEntries else { break }
             last = page.last?.account.id
         }
-        return found
+        return (found, lookedAt)
     }
 }

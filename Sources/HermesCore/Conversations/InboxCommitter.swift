@@ -75,8 +75,8 @@ package final class InboxCommitter: Sendable {
     }
 
     /// Notes the cursor of a device; committed with the next operation, or after a short while.
-    func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) {
-        watch.acknowledged(user, device, upTo: seq)
+    func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64, isProven: Bool = true) {
+        watch.acknowledged(user, device, upTo: seq, isProven: isProven)
         traces.acknowledged(user, device, upTo: seq)
         let key = DeviceKey(user: user, device: device)
         queue.note { noted in
@@ -152,7 +152,9 @@ package final class InboxCommitter: Sendable {
         for (entry, outcome) in zip(batch, outcomes) {
             entry.item.submission.complete(.success(outcome))
             for delivery in outcome.deliveries {
-                deliveries[delivery.user, default: []].append(delivery.entry)
+                var live = delivery.entry
+                live.acceptedAt = entry.item.submittedAt
+                deliveries[delivery.user, default: []].append(live)
             }
         }
         for (user, entries) in deliveries {

@@ -98,11 +98,12 @@ struct InboxSubmission: Sendable {
     /// Who causes it: accounts take turns in the commits.
     var source: CommitSource {
         switch operation {
-        case .append(let message): CommitSource(message.sender.user)
-        case .acknowledge(let user, _, _), .markRead(_, let user, _), .recall(_, _, let user, _): CommitSource(user)
-        case .contact(_, let principal, _, _): CommitSource(principal.user)
-        case .group(_, let user, _): CommitSource(user)
-        case .openDevice(let opening): CommitSource(opening.user)
+        case .append(let message): .account(message.sender.user)
+        case .acknowledge(let user, _, _), .markRead(_, let user, _), .recall(_, _, let user, _): .account(user)
+        case .contact(_, let principal, _, _): .account(principal.user)
+        case .group(_, let user, _): .account(user)
+        // Anybody may claim to be a device: claims wait for one another, and not before what the account does.
+        case .openDevice(let opening): opening.proof > .claim ? .account(opening.user) : CommitSource(host: nil)
         case .push, .deleteAccount: .server
         }
     }

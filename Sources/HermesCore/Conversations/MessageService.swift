@@ -84,7 +84,12 @@ package final class MessageService: Sendable {
     /// Moves the device's cursor. Lazy and coalesced: a lost one causes a repetition, never a loss.
     package func acknowledge(_ principal: Principal, upTo seq: UInt64) {
         guard seq > 0 else { return }
-        committer.acknowledge(principal.user, principal.device, upTo: Self.storable(seq))
+        committer.acknowledge(
+            principal.user,
+            principal.device,
+            upTo: Self.storable(seq),
+            isProven: principal.isProven
+        )
     }
 
     /// Marks messages as read, for the peer of a 1:1 conversation and for the reader's own other devices. In a group
@@ -127,17 +132,20 @@ package final class MessageService: Sendable {
     // MARK: Reading
 
     /// Reads a page of the inbox. `completion` runs off the event loops.
+    ///
+    /// - Parameter source: whose turn it takes; nil: the user's.
     package func entries(
         of user: UserID,
         after seq: UInt64,
         limit: Int,
+        source: CommitSource? = nil,
         completion: @escaping @Sendable (Result<InboxPage, HermesError>) -> Void
     ) {
         let store = store
         let time = time
         let seq = Self.storable(seq)
         let limit = min(max(1, limit), Self.maxPageSize)
-        let isAccepted = reads.run(for: CommitSource(user)) {
+        let isAccepted = reads.run(for: source ?? .account(user)) {
             do throws(HermesError) {
                 let page = try await store.entries(of: user, after: seq, limit: limit)
                 completion(.success(page.withoutExpired(at: time.now())))
@@ -145,10 +153,7 @@ package final class MessageService: Sendable {
                 completion(.failure(error))
             }
         }
-        if !isAccepted {
-            let message = "too many reads at once; try again shortly"
-            completion(.failure(HermesError(.overloaded, message, retryAfter: .seconds(1))))
-        }
+        if !isAccepted { completion(.failure(Self.tooManyReads)) }
     }
 
     /// The position of a user's inbox.
@@ -173,6 +178,35 @@ package final class MessageService: Sendable {
         let limit = min(max(1, limit), Self.maxPageSize)
         let messages = try await store.history(of: conversation, before: seq.map(Self.storable), limit: limit)
         return start == 0 ? messages : messages.filter { $0.conversationSeq > start }
+    }
+
+    /// Reads a page of an account's conversations. The pages of all callers wait for one another like reads of inboxes.
+    ///
+    /// - Throws: `.overloaded`, `.storageUnavailable`.
+    package func conversations(
+        of user: UserID,
+        after place: ConversationPlace?,
+        limit: Int
+    ) async throws(HermesError) -> ConversationPage {
+        let limit = min(max(1, limit), Self.maxPageSize)
+        let result: Result<[ConversationSummary], HermesError> = await withCheckedContinuation { continuation in
+            // Back ends and operators ask, so the reads are not those of the account.
+            let isAccepted = reads.run { [store] in
+                do throws(HermesError) {
+                    let found = try await store.conversations(of: user, after: place, limit: limit)
+                    continuation.resume(returning: .success(found))
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
+            if !isAccepted { continuation.resume(returning: .failure(Self.tooManyReads)) }
+        }
+        let found = try result.get()
+        return ConversationPage(conversations: found, next: found.count < limit ? nil : found.last?.place)
+    }
+
+    private static var tooManyReads: HermesError {
+        HermesError(.overloaded, "too many reads at once; try again shortly", retryAfter: .seconds(1))
     }
 
     // MARK: Rules

@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// State: a `Mutex` around the allowances; nothing is called under it.
 package final class GroupService: Sendable {
-    private let store: any SocialStore
+    let store: any SocialStore
     private let committer: InboxCommitter
     private let time: any TimeSource
     private let acceptedFrom: MessageSettings.Senders
@@ -43,15 +43,20 @@ package final class GroupService: Sendable {
         if let wait = allowance.withLock({ $0.take(known, of: principal.user, now: time.uptime()) }) {
             throw HermesError(.rateLimited, "you have caused too many group entries this hour", retryAfter: wait)
         }
-        let (group, entries) = try await withCheckedContinuation { continuation in
+        let (group, entries) = try await commit(command, by: principal.user)
+        allowance.withLock { $0.charge(entries - known, to: principal.user, now: time.uptime()) }
+        return group
+    }
+
+    /// - Returns: the group after it, and the number of inbox entries that it caused.
+    func commit(_ command: GroupCommand, by user: UserID) async throws(HermesError) -> (group: Group, entries: Int) {
+        try await withCheckedContinuation { continuation in
             committer.submit(
-                .group(command, by: principal.user, requiresContacts: acceptedFrom == .contacts) {
+                .group(command, by: user, requiresContacts: acceptedFrom == .contacts) {
                     continuation.resume(returning: $0)
                 }
             )
         }.get()
-        allowance.withLock { $0.charge(entries - known, to: principal.user, now: time.uptime()) }
-        return group
     }
 
     /// A group that `reader` is a member of, with its members' names.

@@ -1,36 +1,32 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
-
-/// Observes everything that is committed to inboxes, and what devices acknowledge.
-package protocol DeliveryObserver: Sendable {
-    /// Entries were committed, ascending for each user. Called on the committer's thread; must not block.
-    func committed(_ entries: [UserID: [InboxEntry]])
-
-    /// A device has acknowledged everything up to `seq`. Called on event loops; must not block.
-    func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64)
-}
-
-/// Holds one observer; without one it costs a lock per batch.
-///
-/// State: a `Mutex`; the observer is called outside of it.
+/// Tells of everything that is committed to inboxes, and of what devices acknowledge. Without an observer it costs a lock
+/// per batch and acknowledgement.
 package final class DeliveryWatch: Sendable {
-    private let observer = Mutex<(any DeliveryObserver)?>(nil)
+    /// A device has acknowledged everything up to `seq`.
+    package struct Acknowledgement: Sendable {
+        package let user: UserID
+        package let device: DeviceID
+        package let seq: UInt64
+        /// False: the device only claimed to be one (``Principal/isProven``).
+        package let isProven: Bool
+    }
+
+    /// Entries were committed, ascending for each user. Observers run on the committer's thread and must not block.
+    package let entriesCommitted = Hook<[UserID: [InboxEntry]]>()
+    /// A device has acknowledged entries. Observers run on event loops and must not block.
+    package let entriesAcknowledged = Hook<Acknowledgement>()
     /// Those who watch the server's events.
     let events = EventWatch()
-
-    /// Sets the observer; it replaces an earlier one.
-    package func install(_ observer: any DeliveryObserver) { self.observer.withLock { $0 = observer } }
 
     func committed(_ entries: [UserID: [InboxEntry]]) {
         guard !entries.isEmpty else { return }
         events.committed(entries)
-        observer.withLock { $0 }?.committed(entries)
+        entriesCommitted(entries)
     }
 
-    func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) {
-        guard let observer = observer.withLock({ $0 }) else { return }
-        observer.acknowledged(user, device, upTo: seq)
+    func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64, isProven: Bool) {
+        entriesAcknowledged(Acknowledgement(user: user, device: device, seq: seq, isProven: isProven))
     }
 }

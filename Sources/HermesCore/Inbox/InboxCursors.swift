@@ -36,7 +36,12 @@ package struct InboxCursors: Sendable {
 
     /// The last entry that nobody waits for; 0 without devices.
     package func released(isCrowded: Bool) -> UInt64 {
-        guard isCrowded else { return cursors.values.lazy.map(\.seq).min() ?? 0 }
+        isCrowded ? delivered : cursors.values.lazy.map(\.seq).min() ?? 0
+    }
+
+    /// The last entry that has reached the account: that one of its devices has taken. Those that were merely claimed count
+    /// only if none showed a proof.
+    package var delivered: UInt64 {
         let proven = cursors.values.lazy.filter { $0.proof > .claim }.map(\.seq).max()
         return proven ?? cursors.values.lazy.map(\.seq).max() ?? 0
     }

@@ -6,12 +6,28 @@ package struct InboxEntry: Sendable, Hashable {
     package let seq: UInt64
     package let committedAt: Timestamp
     package let event: InboxEvent
+    /// When what caused it came to the core, in the time of ``TimeSource/uptime()``, of an entry that was just committed;
+    /// nil of one that was read from the store. Two entries are equal whatever it is.
+    package var acceptedAt: Duration?
 
     package init(seq: UInt64, committedAt: Timestamp, event: InboxEvent) {
         self.seq = seq
         self.committedAt = committedAt
         self.event = event
     }
+
+    package static func == (left: Self, right: Self) -> Bool {
+        left.seq == right.seq && left.committedAt == right.committedAt && left.event == right.event
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(seq)
+        hasher.combine(committedAt)
+        hasher.combine(event)
+    }
+
+    /// Whether it stands for entries that are no longer stored.
+    package var isHole: Bool { hole != nil }
 
     /// The last seq that the entry covers: its own, or the end of a hole.
     package var lastSeq: UInt64 {

@@ -39,8 +39,6 @@ package struct InboxFeed: Sendable {
         case acknowledged(upTo: UInt64)
         /// A peer that never acknowledges (IMPB) sent a frame, which acknowledges everything written before.
         case peerSpoke
-        /// The peer asks for everything behind this seq again.
-        case synchronizeRequested(after: UInt64)
     }
 
     package enum Action: Sendable, Hashable {
@@ -110,7 +108,6 @@ package struct InboxFeed: Sendable {
         case .written(let seq): completed(upTo: seq)
         case .acknowledged(let seq): acknowledge(upTo: seq)
         case .peerSpoke: acknowledge(upTo: completed)
-        case .synchronizeRequested(let after): synchronize(after: after)
         }
     }
 
@@ -137,25 +134,14 @@ package struct InboxFeed: Sendable {
         isOpen = true
         headAtOpen = head
         self.head = max(self.head, head)
-        start(after: min(after, self.head))
-        reported = acknowledged
+        written = min(after, self.head)
+        lastVisible = written
+        completed = written
+        acknowledged = written
+        reported = written
         // Even if nothing seems to wait: something may have been committed between the login and the attaching.
         isLoading = true
         return .load(after: written, limit: min(pageSize, Int(clamping: window)))
-    }
-
-    private mutating func synchronize(after: UInt64) -> Action {
-        guard isOpen else { return .none }
-        isPageStale = isLoading
-        start(after: min(after, head))
-        return next()
-    }
-
-    private mutating func start(after seq: UInt64) {
-        written = seq
-        lastVisible = seq
-        completed = seq
-        acknowledged = seq
     }
 
     private mutating func committed(_ entries: [InboxEntry]) -> Action {

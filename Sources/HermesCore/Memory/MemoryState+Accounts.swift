@@ -31,18 +31,19 @@ extension MemoryState {
     mutating func update(_ id: UserID, _ change: AccountChange) throws(HermesError) -> Account {
         try checkRoom(for: 0)
         guard let stored = records[id]?.stored else { throw StoreRefusals.noSuchAccount }
+        if let expected = change.expectedPassword, expected != stored.password { throw StoreRefusals.passwordChanged }
         var account = stored.account
         if let name = change.nickName {
             guard names[name.key].map({ $0 == id }) ?? true else { throw StoreRefusals.nameTaken }
+            if name.key != account.nickName.key { markRenamed(id) }
             names[account.nickName.key] = nil
             names[name.key] = id
             account.nickName = name
         }
         account.avatarURL = change.avatarURL ?? account.avatarURL
         account.isDisabled = change.isDisabled ?? account.isDisabled
-        let isExpected = change.expectedPassword.map { $0 == stored.password } ?? true
-        let password = isExpected ? change.password ?? stored.password : stored.password
-        records[id]?.stored = StoredAccount(account: account, password: password)
+        records[id]?.stored = StoredAccount(account: account, password: change.password ?? stored.password)
+        if let scope = change.revokes { try revoke(scope) }
         return account
     }
 
@@ -51,7 +52,11 @@ extension MemoryState {
         try checkRoom(for: 0)
         guard var record = records[user] else { throw StoreRefusals.noSuchAccount }
         let known = record.devices.firstIndex { $0.description.id == opening.device.id }
-        try opening.check(known: known.map { record.devices[$0].proof }, count: record.devices.count)
+        try opening.check(
+            known: known.map { record.devices[$0].proof },
+            count: record.devices.count,
+            password: record.stored.password
+        )
         let index: Int
         if let known {
             index = known

@@ -17,6 +17,7 @@ struct MemoryAdministrators: Sendable {
         guard var administrator = byName[name] else { throw StoreRefusals.noSuchAdministrator }
         switch change {
         case .password(let hash): administrator.password = hash
+        case .renewedPassword(let hash, let old): if administrator.password == old { administrator.password = hash }
         case .role(let role): administrator.role = role
         case .secondFactor(let factor):
             administrator.secondFactor = factor

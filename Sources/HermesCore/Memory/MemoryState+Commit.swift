@@ -93,8 +93,10 @@ extension MemoryState {
         )
         messages[append.id] = stored
         usedBytes += draft.content.bytes.count
-        conversations[draft.conversation, default: (0, [:])].lastSeq = conversationSeq
+        conversations[draft.conversation, default: Conversation()].lastSeq = conversationSeq
+        conversations[draft.conversation]?.lastAt = append.sentAt
         conversations[draft.conversation]?.messages[conversationSeq] = append.id
+        conversations[draft.conversation]?.own[sender, default: RecentSeqs()].insert(conversationSeq)
         if let clientID = draft.clientID {
             clientIDs[ClientKey(sender: sender, clientID: clientID)] = append.id
         }
@@ -259,6 +261,7 @@ extension MemoryState {
         usedBytes -= stored.message.content.bytes.count
         messages[id]?.message.content = MessageContent(bytes: [])
         messages[id]?.message.isRecalled = true
+        conversations[conversation]?.recalled.insert(stored.message.conversationSeq)
         return deliveries
     }
 

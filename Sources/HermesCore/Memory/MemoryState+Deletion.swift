@@ -15,7 +15,7 @@ extension MemoryState {
         pushRows[user] = nil
         readMarks[user] = nil
         webhooks.marks[user] = nil
-        for id in durableKeys.filter({ $0.key.owner == name.key }).values { remove(id) }
+        for id in durableKeys.filter({ $0.key.owner == .account(user) }).values { remove(id) }
         names[name.key] = nil
         records[user] = nil
         for entry in record.inbox.entries {

@@ -163,8 +163,7 @@ extension MemoryState {
 
     func usersWithUndelivered(after user: UserID?, limit: Int) -> [UserID] {
         let users = records.filter { user, record in
-            let taken = record.devices.map(\.cursor).max() ?? 0
-            return record.inbox.head > max(taken, webhooks.marks[user] ?? 0)
+            record.inbox.head > max(InboxCursors(record.devices).delivered, webhooks.marks[user] ?? 0)
         }
         return page(users.keys, after: user, limit: limit)
     }

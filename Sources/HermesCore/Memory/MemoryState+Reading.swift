@@ -48,6 +48,41 @@ extension MemoryState {
         return messages.reversed()
     }
 
+    func conversations(of user: UserID, after: ConversationPlace?, limit: Int) -> [ConversationSummary] {
+        let direct = conversations.keys.filter { $0.peer(of: user) != nil }
+        let groups = groups.values.filter { $0.member(user) != nil }.map { ConversationID.group($0.id) }
+        let found = (direct + groups).compactMap { id in ConversationPlace(id, of: user).map { (place: $0, id: id) } }
+            .filter { found in after.map { found.place > $0 } ?? true }
+            .sorted { $0.place < $1.place }
+        return found.prefix(min(max(limit, 0), StoreSettings.maxPageEntries)).map { summary(of: $0.id, $0.place, user) }
+    }
+
+    private func summary(of id: ConversationID, _ place: ConversationPlace, _ user: UserID) -> ConversationSummary {
+        let known = conversations[id] ?? Conversation()
+        let mark = readMarks[user]?[id] ?? 0
+        var name = ""
+        var joinedAfter: UInt64 = 0
+        switch place {
+        case .user(let peer): name = records[peer]?.stored.account.nickName.rawValue ?? ""
+        case .group(let group):
+            name = groups[group]?.summary.name ?? ""
+            joinedAfter = groups[group]?.member(user)?.joinedAfter ?? 0
+        }
+        return ConversationSummary(
+            place: place,
+            name: name,
+            lastSeq: known.lastSeq,
+            lastAt: known.lastAt,
+            readUpTo: mark,
+            unread: RecentSeqs.count(
+                after: max(mark, joinedAfter),
+                upTo: known.lastSeq,
+                outside: known.recalled,
+                and: known.own[user] ?? RecentSeqs()
+            )
+        )
+    }
+
     /// A message as it is returned today: its sender may have a new name, or none.
     private func current(_ id: MessageID) -> Message? {
         guard let message = messages[id]?.message else { return nil }

@@ -77,8 +77,8 @@ extension MemoryState {
                 session.released.insert(seq)
                 session.remove { $0.seq == seq }
             }
-        case .receivedReleased(let id, let packetID):
-            return try change(id) { $0.received.remove(packetID) }
+        case .receivedReleased(let id, let released):
+            return try change(id) { $0.received.remove(released) }
         }
     }
 
@@ -118,7 +118,7 @@ extension MemoryState {
             durableKeys[key] = id
         }
         var session = durable[id] ?? Session(stored: StoredSession(id: id, key: key))
-        if !wasPresent { session.stored.payer = payer }
+        if !wasPresent { session.stored.payer = StoredSession.payer(of: key.owner, openedBy: payer) }
         session.stored.isOnline = true
         session.stored.expiry = expiry
         session.stored.expiresAt = nil
@@ -141,10 +141,10 @@ extension MemoryState {
     private mutating func publish(
         _ publication: StoredPublication,
         to targets: [PublicationTarget],
-        received: ReceivedPacket?,
+        received: ReceivedMark?,
         retains: Bool
     ) -> [UInt64] {
-        if let received { durable[received.session]?.received.insert(received.packetID) }
+        if let received { durable[received.session]?.received.insert(received.id) }
         if retains { retain(publication) }
         return targets.map { target in
             guard let stored = durable[target.session]?.stored, stored.queuedCount < settings.maxQueuedMessages,
@@ -221,7 +221,20 @@ extension MemoryState {
     private func stored(_ session: Session) -> StoredSession {
         var stored = session.stored
         stored.subscriptions = session.subscriptions.map { DurableSubscription(filter: $0.key, options: $0.value) }
+        stored.ownerName =
+            switch stored.key.owner {
+            case .anonymous: ""
+            case .account(let user): records[user]?.stored.account.nickName.key ?? ""
+            case .subject(let name): name
+            }
         return stored
+    }
+
+    /// An account has another name: its queues tell apart what came before.
+    mutating func markRenamed(_ user: UserID) {
+        for (id, session) in durable where session.stored.key.owner == .account(user) {
+            durable[id]?.stored.renamedAt = session.stored.head
+        }
     }
 
     func storedSessions() -> [StoredSession] { durable.values.map { stored($0) } }

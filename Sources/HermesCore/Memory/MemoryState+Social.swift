@@ -117,6 +117,14 @@ extension MemoryState {
         return outcome
     }
 
+    func groups(after: GroupID?, named key: String, limit: Int) -> (found: [GroupSummary], next: GroupID?) {
+        let behind = groups.values.filter { $0.id.rawValue > after?.rawValue ?? 0 }.map(\.summary)
+            .sorted { $0.id.rawValue < $1.id.rawValue }
+        let named = behind.filter { key.isEmpty || Group.searchKey($0.name).utf8.contains(key.utf8) }
+        let found = Array(named.prefix(min(max(limit, 0), StoreSettings.maxPageEntries)))
+        return (found, found.count < named.count ? found.last?.id : nil)
+    }
+
     func groups(of user: UserID, after: GroupID?, limit: Int) -> [GroupSummary] {
         let found = groups.values.filter { $0.member(user) != nil && $0.id.rawValue > after?.rawValue ?? 0 }
             .map(\.summary)

@@ -77,6 +77,17 @@ struct MemoryState {
         let recordKeptUntil: Timestamp
     }
 
+    struct Conversation {
+        /// The newest seq ever, and when it was sent.
+        var lastSeq: UInt64 = 0
+        var lastAt: Timestamp?
+        /// The known message ids by conversation seq.
+        var messages: [UInt64: MessageID] = [:]
+        var recalled = RecentSeqs()
+        /// The messages of each author.
+        var own: [UserID: RecentSeqs] = [:]
+    }
+
     struct Token {
         let owner: TokenOwner
         /// The larger, the newer.
@@ -98,8 +109,7 @@ struct MemoryState {
     var tokens: [TokenHash: Token] = [:]
     var lastToken: UInt64 = 0
     var messages: [MessageID: StoredMessage] = [:]
-    /// The known message ids of a conversation by conversation seq, and its newest seq ever.
-    var conversations: [ConversationID: (lastSeq: UInt64, messages: [UInt64: MessageID])] = [:]
+    var conversations: [ConversationID: Conversation] = [:]
     var clientIDs: [ClientKey: MessageID] = [:]
     /// The read marks of each account.
     var readMarks: [UserID: [ConversationID: UInt64]] = [:]

@@ -51,6 +51,14 @@ extension MemoryStore: MessageStore {
         try run { (state) throws(HermesError) in state.history(of: conversation, before: seq, limit: limit) }
     }
 
+    package func conversations(
+        of user: UserID,
+        after place: ConversationPlace?,
+        limit: Int
+    ) async throws(HermesError) -> [ConversationSummary] {
+        try run { (state) throws(HermesError) in state.conversations(of: user, after: place, limit: limit) }
+    }
+
     package func pushJobs() async throws(HermesError) -> [MessageID] {
         try run { (state) throws(HermesError) in state.pushJobs.map(\.job.push.id) }
     }
@@ -125,6 +133,14 @@ extension MemoryStore: SocialStore {
 
     package func groups(of user: UserID, after: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary] {
         try run { (state) throws(HermesError) in state.groups(of: user, after: after, limit: limit) }
+    }
+
+    package func groups(
+        after: GroupID?,
+        named key: String,
+        limit: Int
+    ) async throws(HermesError) -> (found: [GroupSummary], next: GroupID?) {
+        try run { (state) throws(HermesError) in state.groups(after: after, named: key, limit: limit) }
     }
 
     package func readableAfter(_ user: UserID, in group: GroupID) async throws(HermesError) -> UInt64? {

@@ -27,12 +27,12 @@ package protocol AccountStore: InvitationStore {
         limit: Int
     ) async throws(HermesError) -> (found: [Account], next: UserID?)
 
-    /// Changes the fields that are not nil.
-    /// - Throws: `.notFound`, `.nameTaken`, `.storageUnavailable`.
+    /// Changes the fields that are not nil, and revokes tokens if asked to, in one commit.
+    /// - Throws: `.notFound`, `.nameTaken`, `.wrongCredentials` if another password is expected, `.storageUnavailable`.
     func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account
 
     /// Performs ``WriteOperation/openDevice(_:)`` in a commit of its own.
-    /// - Throws: `.notFound`, `.deviceLimitReached`, `.forbidden`, `.storageUnavailable`.
+    /// - Throws: `.notFound`, `.deviceLimitReached`, `.forbidden`, `.wrongCredentials`, `.storageUnavailable`.
     func open(_ opening: DeviceOpening, now: Timestamp) async throws(HermesError) -> Device
 
     /// Reads everything for a login at once; nil if there is no such account, or the token is unknown or revoked.
@@ -100,6 +100,8 @@ package struct DeviceOpening: Sendable, Hashable {
     package let device: DeviceDescription
     /// A token to be stored for it.
     package let token: TokenHash?
+    /// The password that the token is given for; nil: for none. If it was changed meanwhile, the device stays closed.
+    package let password: PasswordHash?
     package let proof: DeviceProof
     /// The limit above which a new device is refused.
     package let maxDevices: Int
@@ -108,22 +110,27 @@ package struct DeviceOpening: Sendable, Hashable {
         user: UserID,
         device: DeviceDescription,
         token: TokenHash? = nil,
+        password: PasswordHash? = nil,
         proof: DeviceProof = .account,
         maxDevices: Int = .max
     ) {
         self.user = user
         self.device = device
         self.token = token
+        self.password = password
         self.proof = proof
         self.maxDevices = maxDevices
     }
 
-    /// Checks the opening: a new device needs room, a known one a proof as strong as before.
+    /// Checks the opening: a new device needs room, a known one a proof as strong as before, and a new token the password
+    /// that it is given for.
     ///
     /// - Parameters:
     ///   - known: the stored proof; nil if the device is new.
     ///   - count: the number of the account's devices.
-    package func check(known: DeviceProof?, count: Int) throws(HermesError) {
+    ///   - present: the stored password.
+    package func check(known: DeviceProof?, count: Int, password present: PasswordHash) throws(HermesError) {
+        if let password, password != present { throw StoreRefusals.passwordChanged }
         guard let known else {
             // Devices by mere claim leave room for devices that prove their identity.
             let limit = proof == .claim ? maxDevices - maxDevices / 4 : maxDevices
@@ -172,6 +179,11 @@ package struct LoginStanding: Sendable {
         self.networkSeenAt = networkSeenAt
         self.position = position
     }
+
+    /// The same for the account as it is now.
+    func with(_ stored: StoredAccount) -> LoginStanding {
+        LoginStanding(stored: stored, owner: owner, device: device, networkSeenAt: networkSeenAt, position: position)
+    }
 }
 
 /// A trace of a login.
@@ -215,8 +227,10 @@ package struct StoredAccount: Sendable {
 
 /// A change of an account; nil leaves a field as it is.
 package struct AccountChange: Sendable {
-    /// Changes the password only if the stored one is still this.
+    /// The change is refused unless the stored password is still this.
     package var expectedPassword: PasswordHash?
+    /// Tokens to be revoked with the change.
+    package var revokes: RevocationScope?
     package var nickName: NickName?
     package var avatarURL: String?
     package var password: PasswordHash?

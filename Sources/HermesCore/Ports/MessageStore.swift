@@ -37,6 +37,17 @@ package protocol MessageStore: Sendable {
         limit: Int
     ) async throws(HermesError) -> [Message]
 
+    /// Reads the conversations of an account behind `place` (nil: from the first), in the order of
+    /// ``ConversationPlace``: 1:1 conversations with messages, and the groups that it is a member of. The cost depends on
+    /// `limit` alone, not on how much was written or waits.
+    ///
+    /// - Returns: at most `limit` and ``StoreSettings/maxPageEntries``; fewer only at the end.
+    func conversations(
+        of user: UserID,
+        after place: ConversationPlace?,
+        limit: Int
+    ) async throws(HermesError) -> [ConversationSummary]
+
     /// The accepted pushes to many accounts that are not complete, in order of arrival.
     func pushJobs() async throws(HermesError) -> [MessageID]
 

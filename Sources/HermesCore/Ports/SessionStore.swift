@@ -25,11 +25,15 @@ package protocol SessionStore: Sendable {
 
     /// Sessions with an id above `id` (nil: from the first), ascending, without their subscriptions; for operators.
     ///
-    /// - Parameter text: only those whose client id or owner contains it, with ASCII letters in either case.
+    /// - Parameters:
+    ///   - text: only those whose client id or owner's name (``StoredSession/ownerName``) contains it, with ASCII letters in
+    ///     either case.
+    ///   - searched: the most sessions to look at.
     func sessions(
         after id: DurableSessionID?,
         containing text: String,
-        limit: Int
+        limit: Int,
+        searched: Int
     ) async throws(HermesError) -> [StoredSession]
 
     /// Reads a session's queue behind `seq`, ascending, without released publications.
@@ -69,15 +73,16 @@ extension SessionStore {
     package func sessions(
         after id: DurableSessionID?,
         containing text: String,
-        limit: Int
+        limit: Int,
+        searched: Int
     ) async throws(HermesError) -> [StoredSession] {
         let wanted = text.lowercased()
-        let found = try await sessions().filter { session in
-            guard id.map({ session.id > $0 }) ?? true else { return false }
-            let names = [session.key.clientID, session.key.owner]
+        let behind = try await sessions().filter { session in id.map { session.id > $0 } ?? true }
+        let found = behind.sorted { $0.id < $1.id }.prefix(max(0, searched)).filter { session in
+            let names = [session.key.clientID, session.ownerName]
             return wanted.isEmpty || names.contains { $0.lowercased().contains(wanted) }
         }
-        return Array(found.sorted { $0.id < $1.id }.prefix(max(0, limit)))
+        return Array(found.prefix(max(0, limit)))
     }
 
     /// The default, for stores without long transactions.
@@ -105,9 +110,9 @@ package enum SessionOperation: Sendable {
     case subscribe(DurableSessionID, [DurableSubscription])
     /// Removes subscriptions, by their filters.
     case unsubscribe(DurableSessionID, [String])
-    /// Queues a publication for each target (`.published`), records the packet identifier with which a session
-    /// published it (QoS 2), and retains it if it asks for that: all or nothing.
-    case publish(StoredPublication, targets: [PublicationTarget], received: ReceivedPacket?, retains: Bool)
+    /// Queues a publication for each target (`.published`), records the identifier with which a session published
+    /// it (QoS 2), and retains it if it asks for that: all or nothing.
+    case publish(StoredPublication, targets: [PublicationTarget], received: ReceivedMark?, retains: Bool)
     /// Moves publications from a session's queue to others (`.moved`).
     case move(QueueMove)
     /// Retains a publication for its topic in place of the one before; an empty payload only removes that one.
@@ -116,18 +121,18 @@ package enum SessionOperation: Sendable {
     case completed(DurableSessionID, [UInt64])
     /// The client has received this one (QoS 2): its content is deleted, the seq stays until it is completed.
     case released(DurableSessionID, UInt64)
-    /// The client has released a packet identifier of its own publication.
+    /// The client has released the identifier of its own publication.
     case receivedReleased(DurableSessionID, UInt16)
 }
 
-/// The packet identifier of a QoS 2 publication by a durable session.
-package struct ReceivedPacket: Sendable, Hashable {
+/// The identifier that a durable session's client gave a QoS 2 publication, until the client releases it.
+package struct ReceivedMark: Sendable, Hashable {
     package let session: DurableSessionID
-    package let packetID: UInt16
+    package let id: UInt16
 
-    package init(session: DurableSessionID, packetID: UInt16) {
+    package init(session: DurableSessionID, id: UInt16) {
         self.session = session
-        self.packetID = packetID
+        self.id = id
     }
 }
 

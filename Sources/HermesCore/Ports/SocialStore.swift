@@ -19,6 +19,17 @@ package protocol SocialStore: Sendable {
     /// The groups that `user` is a member of, with an id above `after` (nil: from the first), ascending.
     func groups(of user: UserID, after: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary]
 
+    /// Groups with an id above `after` (nil: from the first) whose name contains a text, ascending. Looks at no more than
+    /// ``StoreSettings/maxSearched`` groups.
+    ///
+    /// - Parameter key: the text in the form of ``Group/searchKey(_:)``; empty: all groups.
+    /// - Returns: those found, and the last group that was looked at if there are more behind it.
+    func groups(
+        after: GroupID?,
+        named key: String,
+        limit: Int
+    ) async throws(HermesError) -> (found: [GroupSummary], next: GroupID?)
+
     /// ``Group/readableAfter(_:)``; nil also if there is no such group.
     func readableAfter(_ user: UserID, in group: GroupID) async throws(HermesError) -> UInt64?
 

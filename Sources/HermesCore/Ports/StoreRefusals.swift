@@ -5,6 +5,10 @@
 package enum StoreRefusals {
     package static let noSuchAccount = HermesError(.notFound, "There is no such account.")
     package static let nameTaken = HermesError(.nameTaken, "This nick name is taken. Choose another.")
+    package static let passwordChanged = HermesError(
+        .wrongCredentials,
+        "The password was changed meanwhile. Try again with the present one."
+    )
     package static let noSuchDevice = HermesError(.notFound, "There is no such device.")
     package static let noSuchSession = HermesError(.notFound, "There is no such session.")
 

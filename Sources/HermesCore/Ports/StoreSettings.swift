@@ -61,7 +61,7 @@ package struct StoreSettings: Sendable, Hashable {
 
     /// The most entries or messages of one page, whatever the caller asks for.
     package static let maxPageEntries = 1000
-    /// The most accounts that one search by a part of their names looks at.
+    /// The most accounts, groups or sessions that one search by a part of their names looks at.
     package static let maxSearched = 200_000
     /// A page ends with the entry whose content exceeds this number of bytes.
     package static let maxPageBytes = 4 * 1024 * 1024

@@ -66,9 +66,10 @@ package struct HandOffSchedule: Sendable {
         if isEarlier { waiting.set(key, dueAt: due) }
     }
 
-    /// A device has acknowledged everything up to `seq`: neither it nor its user needs a check for these.
-    package mutating func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) {
-        for key in [HandOffKey(user, device), HandOffKey(user, nil)] {
+    /// A device has acknowledged everything up to `seq`: neither it nor its user needs a check for these. Its user does need
+    /// one if the device only claimed to be one (``InboxCursors/delivered``).
+    package mutating func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64, isProven: Bool = true) {
+        for key in [HandOffKey(user, device), HandOffKey(user, nil)] where isProven || key.device != nil {
             guard let item = items[key], item.lastSeq <= seq, !item.isTaken else { continue }
             items[key] = nil
             waiting.remove(key)

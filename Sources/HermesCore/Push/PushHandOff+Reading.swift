@@ -49,9 +49,12 @@ extension PushHandOff {
     /// - Returns: whether there are more.
     func reportUndelivered(of user: UserID) async throws(HermesError) -> Bool {
         guard let webhooks else { return false }
-        let devices = try await accounts.devices(of: user)
-        let taken = devices.map { max($0.cursor, acknowledged(user, $0.description.id)) }.max() ?? 0
-        let start = max(taken, try await webhooks.store.undeliveredMark(of: user))
+        var cursors = InboxCursors()
+        for device in try await accounts.devices(of: user) {
+            let seq = max(device.cursor, acknowledged(user, device.description.id))
+            cursors[device.description.id] = InboxCursors.Cursor(seq: seq, proof: device.proof)
+        }
+        let start = max(cursors.delivered, try await webhooks.store.undeliveredMark(of: user))
         let page = try await store.entries(of: user, after: start, limit: MessageService.maxPageSize)
         guard let last = page.entries.last?.lastSeq else { return false }
         let now = time.now()

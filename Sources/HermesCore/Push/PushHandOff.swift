@@ -11,7 +11,7 @@ import Synchronization
 /// checks (``HandOffSchedule``) and the paused services (``ServiceHealth``).
 ///
 /// State: one `Mutex` around ``State``; nothing is called under it.
-package final class PushHandOff: DeliveryObserver {
+package final class PushHandOff: Sendable {
     package struct Settings: Sendable, Hashable {
         /// The time that a connected device has to acknowledge.
         package var deadline: Duration
@@ -111,7 +111,22 @@ package final class PushHandOff: DeliveryObserver {
 
     // MARK: Input
 
-    package func committed(_ entries: [UserID: [InboxEntry]]) {
+    /// Hears of everything that is committed and acknowledged from now on.
+    package func observe(_ watch: DeliveryWatch) {
+        watch.entriesCommitted.observe { [self] in committed($0) }
+        watch.entriesAcknowledged.observe { [self] acknowledgement in
+            state.withLock { state in
+                state.schedule.acknowledged(
+                    acknowledgement.user,
+                    acknowledgement.device,
+                    upTo: acknowledgement.seq,
+                    isProven: acknowledgement.isProven
+                )
+            }
+        }
+    }
+
+    private func committed(_ entries: [UserID: [InboxEntry]]) {
         let devices = sender == nil ? [:] : tokens.devices(of: entries.keys)
         let reportsUndelivered = reportsUndelivered
         guard reportsUndelivered || !devices.isEmpty else { return }
@@ -132,10 +147,6 @@ package final class PushHandOff: DeliveryObserver {
             for (key, seq, wait) in news { state.schedule.committed(key, upTo: seq, due: now + wait) }
         }
         wakeUp.signal()
-    }
-
-    package func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) {
-        state.withLock { $0.schedule.acknowledged(user, device, upTo: seq) }
     }
 
     /// Derives the due keys from the store, after a start or an overflow. Devices get one deadline to return by

@@ -36,12 +36,15 @@ package enum SessionEnd: Sendable, Hashable {
     case replaced
     case accountDisabled
     case accountDeleted
-    /// The account was renamed. Ends connections that belong to the name: those of MQTT.
+    /// The account was renamed. Ends the connections whose permissions depend on the name: those of MQTT.
     case accountRenamed
     /// The token was revoked, the password changed or the device removed.
     case revoked
     case shuttingDown
 
-    /// Whether sessions kept under the account's name also end, because the name may be given to another account.
-    package var endsKeptSessions: Bool { self == .accountDeleted || self == .accountRenamed }
+    /// Whether the account's kept sessions end as well.
+    package var endsKeptSessions: Bool { self == .accountDeleted }
+
+    /// Whether the name that the account had may be another account's from now on.
+    package var freesName: Bool { self == .accountDeleted || self == .accountRenamed }
 }

@@ -28,7 +28,7 @@ package enum EndedDevices: Sendable, Hashable {
     }
 }
 
-/// Recent ends, for logins that began before an end and attach after it; by user, or by the name that owns MQTT
+/// Recent ends, for logins that began before an end and attach after it; by user, or by the owner of MQTT
 /// sessions.
 ///
 /// State: a `Mutex` around a bounded list; a login older than the list is ended to be safe.
@@ -68,7 +68,7 @@ final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
     /// The reason why a newly attached login must end; nil: it may stay.
     ///
     /// - Parameters:
-    ///   - subject: the login's user or name.
+    ///   - subject: the login's user or owner.
     ///   - stamp: the stamp of its beginning.
     ///   - isMeant: whether the login is of these devices.
     func reason(toEnd subject: Subject, since stamp: UInt64, where isMeant: (EndedDevices) -> Bool) -> SessionEnd? {

@@ -8,13 +8,14 @@ extension SessionRegistry {
     final class Shard: Sendable {
         struct Presence {
             let isOnline: Bool
-            let watchers: [any Attachment]
+            let watchers: Dictionary<ObjectIdentifier, any Attachment>.Values
             let version: UInt64
         }
 
         private struct Record: Sendable {
             var attachments: [any Attachment] = []
-            var watchers: [any Attachment] = []
+            /// By identity, because one of thousands leaves as quickly as one of a few.
+            var watchers: [ObjectIdentifier: any Attachment] = [:]
             /// Devices whose apps are not in the foreground, as reported over their present connection.
             var resting: Set<DeviceID> = []
             /// The version of the last change between online and offline.
@@ -99,15 +100,6 @@ extension SessionRegistry {
             }
         }
 
-        func removeAll() -> [any Attachment] {
-            state.withLock { state in
-                let removed = state.records.values.flatMap(\.attachments)
-                state.records = [:]
-                state.watched = [:]
-                return removed
-            }
-        }
-
         func attachments(of user: UserID) -> [any Attachment] {
             state.withLock { $0.records[user]?.attachments ?? [] }
         }
@@ -141,7 +133,7 @@ extension SessionRegistry {
                 let record = state.records[user]
                 return Presence(
                     isOnline: record?.attachments.isEmpty == false,
-                    watchers: record?.watchers ?? [],
+                    watchers: (record?.watchers ?? [:]).values,
                     version: record?.version ?? 0
                 )
             }
@@ -199,6 +191,10 @@ extension SessionRegistry {
             state.withLock { $0.watched[ObjectIdentifier(attachment)]?.contains(user) ?? false }
         }
 
+        func watchedCount(by attachment: any Attachment) -> Int {
+            state.withLock { $0.watched[ObjectIdentifier(attachment)]?.count ?? 0 }
+        }
+
         func removeWatched(_ users: [UserID], by attachment: any Attachment) {
             state.withLock { $0.watched[ObjectIdentifier(attachment)]?.subtract(users) }
         }
@@ -208,12 +204,12 @@ extension SessionRegistry {
         }
 
         func addWatcher(_ attachment: any Attachment, of user: UserID) {
-            state.withLock { $0.records[user, default: Record()].watchers.append(attachment) }
+            state.withLock { $0.records[user, default: Record()].watchers[ObjectIdentifier(attachment)] = attachment }
         }
 
         func removeWatcher(_ attachment: any Attachment, of user: UserID) {
             state.withLock { state in
-                state.records[user]?.watchers.removeAll { $0 === attachment }
+                state.records[user]?.watchers[ObjectIdentifier(attachment)] = nil
                 state.dropIfEmpty(user)
             }
         }

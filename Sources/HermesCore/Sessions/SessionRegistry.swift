@@ -60,9 +60,19 @@ package final class SessionRegistry: Sendable {
     /// - Returns: the number of watchers that were told.
     @discardableResult
     package func detach(_ attachment: any Attachment) -> Int {
+        let (told, watched) = leave(attachment)
+        for user in watched { shard(of: user).removeWatcher(attachment, of: user) }
+        return told
+    }
+
+    /// Removes an attachment as ``detach(_:)`` does, but leaves what it watched to the caller, who calls
+    /// ``unwatch(_:by:)`` for some at a time.
+    ///
+    /// - Returns: the number of watchers that were told, and the users that it watched.
+    package func leave(_ attachment: any Attachment) -> (told: Int, watched: [UserID]) {
         let user = attachment.principal.user
-        unwatchAll(attachment)
-        return shard(of: user).detach(attachment, user) ? tellPresence(of: user) : 0
+        let watched = shard(of: user).takeWatched(by: attachment)
+        return (shard(of: user).detach(attachment, user) ? tellPresence(of: user) : 0, Array(watched))
     }
 
     /// Whether any device of the user is connected.
@@ -114,13 +124,6 @@ package final class SessionRegistry: Sendable {
         for attachment in attachments(of: user) { attachment.principal.rename(to: name) }
     }
 
-    /// Ends all sessions.
-    package func endAll(_ reason: SessionEnd) {
-        for shard in shards {
-            for attachment in shard.removeAll() { attachment.ended(reason) }
-        }
-    }
-
     private func reason(toEnd principal: Principal) -> SessionEnd? {
         guard let stamp = principal.loginStamp else { return nil }
         return ends.reason(toEnd: principal.user, since: stamp) { $0.contains(principal) }
@@ -153,6 +156,14 @@ package final class SessionRegistry: Sendable {
             for user in added { shard(of: user).removeWatcher(attachment, of: user) }
         }
     }
+
+    /// The number of users that the attachment watches.
+    package func watchedCount(by attachment: any Attachment) -> Int {
+        shard(of: attachment.principal.user).watchedCount(by: attachment)
+    }
+
+    /// The approximate memory of one watched user.
+    package static let bytesOfWatched = 240
 
     /// Ends the presence events of these users.
     package func unwatch(_ users: [UserID], by attachment: any Attachment) {

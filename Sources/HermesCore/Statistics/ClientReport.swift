@@ -22,7 +22,7 @@ package struct ClientReport: Hashable, Sendable {
             heartbeat: Duration = .zero,
             isHeartbeatStable: Bool = false
         ) throws(HermesError) {
-            self.label = try ClientReport.name(label, atMost: 64, "network label")
+            self.label = try ClientReport.name(label, atMost: ClientReport.maxLabelBytes, "network label")
             self.counts = counts.clamped
             self.heartbeat = heartbeat
             self.isHeartbeatStable = isHeartbeatStable
@@ -35,6 +35,8 @@ package struct ClientReport: Hashable, Sendable {
 
     /// The most networks in a report.
     package static let maxNetworks = 16
+    package static let maxVersionBytes = 32
+    package static let maxLabelBytes = 64
 
     /// Checks a report.
     ///
@@ -43,7 +45,7 @@ package struct ClientReport: Hashable, Sendable {
         guard networks.count <= Self.maxNetworks else {
             throw HermesError(.invalidArgument, "a report holds at most \(Self.maxNetworks) networks")
         }
-        self.appVersion = try Self.name(appVersion, atMost: 32, "app version")
+        self.appVersion = try Self.name(appVersion, atMost: Self.maxVersionBytes, "app version")
         self.networks = networks
     }
 

@@ -6,16 +6,20 @@ import Synchronization
 /// The clients' reports about connections and deliveries.
 ///
 /// ```swift
-/// for version in messenger.clientStatistics.delivery(now: messenger.time.now()) {
-///     print(version.appVersion, version.counts.within1s, version.counts.within10s, version.counts.later, version.counts.lost)
+/// for (version, counts) in messenger.clientStatistics.versions(.day, now: messenger.time.now()) {
+///     print(version, counts[.within1s], counts[.within10s], counts[.later], counts[.never])
 /// }
 /// ```
 ///
 /// State: one `Mutex`.
 package final class ClientStatistics: Sendable {
+    /// The number of versions of apps that get metrics of their own.
+    package static let maxMetricVersions = 64
+
     private struct State: Sendable {
-        var delivery = DeliveryStatistics()
+        var history = DeliveryHistory()
         var priors = HeartbeatPriors()
+        var metricVersions: Set<String> = []
     }
 
     private let state = Mutex(State())
@@ -25,7 +29,7 @@ package final class ClientStatistics: Sendable {
     /// Adds a client's report.
     ///
     /// - Parameter learnsHeartbeats: whether its settled heartbeat intervals are used for other clients.
-    /// - Returns: the app version under which the report is counted.
+    /// - Returns: the app version under which metrics count the report: since the start one of few.
     package func add(_ report: ClientReport, learnsHeartbeats: Bool, now: Timestamp) -> String {
         state.withLock { state in
             if learnsHeartbeats {
@@ -33,13 +37,26 @@ package final class ClientStatistics: Sendable {
                     state.priors.settled(at: network.heartbeat, in: network.label)
                 }
             }
-            return state.delivery.add(report, now: now)
+            state.history.add(report, now: now)
+            guard !state.metricVersions.contains(report.appVersion) else { return report.appVersion }
+            guard state.metricVersions.count < Self.maxMetricVersions else { return DeliveryHistory.other }
+            state.metricVersions.insert(report.appVersion)
+            return report.appVersion
         }
     }
 
-    /// The reports of the last 24 hours, per app version.
-    package func delivery(now: Timestamp) -> [DeliveryStatistics.Version] {
-        state.withLock { $0.delivery.versions(now: now) }
+    /// What was reported, for reading and for keeping.
+    package var history: DeliveryHistory { state.withLock { $0.history } }
+
+    /// Continues what an earlier process has kept; called before the first report.
+    package func resume(_ history: DeliveryHistory) { state.withLock { $0.history = history } }
+
+    /// The sums per app version, sorted by it.
+    package func versions(
+        _ period: DeliveryHistory.Period,
+        now: Timestamp
+    ) -> [(appVersion: String, counts: ReportCounts)] {
+        DeliveryHistory.versions(of: history.groups(period, now: now))
     }
 
     /// A good first heartbeat interval for a network; nil if too little is known.

@@ -3,43 +3,6 @@
 
 import DequeModule
 
-/// The source of an operation: an account, or the address of an anonymous client. The waiting operations of one source
-/// do not delay another's.
-package struct CommitSource: Hashable, Sendable {
-    /// The server itself, and clients that are not distinguished.
-    package static let server = CommitSource("")
-
-    /// As it is stored with what it pays for.
-    package let name: String
-
-    package init(account: String) { name = "a" + account }
-
-    /// An account by its number, for what is not stored: it takes turns.
-    package init(_ user: UserID) { name = "u" + String(user.rawValue) }
-
-    /// - Parameter host: an address without port; nil: unknown. An IPv6 network of 64 bits counts as one.
-    package init(host: String?) { name = "h" + (host.map(NetworkAddress.key(of:)) ?? "") }
-
-    /// From a store.
-    package init(stored name: String) { self.name = name }
-
-    private init(_ name: String) { self.name = name }
-
-    package enum Kind: Sendable {
-        case server
-        case account
-        case address
-    }
-
-    package var kind: Kind {
-        switch name.utf8.first {
-        case UInt8(ascii: "a"), UInt8(ascii: "u"): .account
-        case UInt8(ascii: "h"): .address
-        default: .server
-        }
-    }
-}
-
 /// Waiting items in one line for each source; the lines take turns. Pure.
 struct FairQueue<Item: Sendable>: Sendable {
     private struct Line: Sendable {

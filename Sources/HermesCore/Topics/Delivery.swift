@@ -3,33 +3,14 @@
 
 package import NIOCore
 
-/// The encoding of publications in one protocol.
+/// The place of an encoding of publications. Each gateway declares the slots of its encodings, with numbers that no other
+/// gateway has; the core knows none of them.
 package struct EncodingSlot: Hashable, Sendable {
     package let rawValue: UInt8
 
+    /// Inlined into the gateways, so that a slot is a constant there.
+    @inlinable
     package init(rawValue: UInt8) { self.rawValue = rawValue }
-
-    /// A whole LiveRoom frame.
-    package static let liveRoom = Self(rawValue: 0)
-    /// A whole Delimited frame.
-    package static let delimited = Self(rawValue: 1)
-    /// The part that MQTT 3.1.1 subscribers share.
-    package static let mqttV311 = Self(rawValue: 2)
-    /// The part that MQTT 5 subscribers share.
-    package static let mqttV5 = Self(rawValue: 3)
-    /// The part of a QoS 1 or 2 message that MQTT 3.1.1 subscribers share: everything except the header's flags and the
-    /// packet identifier.
-    package static let mqttV311Acknowledged = Self(rawValue: 4)
-    /// The same for MQTT 5.
-    package static let mqttV5Acknowledged = Self(rawValue: 5)
-    /// The JSON of a packet, in a Delimited frame.
-    package static let delimitedJSON = Self(rawValue: 6)
-    /// A whole LiveRoom frame for viewers that did not enter, where it is another one.
-    package static let liveRoomPlain = Self(rawValue: 7)
-    /// A whole QSIOP frame.
-    package static let qsiop = Self(rawValue: 8)
-    /// A whole IMPB frame.
-    package static let impb = Self(rawValue: 9)
 }
 
 /// A publication for the subscribers of one loop, with its encodings: each protocol encodes once per loop.

@@ -147,9 +147,6 @@ extension TopicShard {
 
     // MARK: Crowded topics
 
-    /// Whether no publication of another loop waits; for tests.
-    package var isEverythingDelivered: Bool { crowded.isEmpty }
-
     private func letWait(_ publication: PublicationBatch) {
         if crowded.isEmpty { serveCrowdsInTurn() }
         crowded.append(publication)

@@ -136,9 +136,6 @@ package final class TopicShard {
         return counts
     }
 
-    /// The number of known topics: with subscribers, with interest of other loops, or recently published.
-    package var topicCount: Int { topics.count }
-
     /// The number of wildcard filters with subscribers, here or on another loop.
     package var wildcardCount: Int { tree.count }
 

@@ -9,7 +9,8 @@ import Synchronization
 /// A commit costs one lock for all its messages. A delivery to a connection, and an acknowledgement, costs one lock of the
 /// user's shard, for however many entries. What is recorded is put together only when somebody asks.
 ///
-/// State: a `Mutex` around the messages, and one around the steps of each ``Shard``; none is taken inside another.
+/// State: a `Mutex` around the messages, and one around the steps and times of each ``Shard``; none is taken inside
+/// another.
 package final class MessageTraces: Sendable {
     /// The number of messages that are remembered.
     package static let maxMessages = 10_000
@@ -23,7 +24,12 @@ package final class MessageTraces: Sendable {
     static let maxStepsInShard = 8_192
 
     private final class Shard: Sendable {
-        let steps = Mutex(TraceRing<RecordedStep>(capacity: MessageTraces.maxStepsInShard))
+        let state = Mutex(ShardState())
+    }
+
+    private struct ShardState: Sendable {
+        var steps = TraceRing<RecordedStep>(capacity: MessageTraces.maxStepsInShard)
+        var times = DeliveryTimes()
     }
 
     private let messages = Mutex(TraceRing<TracedMessage>(capacity: maxMessages))
@@ -52,9 +58,38 @@ package final class MessageTraces: Sendable {
 
     /// A connection has these entries of its user's inbox in its output.
     ///
-    /// - Parameter gateway: the connection's listener.
-    package func delivered(_ seqs: ClosedRange<UInt64>, to principal: Principal, by gateway: String) {
-        record(RecordedStep(.delivered, principal.user, principal.device, seqs, at: time.uptime(), detail: gateway))
+    /// - Parameters:
+    ///   - entries: in order, none between them was left out.
+    ///   - head: the newest entry when the connection opened. Earlier ones waited for the device, so how long is not
+    ///     noted.
+    ///   - gateway: the connection's listener.
+    package func delivered(
+        _ entries: ArraySlice<InboxEntry>,
+        behind head: UInt64,
+        to principal: Principal,
+        by gateway: String
+    ) {
+        guard let first = entries.first, let last = entries.last else { return }
+        let now = time.uptime()
+        let seqs = first.seq...max(first.seq, last.lastSeq)
+        let step = RecordedStep(.delivered, principal.user, principal.device, seqs, at: now, detail: gateway)
+        // Of an entry that the device was too slow for, and that was read from the store, only the commit is known.
+        let clock = entries.contains { $0.acceptedAt == nil && $0.seq > head } ? time.latest() : nil
+        shard(of: principal.user).state.withLock { state in
+            state.steps.append(step)
+            for entry in entries where entry.seq > head && !entry.isHole {
+                if let acceptedAt = entry.acceptedAt {
+                    state.times.add(now - acceptedAt)
+                } else if let clock {
+                    state.times.add(.milliseconds(clock.rawValue - entry.committedAt.rawValue))
+                }
+            }
+        }
+    }
+
+    /// How long deliveries took since the start.
+    package var deliveryTimes: DeliveryTimes {
+        shards.reduce(into: DeliveryTimes()) { sum, shard in sum.add(shard.state.withLock { $0.times }) }
     }
 
     /// A device has acknowledged everything up to `seq`.
@@ -73,7 +108,7 @@ package final class MessageTraces: Sendable {
         record(RecordedStep(.pushed, user, device, seqs, at: time.uptime(), detail: detail, scope: scope))
     }
 
-    private func record(_ step: RecordedStep) { shard(of: step.user).steps.withLock { $0.append(step) } }
+    private func record(_ step: RecordedStep) { shard(of: step.user).state.withLock { $0.steps.append(step) } }
 
     private func shard(of user: UserID) -> Shard { shards[Int(user.rawValue) % shards.count] }
 
@@ -93,8 +128,8 @@ package final class MessageTraces: Sendable {
         var found: [RecordedStep] = []
         for place in message.places {
             let scope = message.scope(for: place.user)
-            let own = shard(of: place.user).steps.withLock { steps in
-                steps.oldest(Self.maxStepsFound) { $0.isAbout(place, scope: scope) }
+            let own = shard(of: place.user).state.withLock { state in
+                state.steps.oldest(Self.maxStepsFound) { $0.isAbout(place, scope: scope) }
             }
             found += Self.withFirstAcknowledgements(own)
         }

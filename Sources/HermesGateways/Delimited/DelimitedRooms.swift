@@ -177,6 +177,7 @@ extension DelimitedSession: TopicSubscriber {
     private func publish(_ type: LiveRoomFrameType, _ payload: ByteBuffer, to room: RoomName, from sender: Sender) {
         let user = sender.principal.user
         let publication = LiveRoomTranslation.publication(of: payload, type: type, to: room.topic, sender: user)
+        connection.tally.messagesIn += 1
         let outcome = connection.loop.topics.publish(publication)
         if outcome.isCongested { connection.slowDown() }
         connection.charge(.viewers(outcome.localCount))
@@ -187,6 +188,7 @@ extension DelimitedSession: TopicSubscriber {
             guard let event = DelimitedRoomTranslation.event(for: delivery.publication) else { return }
             var packet = Hermes_V1_Packet()
             packet.ephemeral.room = event
+            connection.tally.messagesOut += 1
             return write(packet, delivery.publication.dropClass)
         }
         let frame =
@@ -194,6 +196,7 @@ extension DelimitedSession: TopicSubscriber {
             ? delivery.encoded(.delimitedJSON, by: DelimitedRoomTranslation.jsonFrame)
             : delivery.encoded(.delimited, by: DelimitedRoomTranslation.frame)
         guard frame.readableBytes > 0 else { return }
+        connection.tally.messagesOut += 1
         connection.write(delivery.publication.dropClass, frame: frame)
     }
 }

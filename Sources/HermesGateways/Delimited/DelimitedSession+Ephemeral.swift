@@ -64,12 +64,16 @@ extension DelimitedSession {
             }
         }
         let attachment = sender.link.attachment
-        if !unwatched.isEmpty { sessions.unwatch(unwatched, by: attachment) }
+        if !unwatched.isEmpty {
+            sessions.unwatch(unwatched, by: attachment)
+            connection.watches(sessions.watchedCount(by: attachment))
+        }
         guard !watched.isEmpty else { return succeed(id, .presence(Hermes_V1_PresenceList())) }
         let contacts = messenger.contacts
         connection.ask { () async throws(HermesError) in
             try await contacts.watch(watched, by: attachment)
         } then: { [self] result in
+            connection.watches(sessions.watchedCount(by: attachment))
             switch result {
             case .failure(let error): fail(id, error)
             case .success(let online):

@@ -16,8 +16,8 @@ extension DelimitedSession {
                 fail(id, error)
             }
         case .get(let selector):
-            guard let group = DelimitedTranslation.groupID(selector.groupID) else {
-                return fail(id, DelimitedTranslation.badGroupID)
+            guard let group = RequestedIDs.group(selector.groupID) else {
+                return fail(id, RequestedIDs.badGroup)
             }
             read(group, id: id, from: sender)
         case .list(let list):
@@ -67,7 +67,7 @@ extension DelimitedSession {
 
     private func groups(_ request: Hermes_V1_ListGroups, id: UInt64, from sender: Sender) {
         let limit = request.limit == 0 ? 100 : Int(min(request.limit, 500))
-        let after = DelimitedTranslation.groupID(request.afterGroupID)
+        let after = RequestedIDs.group(request.afterGroupID)
         let groups = messenger.groups
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in

@@ -47,7 +47,7 @@ extension DelimitedSession {
             case .failure(let error): fail(id, error)
             case .success(var page):
                 connection.charge(.page(entries: page.entries.count))
-                page = DelimitedTranslation.cut(page, toBytes: environment.settings.limits.outboundQueueBytes / 2)
+                page = page.cut(toBytes: environment.settings.limits.outboundQueueBytes / 2)
                 succeed(id, .synchronized(DelimitedTranslation.synchronized(page)))
                 write(page.entries)
             }
@@ -119,8 +119,8 @@ extension DelimitedSession {
             }
             return .direct(between: sender.principal.user, and: user)
         case .groupID(let groupID):
-            guard let group = DelimitedTranslation.groupID(groupID) else {
-                fail(id, DelimitedTranslation.badGroupID)
+            guard let group = RequestedIDs.group(groupID) else {
+                fail(id, RequestedIDs.badGroup)
                 return nil
             }
             return .group(group)

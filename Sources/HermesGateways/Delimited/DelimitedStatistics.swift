@@ -119,7 +119,7 @@ extension DelimitedSession {
 extension GatewayEnvironment {
     /// The heartbeat interval for a client in the network with this label, in seconds; 0 if none is known or suggested.
     func heartbeatPrior(in label: String) -> UInt32 {
-        guard settings.clients.sharesHeartbeats, label.utf8.count <= 64,
+        guard settings.clients.sharesHeartbeats, label.utf8.count <= ClientReport.maxLabelBytes,
             let interval = messenger.clientStatistics.heartbeat(in: label)
         else { return 0 }
         return UInt32(clamping: interval.components.seconds)

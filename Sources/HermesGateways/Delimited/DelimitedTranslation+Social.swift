@@ -41,10 +41,6 @@ extension DelimitedTranslation {
 
     // MARK: Groups
 
-    static let badGroupID = HermesError(.invalidArgument, "a group's id is 1 to 2^31-1")
-
-    static func groupID(_ id: UInt32) -> GroupID? { Int32(exactly: id).flatMap(GroupID.init(rawValue:)) }
-
     static func group(_ summary: GroupSummary) -> Hermes_V1_Group {
         var answer = Hermes_V1_Group()
         answer.id = UInt32(summary.id.rawValue)
@@ -91,7 +87,7 @@ extension DelimitedTranslation {
     static func groupCommand(_ request: Hermes_V1_GroupRequest) throws(HermesError) -> GroupCommand {
         switch request.request {
         case .create(let create):
-            return .create(name: create.name, members: try users(create.memberUids))
+            return .create(name: create.name, members: try RequestedIDs.users(create.memberUids))
         case .change(let change):
             let changes = GroupChange(
                 name: change.hasName ? change.name : nil,
@@ -102,8 +98,8 @@ extension DelimitedTranslation {
             return .change(try group(change.groupID), changes)
         case .changeMembers(let change):
             let changes = MemberChanges(
-                added: try users(change.addUids),
-                removed: try users(change.removeUids),
+                added: try RequestedIDs.users(change.addUids),
+                removed: try RequestedIDs.users(change.removeUids),
                 roles: try roles(change.changeRoles)
             )
             return .changeMembers(try group(change.groupID), changes)
@@ -117,22 +113,12 @@ extension DelimitedTranslation {
     }
 
     private static func group(_ id: UInt32) throws(HermesError) -> GroupID {
-        guard let group = groupID(id) else { throw badGroupID }
+        guard let group = RequestedIDs.group(id) else { throw RequestedIDs.badGroup }
         return group
     }
 
-    /// Checks uids and their number.
-    static func users(_ uids: [UInt32]) throws(HermesError) -> [UserID] {
-        guard uids.count < Group.maxMembers else {
-            throw HermesError(.tooLarge, "name at most \(Group.maxMembers - 1) accounts at once")
-        }
-        let users = uids.compactMap { UserID($0) }
-        guard users.count == uids.count else { throw HermesError(.invalidArgument, "a uid is 1 to 2^31-1") }
-        return users
-    }
-
     private static func roles(_ members: [Hermes_V1_GroupMember]) throws(HermesError) -> [MemberChanges.Role] {
-        let users = try users(members.map(\.uid))
+        let users = try RequestedIDs.users(members.map(\.uid))
         var roles: [MemberChanges.Role] = []
         for (user, member) in zip(users, members) {
             let role: GroupRole?

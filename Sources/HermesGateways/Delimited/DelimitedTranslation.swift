@@ -86,17 +86,6 @@ enum DelimitedTranslation {
         return answer
     }
 
-    /// The part of a page that fits into a number of bytes, at least one entry; the client asks for the rest.
-    static func cut(_ page: InboxPage, toBytes maxBytes: Int) -> InboxPage {
-        var bytes = 0
-        let fitting = page.entries.prefix { entry in
-            let isFirst = bytes == 0
-            bytes += entry.event.bytes + 512
-            return isFirst || bytes <= maxBytes
-        }
-        return InboxPage(entries: Array(fitting), position: page.position)
-    }
-
     /// The newest messages of `found` that fit into one packet, at least one.
     static func history(_ found: [Message], limit: Int, maxBytes: Int, reader: UserID) -> Hermes_V1_History {
         var bytes = 0

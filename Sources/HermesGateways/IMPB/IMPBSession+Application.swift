@@ -92,6 +92,7 @@ extension IMPBSession: TopicSubscriber {
         guard link != nil else { return }
         let frame = delivery.encoded(.impb, by: IMPBApplication.frame)
         guard frame.readableBytes > 0 else { return }
+        connection.tally.messagesOut += 1
         connection.write(delivery.publication.dropClass, frame: frame)
     }
 }

@@ -92,12 +92,14 @@ extension IMPBSession {
         let contacts = messenger.contacts
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            let found = try await contacts.accepted(of: user, skipped: skipped, limit: limit)
-            return (found, try await contacts.online(among: found.map(\.account.id), for: user))
-        } then: { [self] (result: Result<(found: [Contact], online: Set<UserID>), HermesError>) in
+            let (found, lookedAt) = try await contacts.accepted(of: user, skipped: skipped, limit: limit)
+            return (found, lookedAt, try await contacts.online(among: found.map(\.account.id), for: user))
+        } then: { [self] (result: Result<(found: [Contact], lookedAt: Int, online: Set<UserID>), HermesError>) in
             switch result {
             case .failure(let error): fail(seq, error)
-            case .success(let (found, online)):
+            case .success(let (found, lookedAt, online)):
+                // Once for the rows, which are not much less work if they are skipped, and once for who is online.
+                connection.charge(.page(entries: lookedAt + found.count))
                 guard let list = IMPBTranslation.userList(found, isOnline: { online.contains($0) }) else {
                     return fail(seq, HermesError(.tooLarge, "the page does not fit into a frame; ask for fewer a page"))
                 }

@@ -11,7 +11,7 @@ extension IMPBSession {
         case .create:
             guard let request: IMPB_group_create_request = parse(message.body, seq) else { return }
             apply(seq: seq, from: sender) { () throws(HermesError) in
-                .create(name: request.name, members: try DelimitedTranslation.users(request.memberUids))
+                .create(name: request.name, members: try RequestedIDs.users(request.memberUids))
             }
         case .info:
             guard let request: IMPB_group_target_request = parse(message.body, seq) else { return }
@@ -25,7 +25,8 @@ extension IMPBSession {
                 let change = GroupChange(
                     name: request.hasName ? request.name : nil,
                     avatarURL: request.hasAvartaURL ? request.avartaURL : nil,
-                    isMuted: request.hasMuted ? request.muted : nil
+                    isMuted: request.hasMuted ? request.muted : nil,
+                    isHistoryOpen: request.hasHistoryOpen ? request.historyOpen : nil
                 )
                 return .change(try IMPBTranslation.group(request.groupID), change)
             }
@@ -72,7 +73,7 @@ extension IMPBSession {
 
     private func info(_ request: IMPB_group_target_request, seq: UInt32, from sender: Sender) {
         guard let group = GroupID(rawValue: request.groupID) else {
-            return fail(seq, DelimitedTranslation.badGroupID)
+            return fail(seq, RequestedIDs.badGroup)
         }
         let groups = messenger.groups
         let user = sender.principal.user

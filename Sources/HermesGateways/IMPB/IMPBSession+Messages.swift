@@ -22,7 +22,7 @@ extension IMPBSession {
         case .group:
             guard let message: IMPB_Group_msg = parse(base.body, seq) else { return }
             guard let group = GroupID(rawValue: message.groupID) else {
-                return fail(seq, DelimitedTranslation.badGroupID)
+                return fail(seq, RequestedIDs.badGroup)
             }
             send(message, to: .group(group), seq: seq, from: sender)
         case .broadcast:
@@ -116,7 +116,7 @@ extension IMPBSession {
                 connection.charge(.page(entries: page.entries.count))
                 // A page that does not fit into the queue would end the connection; the client continues behind this
                 // one.
-                page = DelimitedTranslation.cut(page, toBytes: environment.settings.limits.outboundQueueBytes / 2)
+                page = page.cut(toBytes: environment.settings.limits.outboundQueueBytes / 2)
                 var answer = IMPB_pull_response()
                 answer.epoch = page.position.epoch
                 answer.headSeq = page.position.head
@@ -185,7 +185,7 @@ extension IMPBSession {
 
     private func conversation(_ id: IMPB_Conversation_id, seq: UInt32, from sender: Sender) -> ConversationID? {
         if id.groupID != 0 {
-            guard id.uid == 0, let group = DelimitedTranslation.groupID(id.groupID) else {
+            guard id.uid == 0, let group = RequestedIDs.group(id.groupID) else {
                 fail(seq, HermesError(.invalidArgument, "name a uid or a group, 1 to 2^31-1"))
                 return nil
             }

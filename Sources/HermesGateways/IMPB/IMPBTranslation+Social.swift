@@ -63,12 +63,12 @@ extension IMPBTranslation {
     // MARK: Groups
 
     static func group(_ id: Int32) throws(HermesError) -> GroupID {
-        guard let group = GroupID(rawValue: id) else { throw DelimitedTranslation.badGroupID }
+        guard let group = GroupID(rawValue: id) else { throw RequestedIDs.badGroup }
         return group
     }
 
     static func memberChanges(_ request: IMPB_group_members_request) throws(HermesError) -> GroupCommand {
-        let users = try DelimitedTranslation.users(request.changeRoles.map(\.uid))
+        let users = try RequestedIDs.users(request.changeRoles.map(\.uid))
         var roles: [MemberChanges.Role] = []
         for (user, member) in zip(users, request.changeRoles) {
             let role: GroupRole
@@ -81,8 +81,8 @@ extension IMPBTranslation {
             roles.append(MemberChanges.Role(user: user, role: role, mutedUntil: Timestamp(rawValue: member.mutedUntil)))
         }
         let changes = MemberChanges(
-            added: try DelimitedTranslation.users(request.addUids),
-            removed: try DelimitedTranslation.users(request.removeUids),
+            added: try RequestedIDs.users(request.addUids),
+            removed: try RequestedIDs.users(request.removeUids),
             roles: roles
         )
         return .changeMembers(try group(request.groupID), changes)
@@ -95,6 +95,7 @@ extension IMPBTranslation {
         info.avartaURL = summary.avatarURL
         info.memberCount = UInt32(clamping: summary.memberCount)
         info.muted = summary.isMuted
+        info.historyOpen = summary.isHistoryOpen
         return info
     }
 

@@ -21,8 +21,8 @@ extension Connection {
         let own =
             !isOpen
             ? 0
-            : queue.bytes &+ queue.count &* Self.frameOverhead &+ unreadBytes &+ sessionBytes &+ unansweredBytes
-                &+ writtenBytes
+            : queue.bytes &+ queue.count &* Self.frameOverhead &+ unreadBytes &+ sessionBytes &+ watchedBytes
+                &+ unansweredBytes &+ writtenBytes
         heldBytes = isOpen ? own &+ sharedBytes : 0
         guard own != ownBytes else { return }
         let change = own &- ownBytes
@@ -72,6 +72,14 @@ extension Connection {
     package func sessionHolds(_ bytes: Int) {
         guard bytes != sessionBytes else { return }
         sessionBytes = bytes
+        measureMemory()
+    }
+
+    /// The number of users whose presence the session watches.
+    func watches(_ count: Int) {
+        let bytes = count &* SessionRegistry.bytesOfWatched
+        guard bytes != watchedBytes else { return }
+        watchedBytes = bytes
         measureMemory()
     }
 

@@ -18,6 +18,7 @@ extension Connection {
         through messenger: Messenger,
         later: @escaping (Result<Void, HermesError>) -> Void
     ) -> Bool? {
+        tally.messagesIn += 1
         charge(.bytes(publication.payload.readableBytes))
         let durable = messenger.durable
         let targets = durable.hasSubscriptions ? durable.targets(of: publication.topic) : []
@@ -28,7 +29,7 @@ extension Connection {
         let loop = loop
         let live = publication.deciding(DecidedShares(targets))
         let waiting = NIOLoopBound((connection: self, later: later), eventLoop: loop.eventLoop)
-        durable.publish(stored, targets: targets, source: CommitSource(account: principal.nickName.key)) { result in
+        durable.publish(stored, targets: targets, source: source(of: principal)) { result in
             loop.post(
                 .run {
                     waiting.value.connection.requestAnswered(bytes: bytes)
@@ -39,6 +40,11 @@ extension Connection {
             )
         }
         return nil
+    }
+
+    /// Who waits and pays for an operation of a principal: its account, or the address of who only claims to be it.
+    func source(of principal: Principal) -> CommitSource {
+        principal.isProven ? .account(principal.user) : CommitSource(host: remoteHost)
     }
 
     /// - Returns: whether anybody is subscribed.

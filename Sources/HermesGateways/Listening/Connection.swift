@@ -80,6 +80,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var ownBytes = 0
     var unreadBytes = 0
     var sessionBytes = 0
+    var watchedBytes = 0
     private(set) var unansweredBytes = 0
     /// Large writes that the system has not taken: own bytes and copies of TLS, and bytes that connections share.
     var writtenBytes = 0
@@ -404,6 +405,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     ///
     /// - Parameter correlation: the session's own value, returned with the result.
     package func send(_ draft: MessageDraft, from principal: Principal, correlation: UInt64, messages: MessageService) {
+        tally.messagesIn += 1
         let bytes = draft.content.bytes.count
         requestStarted(bytes: bytes)
         charge(.bytes(bytes))

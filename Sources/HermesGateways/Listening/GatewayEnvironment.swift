@@ -19,7 +19,7 @@ package final class GatewayEnvironment: Sendable {
     /// The topic rules.
     package let access: TopicAccess
     /// Identifies MQTT clients.
-    package let authenticator: MQTTAuthenticator
+    package let authenticator: ClientAuthenticator
     private let tokenVerifier: (any TokenVerifier)?
     /// Name and version, for clients' logs.
     package let serverVersion: String
@@ -48,7 +48,7 @@ package final class GatewayEnvironment: Sendable {
         self.settings = settings
         self.access = access
         self.tokenVerifier = tokenVerifier
-        authenticator = MQTTAuthenticator(
+        authenticator = ClientAuthenticator(
             accounts: messenger.accounts,
             verifier: tokenVerifier,
             time: messenger.time,
@@ -63,7 +63,8 @@ package final class GatewayEnvironment: Sendable {
         self.counter = counter ?? ConnectionCounter(limits)
         loginBudget = LoginBudget(limit: limits.maxLoginBytes)
         wills = MQTTWills(durable: messenger.durable, time: messenger.time, memoryBytes: limits.memoryBytes)
-        messenger.durable.ended.observe { [wills] in wills.sessionEnded($0.key, isOwnerGone: $0.isOwnerGone) }
+        messenger.durable.ended.observe { [wills] in wills.sessionEnded($0) }
+        messenger.durable.nameFreed.observe { [wills] in wills.nameFreed($0) }
         brokerStatistics = MQTTStatistics(
             loops: loops,
             durable: messenger.durable,
@@ -96,7 +97,7 @@ package final class GatewayEnvironment: Sendable {
         settings.room.isAnonymousAllowed = false
         settings.device.isTokenRequired = true
         self.settings = settings
-        authenticator = MQTTAuthenticator(
+        authenticator = ClientAuthenticator(
             accounts: messenger.accounts,
             verifier: tokenVerifier,
             time: messenger.time,

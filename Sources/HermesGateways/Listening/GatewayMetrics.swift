@@ -13,6 +13,9 @@ package final class GatewayMetrics: Sendable {
     let framesOut: Counter
     let bytesIn: Counter
     let bytesOut: Counter
+    let messagesIn: Counter
+    let messagesOut: Counter
+    let deliveries: Counter
     private let totals = Totals()
     private let droppedText: Counter
     private let droppedPresence: Counter
@@ -29,6 +32,9 @@ package final class GatewayMetrics: Sendable {
         framesOut = Counter(label: "hermes_frames_sent_total", dimensions: dimensions)
         bytesIn = Counter(label: "hermes_bytes_received_total", dimensions: dimensions)
         bytesOut = Counter(label: "hermes_bytes_sent_total", dimensions: dimensions)
+        messagesIn = Counter(label: "hermes_messages_received_total", dimensions: dimensions)
+        messagesOut = Counter(label: "hermes_messages_sent_total", dimensions: dimensions)
+        deliveries = Counter(label: "hermes_deliveries_total", dimensions: dimensions)
         func dropped(_ name: String) -> Counter {
             Counter(label: "hermes_frames_dropped_total", dimensions: dimensions + [("class", name)])
         }
@@ -107,6 +113,12 @@ final class ConnectionTally {
     var framesOut = 0
     var bytesIn = 0
     var bytesOut = 0
+    /// Messages, and publications to topics and rooms, that clients sent and may send.
+    var messagesIn = 0
+    /// Entries of inboxes and publications that were written or queued for clients.
+    var messagesOut = 0
+    /// The entries of inboxes among them.
+    var deliveries = 0
     private let metrics: GatewayMetrics
 
     init(_ metrics: GatewayMetrics) { self.metrics = metrics }
@@ -119,6 +131,9 @@ final class ConnectionTally {
         Self.publish(&framesOut, to: metrics.framesOut)
         Self.publish(&bytesIn, to: metrics.bytesIn)
         Self.publish(&bytesOut, to: metrics.bytesOut)
+        Self.publish(&messagesIn, to: metrics.messagesIn)
+        Self.publish(&messagesOut, to: metrics.messagesOut)
+        Self.publish(&deliveries, to: metrics.deliveries)
     }
 
     private static func publish(_ count: inout Int, to counter: Counter) {

@@ -22,6 +22,8 @@ package final class InboxLink {
     private var feed: InboxFeed
     private var isClosed = false
     private var hasLoaded = false
+    /// The newest entry at the login.
+    private var headAtOpen: UInt64 = 0
     /// The last entry that was written, not skipped.
     private var lastWrittenSeq: UInt64 = 0
     /// Whether the present or last entry was left out.
@@ -57,6 +59,7 @@ package final class InboxLink {
     ///   - head: the inbox's head at the login.
     package func open(after cursor: UInt64, head: UInt64) {
         connection.chargeInTheEnd(.watchers(messenger.sessions.attach(attachment)))
+        headAtOpen = head
         // Always reads, which finds entries committed between the login and the attachment.
         handle(.opened(after: cursor, head: head))
     }
@@ -65,7 +68,7 @@ package final class InboxLink {
     package func close() {
         guard !isClosed else { return }
         isClosed = true
-        connection.chargeInTheEnd(.watchers(messenger.sessions.detach(attachment)))
+        connection.leaves(attachment, messenger.sessions)
     }
 
     /// From ``ConnectionEvents/inboxAdvanced(_:)``.
@@ -88,9 +91,6 @@ package final class InboxLink {
 
     /// The operating system has taken everything up to this seq.
     package func written(upTo seq: UInt64) { handle(.written(upTo: seq)) }
-
-    /// The last seq that was passed to `write`.
-    package var writtenSeq: UInt64 { feed.written }
 
     private func handle(_ event: InboxFeed.Event) {
         guard !isClosed else { return }
@@ -124,27 +124,30 @@ package final class InboxLink {
     private func writeWhatFits(_ entries: [InboxEntry]) -> InboxEntry? {
         isLeftOut = false
         // Those that were written without one between them that was left out.
-        var run: ClosedRange<UInt64>?
-        defer { noteDelivery(run) }
-        for entry in entries {
+        var run = 0..<0
+        defer { noteDelivery(entries[run]) }
+        for (index, entry) in entries.enumerated() {
             guard connection.hasRoom else { return entry }
             isLeftOut = false
             write([entry])
             if isClosed { return nil }
             if isLeftOut {
-                noteDelivery(run)
-                run = nil
+                noteDelivery(entries[run])
+                run = index..<index
             } else {
                 lastWrittenSeq = entry.lastSeq
-                run = (run?.lowerBound ?? entry.seq)...max(run?.lowerBound ?? entry.seq, entry.lastSeq)
+                run = (run.isEmpty ? index : run.lowerBound)..<index + 1
             }
         }
         return nil
     }
 
-    private func noteDelivery(_ seqs: ClosedRange<UInt64>?) {
-        guard let seqs else { return }
-        messenger.traces.delivered(seqs, to: principal, by: connection.listener.name)
+    private func noteDelivery(_ entries: ArraySlice<InboxEntry>) {
+        guard !entries.isEmpty else { return }
+        let count = entries.count(where: { !$0.isHole })
+        connection.tally.deliveries += count
+        connection.tally.messagesOut += count
+        messenger.traces.delivered(entries, behind: headAtOpen, to: principal, by: connection.listener.name)
     }
 
     private func load(after: UInt64, limit: Int) {
@@ -154,7 +157,8 @@ package final class InboxLink {
         let isFirst = !hasLoaded
         hasLoaded = true
         if isFirst { connection.hold() }
-        messenger.messages.entries(of: principal.user, after: after, limit: limit) { result in
+        let source = connection.source(of: principal)
+        messenger.messages.entries(of: principal.user, after: after, limit: limit, source: source) { result in
             loop.post(
                 .run {
                     link.value.loaded(result)

@@ -165,8 +165,9 @@ package final class Listener: Sendable {
     /// Reads the certificate again, for new connections, and the revocation lists, which end connections; does nothing
     /// without TLS.
     package func reloadCertificate() throws {
+        // Lists may have been read even if the certificate was not.
+        defer { acceptor.endRevoked() }
         try tls?.reload()
-        acceptor.endRevoked()
     }
 
     /// Whether a newer revocation list is due.

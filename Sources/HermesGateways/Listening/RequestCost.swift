@@ -44,7 +44,7 @@ package enum RequestCost: Sendable, Hashable {
     case topic(bytes: Int)
     /// A page read, with this number of entries.
     case page(entries: Int)
-    /// Accounts whose presence is read or watched.
+    /// Accounts whose presence is read, watched or left: each is looked up twice, and has a place in two tables.
     case watched(Int)
     /// A read of one item in the store: some 200 µs on its threads.
     case lookup
@@ -88,7 +88,7 @@ package enum RequestCost: Sendable, Hashable {
         case .receivers(let count, let topicBytes): count / 32 &+ count &* topicBytes / 65_536
         case .topic(let bytes): bytes / 1_024
         case .page(let entries): 15 + entries / 4
-        case .watched(let count): (count + 3) / 4
+        case .watched(let count): (3 * count + 3) / 4
         case .lookup: 20
         case .change: 4
         case .group: 20

@@ -35,6 +35,14 @@ package struct RevokedCertificates: Sendable {
         }
     }
 
+    /// What either of two files revokes.
+    func union(_ other: RevokedCertificates) -> RevokedCertificates {
+        var both = self
+        both.serials.merge(other.serials) { $0.union($1) }
+        both.nextUpdate = [nextUpdate, other.nextUpdate].compactMap { $0 }.min()
+        return both
+    }
+
     /// Whether a certificate is revoked.
     package func contains(_ certificate: CertificateNames) -> Bool {
         serials[certificate.issuer]?.contains(certificate.serial) ?? false

@@ -29,6 +29,19 @@ package final class SessionAttachment: Attachment {
     }
 }
 
+extension Connection {
+    /// Detaches: others are told, and the users that it watched are left a slice at a time. The account and the address pay
+    /// for both.
+    func leaves(_ attachment: SessionAttachment, _ sessions: SessionRegistry) {
+        let (told, watched) = sessions.leave(attachment)
+        watches(0)
+        chargeInTheEnd(.watchers(told))
+        guard !watched.isEmpty else { return }
+        chargeInTheEnd(.watched(watched.count))
+        loop.finishLater(watched.count) { sessions.unwatch(Array(watched[$0]), by: attachment) }
+    }
+}
+
 /// The addresses of a device.
 package struct DirectAddress: Sendable, Hashable {
     /// The host that the device reported.

@@ -16,7 +16,7 @@ package final class TLSContextBox: Sendable {
 
     private struct Loaded {
         let context: NIOSSLContext
-        let revoked: RevokedCertificates?
+        var revoked: RevokedCertificates?
     }
 
     /// Reads certificate and key.
@@ -27,10 +27,19 @@ package final class TLSContextBox: Sendable {
         loaded = Mutex(try Self.load(settings))
     }
 
-    /// Reads the files again; if that fails the old certificate stays in use.
+    /// Reads the files again; if that fails the old certificate stays in use. Revocation lists that can be read are added
+    /// even then: no unreadable key lets a revoked certificate in.
     package func reload() throws {
-        let fresh = try Self.load(settings)
-        loaded.withLock { $0 = fresh }
+        let authorities = try Self.authorities(settings)
+        let revoked = try Self.revocations(settings, authorities)
+        do {
+            let fresh = Loaded(context: try Self.context(settings, authorities), revoked: revoked)
+            loaded.withLock { $0 = fresh }
+        } catch {
+            // The old context may trust authorities whose lists are no longer in the file.
+            if let revoked { loaded.withLock { $0.revoked = $0.revoked?.union(revoked) ?? revoked } }
+            throw error
+        }
     }
 
     /// The context for new connections.
@@ -54,6 +63,22 @@ package final class TLSContextBox: Sendable {
     }
 
     private static func load(_ settings: TLSSettings) throws -> Loaded {
+        let authorities = try authorities(settings)
+        return Loaded(context: try context(settings, authorities), revoked: try revocations(settings, authorities))
+    }
+
+    private static func authorities(_ settings: TLSSettings) throws -> [NIOSSLCertificate] {
+        try settings.clientAuthorityPath.map(NIOSSLCertificate.fromPEMFile) ?? []
+    }
+
+    private static func revocations(
+        _ settings: TLSSettings,
+        _ authorities: [NIOSSLCertificate]
+    ) throws -> RevokedCertificates? {
+        try settings.revocationListPath.map { try RevokedCertificates(path: $0, authorities: authorities) }
+    }
+
+    private static func context(_ settings: TLSSettings, _ authorities: [NIOSSLCertificate]) throws -> NIOSSLContext {
         let chain = try NIOSSLCertificate.fromPEMFile(settings.certificatePath).map(NIOSSLCertificateSource.certificate)
         let key = try NIOSSLPrivateKey(file: settings.privateKeyPath, format: .pem)
         var configuration = TLSConfiguration.makeServerConfiguration(
@@ -66,15 +91,8 @@ package final class TLSContextBox: Sendable {
         case .optional: configuration.certificateVerification = .optionalVerification
         case .required: configuration.certificateVerification = .noHostnameVerification
         }
-        var authorities: [NIOSSLCertificate] = []
-        if let authority = settings.clientAuthorityPath {
-            authorities = try NIOSSLCertificate.fromPEMFile(authority)
-            configuration.trustRoots = .certificates(authorities)
-        }
-        let revoked = try settings.revocationListPath.map { path in
-            try RevokedCertificates(path: path, authorities: authorities)
-        }
-        return Loaded(context: try NIOSSLContext(configuration: configuration), revoked: revoked)
+        if settings.clientAuthorityPath != nil { configuration.trustRoots = .certificates(authorities) }
+        return try NIOSSLContext(configuration: configuration)
     }
 }
 

@@ -49,6 +49,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     private func write(_ delivery: Delivery, _ slot: EncodingSlot, _ encode: (Publication) -> ByteBuffer) {
         let frame = delivery.encoded(slot, by: encode)
         guard frame.readableBytes > 0 else { return }
+        connection.tally.messagesOut += 1
         connection.write(delivery.publication.dropClass, frame: frame)
     }
 
@@ -165,6 +166,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     }
 
     private func publish(_ frame: LiveRoomFrame) {
+        connection.tally.messagesIn += 1
         let publication = LiveRoomTranslation.publication(of: frame, to: topic, sender: session.principal?.user)
         let outcome = topics.publish(publication)
         if outcome.isCongested { connection.slowDown() }
@@ -221,7 +223,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     private func detach() {
         guard let attachment else { return }
         self.attachment = nil
-        connection.chargeInTheEnd(.watchers(gateway.environment.messenger.sessions.detach(attachment)))
+        connection.leaves(attachment, gateway.environment.messenger.sessions)
     }
 }
 

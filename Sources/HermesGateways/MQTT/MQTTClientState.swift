@@ -82,6 +82,8 @@ final class MQTTClientState {
     private let topicAccess: TopicAccess
     private var rules: BoundTopicRules?
     private var rulesGeneration: UInt64 = 0
+    /// What the client may do whatever its name is; made when something of its queue is older than its name.
+    private var namelessReader: MQTTTopicReader?
 
     init(identity: ClientIdentity, key: SessionKey, sessionExpiry: Duration, access: TopicAccess) {
         self.identity = identity
@@ -143,6 +145,13 @@ final class MQTTClientState {
         rulesGeneration = generation
         return bound
     }
+
+    /// Whether the client may read a topic under any name.
+    func mayReadUnderAnyName(_ topic: TopicName) -> Bool {
+        let reader = namelessReader ?? MQTTTopicReader(identity.underNoName, topicAccess, closed: [])
+        namelessReader = reader
+        return reader.mayRead(topic)
+    }
 }
 
 /// The further state of a client with an account. Owner: the connection's event loop.
@@ -203,9 +212,12 @@ final class MQTTPendingWill: Sendable {
 
     /// Who pays for what it leaves.
     let source: CommitSource
+    /// The name under which the client gave it.
+    let userName: String?
 
-    init(publication: Publication, givenAt: Timestamp, delay: Duration, source: CommitSource) {
+    init(publication: Publication, givenAt: Timestamp, delay: Duration, source: CommitSource, userName: String?) {
         self.source = source
+        self.userName = userName
         self.publication = publication
         self.givenAt = givenAt
         self.delay = delay

@@ -37,7 +37,7 @@ extension MQTTSession {
         }
         let stamp = environment.messenger.durable.loginBegins()
         let address = connection.remoteHost
-        connection.ask { () async throws(HermesError) -> MQTTAuthenticator.Outcome in
+        connection.ask { () async throws(HermesError) -> ClientAuthenticator.Outcome in
             try await authenticator.logIn(
                 userName: connect.userName,
                 password: connect.password,
@@ -82,7 +82,7 @@ extension MQTTSession {
     }
 
     private func identified(
-        _ result: Result<MQTTAuthenticator.Outcome, HermesError>,
+        _ result: Result<ClientAuthenticator.Outcome, HermesError>,
         since stamp: UInt64?,
         _ connect: MQTTConnect,
         isAssigned: Bool
@@ -98,7 +98,7 @@ extension MQTTSession {
 
     /// - Parameter stamp: of the login's beginning; nil: there was none.
     private func accept(
-        _ outcome: MQTTAuthenticator.Outcome,
+        _ outcome: ClientAuthenticator.Outcome,
         since stamp: UInt64?,
         _ connect: MQTTConnect,
         isAssigned: Bool
@@ -206,7 +206,8 @@ extension MQTTSession {
             publication: publication.ofKind(kind),
             givenAt: now(),
             delay: delay,
-            source: source(of: client)
+            source: source(of: client),
+            userName: client.identity.userName
         )
     }
 
@@ -260,9 +261,11 @@ extension MQTTSession {
         let keepAlive = grantedKeepAlive(connect.keepAlive)
         if keepAlive != connect.keepAlive { list.append(.serverKeepAlive(keepAlive)) }
         if connect.properties.first({ if case .requestResponseInformation(let wanted) = $0 { wanted } else { nil } })
-            == true
+            == true,
+            // A client identifier may have characters that a topic name may not.
+            let topic = TopicName("response/\(client.key.clientID)")
         {
-            list.append(.responseInformation("response/\(client.key.clientID)"))
+            list.append(.responseInformation(topic.rawValue))
         }
         return list + nativeWelcome(client)
     }

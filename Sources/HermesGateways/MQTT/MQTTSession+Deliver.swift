@@ -33,6 +33,7 @@ extension MQTTSession {
             MQTTPublishWriter.shared(publication, version: version, acknowledged: false, now: now())
         }
         guard frame.count <= maxPacketBytes else { return tooLarge() }
+        connection.tally.messagesOut += 1
         if !connection.writeNow(frame) { connection.write(.text, frame: delivery.compact(slot)) }
     }
 
@@ -73,6 +74,7 @@ extension MQTTSession {
         guard frame.readableBytes <= maxPacketBytes else { return tooLarge() }
         guard let id = window?.send(exactlyOnce: qos == .exactlyOnce) else { return }
         if subscription.isShared { remember(delivery.kept(), subscription as? SharedSubscription) }
+        connection.tally.messagesOut += 1
         connection.write(patching: frame, head: Self.packetIDPlace(in: frame).map { $0 + 2 }) { buffer, start in
             Self.put(qos, id, into: &buffer, at: start)
         }
@@ -170,6 +172,7 @@ extension MQTTSession {
                 identifiers: identifiers
             )
         else { return tooLarge() }
+        connection.tally.messagesOut += 1
         connection.write(.text, frame: packet.bytes, sharing: packet.payload)
     }
 
@@ -192,6 +195,7 @@ extension MQTTSession {
             return false
         }
         guard window?.send(exactlyOnce: qos == .exactlyOnce) == next else { return false }
+        connection.tally.messagesOut += 1
         connection.write(frame: packet.bytes, sharing: packet.payload)
         return true
     }

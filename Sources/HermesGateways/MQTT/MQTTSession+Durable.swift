@@ -52,7 +52,7 @@ extension MQTTSession {
             link.id = opening.id
             // Its account was disabled, renamed or deleted, or its device removed, since it began to log in.
             if let stamp, let end = environment.messenger.durable.reason(toEnd: client.key, of: link, since: stamp) {
-                link.endsSession = end.endsKeptSessions
+                link.ends(with: end)
                 return refuse(MQTTPacketError(.notAuthorized, "the account's connections were ended; log in again"))
             }
             // The previous connection has ended by now, and left its will.
@@ -148,8 +148,7 @@ extension MQTTSession {
         let stored = queued.publication
         // Sent messages do not expire [MQTT-4.3.3-7].
         let isWanted =
-            (queued.seq <= durable.sentBefore || !stored.hasExpired(at: now()))
-            && (!client.hasFilteredSubscriptions || mayRead(stored.topic))
+            (queued.seq <= durable.sentBefore || !stored.hasExpired(at: now())) && mayRead(queued, of: client, durable)
         guard let next = window?.nextPacketID else { return }
         let qos = min(queued.qos, gateway.maximumQoS)
         guard isWanted,
@@ -167,11 +166,21 @@ extension MQTTSession {
             window?.skip(to: queued.seq + 1)
             return isWanted ? complete(queued.seq, of: client) : leave(queued, of: client)
         }
+        connection.tally.messagesOut += 1
         connection.write(frame: packet.bytes, sharing: packet.payload)
         guard qos == .atMostOnce else { return }
         // It will not be acknowledged.
         window?.skip(to: queued.seq + 1)
         complete(queued.seq, of: client)
+    }
+
+    /// Whether the client may read a message of its queue, now and at the time when it came.
+    private func mayRead(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) -> Bool {
+        // What waited before this connection may have come by a subscription that is over.
+        guard client.hasFilteredSubscriptions || queued.seq <= durable.waitedBefore else { return true }
+        guard mayRead(queued.publication.topic) else { return false }
+        // It came while the account had another name: the present one gives no right to it.
+        return queued.seq > durable.renamedAt || client.mayReadUnderAnyName(queued.publication.topic)
     }
 
     /// Drops a message that has expired or that the client may not read; from a shared subscription it goes to another
@@ -292,7 +301,7 @@ extension MQTTSession {
                 will,
                 of: client.key,
                 sessionExpiry: client.sessionExpiry,
-                isOwnerGone: link.endsSession,
+                isNameFree: link.isNameFree,
                 on: connection.loop
             )
         }
@@ -318,7 +327,9 @@ final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confin
     /// 0 until the session is attached.
     var id = DurableSessionID(rawValue: 0)
     /// Whether the session ends with this connection, whatever was agreed.
-    var endsSession = false
+    private(set) var endsSession = false
+    /// Whether the client's account has its name no more.
+    private(set) var isNameFree = false
     /// Numbers of acknowledged messages that are not reported yet.
     var completed: [UInt64] = []
 
@@ -335,6 +346,11 @@ final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confin
         source = session.source(of: client)
         self.session = NIOLoopBound(session, eventLoop: connection.loop.eventLoop)
         self.connection = connection
+    }
+
+    func ends(with end: SessionEnd) {
+        endsSession = endsSession || end.endsKeptSessions
+        isNameFree = isNameFree || end.freesName
     }
 
     func replaced() { connection.loop.post(.ended(connection, .replaced)) }
@@ -369,6 +385,10 @@ final class MQTTDurableQueue {
     let firstNumber: UInt64 = 1
     /// Messages up to this number were sent over an earlier connection.
     let sentBefore: UInt64
+    /// Messages up to this number were queued before this connection.
+    let waitedBefore: UInt64
+    /// Messages up to this number were queued while the account had another name.
+    let renamedAt: UInt64
     var releasesLeft: ArraySlice<UInt64> = []
     var isLoading = false
     /// The packet identifiers of messages whose PUBREC is being stored.
@@ -385,6 +405,8 @@ final class MQTTDurableQueue {
     init(_ opening: DurableOpening) {
         sentBefore = opening.sentUpTo
         head = opening.head
+        waitedBefore = opening.head
+        renamedAt = opening.renamedAt
         // PUBREL again for messages that the client had received and not completed [MQTT-4.4.0-1].
         releasesLeft = opening.released[...]
     }

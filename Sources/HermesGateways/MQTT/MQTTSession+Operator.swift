@@ -9,7 +9,7 @@ import NIOCore
 extension MQTTSession: OperatedClient {
     package var operated: (any OperatedClient)? { phase == .connected && client != nil ? self : nil }
     package var clientID: String { client?.identity.clientID ?? "" }
-    package var owner: String { client?.identity.owner ?? "" }
+    package var owner: String { client?.identity.userName ?? "" }
 
     package func listing() -> ClientListing {
         ClientListing(

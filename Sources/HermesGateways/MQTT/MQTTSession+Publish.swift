@@ -109,6 +109,7 @@ extension MQTTSession {
             }
             publication = publication.ofKind(kind)
         }
+        connection.tally.messagesIn += 1
         // Before the delivery: only one member of a group with kept members gets it.
         let durable = head.packetID == 0 ? nil : durableRoute(of: target)
         publication.decided = durable?.decided
@@ -292,7 +293,7 @@ extension MQTTSession {
             stored,
             targets: targets,
             from: client.link?.id,
-            packetID: client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil,
+            receivedID: client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil,
             retains: publication.retain,
             // 3.1.1 has no word for it.
             mustRetain: version == .v5,
@@ -314,9 +315,9 @@ extension MQTTSession {
         }
     }
 
-    /// Who pays for what a client has stored: its account; without one its address.
+    /// Who pays for what a client has stored: its owner; without one its address.
     func source(of client: MQTTClientState) -> CommitSource {
-        StoredSession.payer(of: client.key, openedBy: CommitSource(host: connection.remoteHost))
+        CommitSource(client.key.owner) ?? CommitSource(host: connection.remoteHost)
     }
 
     /// The source of this client's operations.

@@ -53,6 +53,7 @@ extension MQTTSession {
         guard target.isAllowed, !target.isSpecial else { return false }
         let qos = run.qos
         guard qos == .atMostOnce || mayAcknowledge(run, target) else { return false }
+        connection.tally.messagesIn += run.count
         let outcome = topics.publish(
             PublicationRun(
                 topic: target.topic,
@@ -133,6 +134,7 @@ extension MQTTSession {
             } else {
                 return false
             }
+            connection.tally.messagesOut += run.count
             return true
         }
         guard connection.keepsUp, run.slot == (version == .v5 ? .mqttV5Acknowledged : .mqttV311Acknowledged),
@@ -140,6 +142,7 @@ extension MQTTSession {
             window?.hasRoom(for: run.count) ?? (makeWindow() && run.count <= window?.limit ?? 0)
         else { return false }
         let isExactlyOnce = run.qos == .exactlyOnce
+        connection.tally.messagesOut += run.count
         connection.write(patching: run.bytes, frames: run.count) { buffer, start in
             for body in run.bodies {
                 guard let id = window?.send(exactlyOnce: isExactlyOnce) else { return }

@@ -222,8 +222,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
             default: break
             }
         }
-        // Sessions are kept under the account's name, which is free now.
-        if case .session(let end) = reason, end.endsKeptSessions { client?.link?.endsSession = true }
+        if case .session(let end) = reason { client?.link?.ends(with: end) }
         switch phase {
         case .new, .connecting:
             // A refused CONNECT leaves no will.

@@ -64,15 +64,15 @@ final class MQTTWills: Sendable {
     /// A connection ended without DISCONNECT: its will is published after its delay, or when the session ends,
     /// whichever comes first [MQTT-3.1.3-9]. Called on the connection's loop.
     ///
-    /// - Parameter isOwnerGone: nobody has the name of the session's owner any more: it is published at once.
+    /// - Parameter isNameFree: the session's owner has its name no more: it is published at once.
     func ended(
         _ will: MQTTPendingWill,
         of key: SessionKey,
         sessionExpiry: Duration,
-        isOwnerGone: Bool,
+        isNameFree: Bool,
         on loop: LoopContext
     ) {
-        guard !isOwnerGone else { return publish(will.leavingNothing(to: key.owner), on: loop) }
+        guard !isNameFree else { return publish(will.leavingNothing(), on: loop) }
         let delay = min(will.delay, sessionExpiry)
         guard delay > .zero else { return publish(will, on: loop) }
         let dueAt = time.uptime() + delay
@@ -110,11 +110,17 @@ final class MQTTWills: Sendable {
     }
 
     /// A session without a connection has ended: its will is due now.
-    func sessionEnded(_ key: SessionKey, isOwnerGone: Bool) {
+    func sessionEnded(_ key: SessionKey) {
         guard let waiting = state.withLock({ $0.remove(key) }) else { return }
-        let will = isOwnerGone ? waiting.will.leavingNothing(to: key.owner) : waiting.will
         let wills = self
-        waiting.loop.post(.run { wills.publish(will, on: waiting.loop) })
+        waiting.loop.post(.run { wills.publish(waiting.will, on: waiting.loop) })
+    }
+
+    /// A session's owner has its name no more, under which the will was given: it is due now.
+    func nameFreed(_ key: SessionKey) {
+        guard let waiting = state.withLock({ $0.remove(key) }) else { return }
+        let wills = self
+        waiting.loop.post(.run { wills.publish(waiting.will.leavingNothing(), on: waiting.loop) })
     }
 
     /// Publishes for somebody who is not there any more. Those who are connected get it after the commit, as they get a
@@ -164,10 +170,17 @@ extension MQTTPendingWill {
     fileprivate var holding: Holding { Holding(entries: 1, bytes: weight) }
 
     /// The same, but not retained below `user/NAME/`, which the next owner of the name gets empty.
-    fileprivate func leavingNothing(to owner: String) -> MQTTPendingWill {
-        guard publication.retain, publication.topic.rawValue.hasPrefix("user/\(owner)/") else { return self }
-        let unretained = publication.with(retain: false, publication.details)
-        return MQTTPendingWill(publication: unretained, givenAt: givenAt, delay: delay, source: source)
+    fileprivate func leavingNothing() -> MQTTPendingWill {
+        guard publication.retain, let userName, publication.topic.rawValue.hasPrefix("user/\(userName)/") else {
+            return self
+        }
+        return MQTTPendingWill(
+            publication: publication.with(retain: false, publication.details),
+            givenAt: givenAt,
+            delay: delay,
+            source: source,
+            userName: userName
+        )
     }
 }
 

@@ -189,6 +189,7 @@ package final class QSIOPDevice: GatewaySession, TopicSubscriber {
         }
         let frame = delivery.encoded(.qsiop, by: QSIOPApplication.frame)
         guard frame.readableBytes > 0 else { return }
+        connection.tally.messagesOut += 1
         connection.write(delivery.publication.dropClass, frame: frame)
     }
 
@@ -196,7 +197,8 @@ package final class QSIOPDevice: GatewaySession, TopicSubscriber {
 
     private func openInbox(of principal: Principal, _ login: Login) {
         connection.authenticated()
-        connection.account = principal.user
+        // Anybody may claim to be the account; then the address pays alone.
+        if principal.isProven { connection.account = principal.user }
         let inbox = InboxLink(
             principal: principal,
             connection: connection,

@@ -25,6 +25,8 @@ enum StoreSchema {
         ("013 who pays for sessions and retained publications", addPayers),
         ("014 members and the history before them", addHistoryOfMembers),
         ("015 administrators of the console", createAdministrators),
+        ("016 sessions by the numbers of their accounts", keySessionsByNumber),
+        ("017 lists of conversations", addConversationLists),
     ]
 
     static var version: Int { migrations.count }

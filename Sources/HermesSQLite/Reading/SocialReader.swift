@@ -117,6 +117,37 @@ struct SocialReader {
         return groups
     }
 
+    func groups(after: GroupID?, named key: String, limit: Int) throws -> (found: [GroupSummary], next: GroupID?) {
+        let after = Int64(after?.rawValue ?? 0)
+        // Whatever is behind the last of those that are looked at is left to the next call.
+        let place = try PreparedStatement(db, "SELECT id FROM chat_group WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?")
+        place.bind(after, at: 1)
+        place.bind(Int64(StoreSettings.maxSearched - 1), at: 2)
+        let end = try place.first { $0.integer(0) }
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, \
+            (SELECT count(*) FROM group_member o WHERE o.group_id = g.id), g.is_history_open FROM chat_group g \
+            WHERE g.id > ?1 AND g.id <= ?2 AND (?3 = '' OR instr(lower(g.name), ?3) > 0) ORDER BY g.id LIMIT ?4
+            """
+        )
+        let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
+        query.bind(after, at: 1)
+        query.bind(end ?? Int64.max, at: 2)
+        query.bind(Int64(limit), at: 4)
+        var found: [GroupSummary] = []
+        try query.bind(key, at: 3) {
+            try query.forEachRow { row in
+                found.append(try summary(row))
+                return true
+            }
+        }
+        let next =
+            found.count < limit ? end.flatMap { Int32(exactly: $0) }.flatMap(GroupID.init(rawValue:)) : found.last?.id
+        return (found, next)
+    }
+
     private func summary(_ row: PreparedStatement) throws -> GroupSummary {
         guard let id = Int32(exactly: row.integer(0)).flatMap(GroupID.init(rawValue:)) else {
             throw StoreFailure.damagedRow

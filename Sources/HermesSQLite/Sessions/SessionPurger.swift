@@ -124,7 +124,7 @@ struct SessionPurger {
                 if !row.isNull(3) { dereferenced[row.integer(3), default: 0] += 1 }
                 return true
             }
-            let payer = try PreparedStatement(db, "SELECT owner, payer FROM session WHERE id = ?")
+            let payer = try PreparedStatement(db, "SELECT payer FROM session WHERE id = ?")
             for (session, seq, weight) in found {
                 delete.bind(session, at: 1)
                 delete.bind(seq, at: 2)
@@ -133,12 +133,7 @@ struct SessionPurger {
                 update.bind(session, at: 2)
                 try update.run()
                 payer.bind(session, at: 1)
-                let owner = try payer.first { row in
-                    StoredSession.payer(
-                        of: SessionKey(owner: row.text(0) ?? "", clientID: ""),
-                        openedBy: CommitSource(stored: row.text(1) ?? "")
-                    )
-                }
+                let owner = try payer.first { $0.payer(0) }
                 // What is left of a removed session counts for nobody any more.
                 if let owner { queueChanges.add(Holding(entries: -1, bytes: -Int(weight)), of: owner) }
                 sessions.insert(DurableSessionID(rawValue: session))

@@ -12,38 +12,67 @@ struct SessionReader {
 
     // MARK: Sessions
 
-    private static let selectSession = """
-        SELECT s.id, s.owner, s.client_id, s.expiry, s.is_online, s.expires_at, s.sent_up_to, h.head, h.queued, h.bytes, \
-        s.payer \
-        FROM session s JOIN session_head h ON h.session = s.id
+    private static let columns = """
+        s.id, s.owner, s.client_id, s.expiry, s.is_online, s.expires_at, s.sent_up_to, h.head, h.queued, h.bytes, \
+        s.payer, s.renamed_at
+        """
+    private static let tables = "session s JOIN session_head h ON h.session = s.id"
+
+    /// ``StoredSession/ownerName`` from ``SessionOwner/stored`` and the account, if there is one.
+    private static let ownerName = """
+        CASE substr(s.owner, 1, 1) WHEN 's' THEN substr(s.owner, 2) ELSE coalesce(a.nick_key, '') END AS owner_name
+        """
+    private static let account = """
+        account a ON a.id = CASE substr(s.owner, 1, 1) WHEN 'u' THEN CAST(substr(s.owner, 2) AS INTEGER) END
         """
 
     /// Without subscriptions, for operators.
-    func sessions(after id: DurableSessionID?, containing text: String, limit: Int) throws -> [StoredSession] {
+    func sessions(
+        after id: DurableSessionID?,
+        containing text: String,
+        limit: Int,
+        searched: Int
+    ) throws -> [StoredSession] {
+        let end = try last(of: searched, after: id)
         let query = try PreparedStatement(
             db,
             """
-            \(Self.selectSession) WHERE s.id > ?1 AND (?2 = '' OR instr(lower(s.client_id), ?2) > 0 \
-            OR instr(lower(s.owner), ?2) > 0) ORDER BY s.id LIMIT ?3
+            SELECT \(Self.columns), \(Self.ownerName) FROM \(Self.tables) LEFT JOIN \(Self.account) \
+            WHERE s.id > ?1 AND s.id <= ?4 AND (?2 = '' OR instr(lower(s.client_id), ?2) > 0 \
+            OR instr(lower(owner_name), ?2) > 0) ORDER BY s.id LIMIT ?3
             """
         )
         query.bind(id?.rawValue ?? 0, at: 1)
         query.bind(Int64(max(0, limit)), at: 3)
-        // As SQLite's lower().
-        let wanted = String(decoding: text.utf8.map { (0x41...0x5A).contains($0) ? $0 + 32 : $0 }, as: UTF8.self)
+        query.bind(end, at: 4)
+        // Names of sessions are searched as those of groups are.
+        let wanted = Group.searchKey(text)
         var sessions: [StoredSession] = []
         try query.bind(wanted, at: 2) {
             try query.forEachRow { row in
                 let found = try skipping("session \(row.integer(0))") { try session(row) }
-                if let found { sessions.append(found) }
+                if var found {
+                    found.ownerName = row.text(12) ?? ""
+                    sessions.append(found)
+                }
                 return true
             }
         }
         return sessions
     }
 
+    /// The id of the last session to look at.
+    private func last(of searched: Int, after id: DurableSessionID?) throws -> Int64 {
+        // Counting them takes time, too.
+        guard searched < .max else { return .max }
+        let query = try PreparedStatement(db, "SELECT id FROM session WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?")
+        query.bind(id?.rawValue ?? 0, at: 1)
+        query.bind(Int64(max(1, searched) - 1), at: 2)
+        return try query.first { $0.integer(0) } ?? .max
+    }
+
     func sessions() throws -> [StoredSession] {
-        let query = try PreparedStatement(db, "\(Self.selectSession) ORDER BY s.id")
+        let query = try PreparedStatement(db, "SELECT \(Self.columns) FROM \(Self.tables) ORDER BY s.id")
         var sessions: [StoredSession] = []
         try query.forEachRow { row in
             let found = try skipping("session \(row.integer(0))") { try session(row) }
@@ -55,9 +84,10 @@ struct SessionReader {
     }
 
     private func session(_ row: PreparedStatement) throws -> StoredSession {
+        guard let owner = SessionOwner(stored: row.text(1) ?? "") else { throw StoreFailure.damagedRow }
         var session = StoredSession(
             id: DurableSessionID(rawValue: row.integer(0)),
-            key: SessionKey(owner: row.text(1) ?? "", clientID: row.text(2) ?? "")
+            key: SessionKey(owner: owner, clientID: row.text(2) ?? "")
         )
         session.wasPresent = true
         session.expiry = row.isNull(3) ? nil : .milliseconds(row.integer(3))
@@ -67,7 +97,8 @@ struct SessionReader {
         session.head = try row.sequence(7)
         session.queuedCount = row.amount(8)
         session.queuedBytes = row.amount(9)
-        session.payer = StoredSession.payer(of: session.key, openedBy: CommitSource(stored: row.text(10) ?? ""))
+        session.payer = row.payer(10)
+        session.renamedAt = try row.sequence(11)
         return session
     }
 
@@ -76,17 +107,15 @@ struct SessionReader {
         let query = try PreparedStatement(
             db,
             """
-            SELECT s.owner, s.payer, h.queued, h.bytes, s.id FROM session_head h JOIN session s ON s.id = h.session \
+            SELECT s.payer, h.queued, h.bytes, s.id FROM session_head h JOIN session s ON s.id = h.session \
             WHERE h.queued <> 0 OR h.bytes <> 0
             """
         )
         var tally = OwnerTally()
         try query.forEachRow { row in
-            let key = SessionKey(owner: row.text(0) ?? "", clientID: "")
-            let payer = StoredSession.payer(of: key, openedBy: CommitSource(stored: row.text(1) ?? ""))
-            let (entries, bytes) = (row.soundAmount(2), row.soundAmount(3))
-            if entries == nil || bytes == nil { damage?.found("what waits for session \(row.integer(4))") }
-            tally.add(Holding(entries: entries ?? 0, bytes: bytes ?? 0), of: payer)
+            let (entries, bytes) = (row.soundAmount(1), row.soundAmount(2))
+            if entries == nil || bytes == nil { damage?.found("what waits for session \(row.integer(3))") }
+            tally.add(Holding(entries: entries ?? 0, bytes: bytes ?? 0), of: row.payer(0))
             return true
         }
         return tally
@@ -226,7 +255,7 @@ struct SessionReader {
                 try publication(row, flags: row.integer(0), expiry: 1, from: 2, last: &last)
             }
             if var found {
-                found.source = CommitSource(stored: row.text(6) ?? "")
+                found.source = row.payer(6)
                 publications.append(found)
             }
             return true

@@ -36,7 +36,7 @@ struct SessionStatements {
         selectHead = try PreparedStatement(
             db,
             """
-            SELECT h.head, h.queued, h.bytes, s.owner, s.payer FROM session_head h JOIN session s ON s.id = h.session \
+            SELECT h.head, h.queued, h.bytes, s.payer FROM session_head h JOIN session s ON s.id = h.session \
             WHERE h.session = ?
             """
         )

@@ -10,12 +10,12 @@ extension SessionWriter {
     mutating func publish(
         _ publication: StoredPublication,
         to targets: [PublicationTarget],
-        received: ReceivedPacket?,
+        received: ReceivedMark?,
         retains: Bool
     ) throws -> [UInt64] {
         if let received, try head(of: received.session) != nil {
             statements.insertReceived.bind(received.session.rawValue, at: 1)
-            statements.insertReceived.bind(Int64(received.packetID), at: 2)
+            statements.insertReceived.bind(Int64(received.id), at: 2)
             try statements.insertReceived.run()
         }
         if retains { retained[publication.topic] = publication }
@@ -225,7 +225,7 @@ struct RetainedWriter {
             try insert.bind(publication.topic.rawValue, at: 4) {
                 try insert.bind(publication.payload, at: 5) {
                     try insert.bind(PublicationCoding.encode(publication.details), at: 6) {
-                        try insert.bind(publication.source.name, at: 7) { try insert.run() }
+                        try insert.bind(publication.source.stored, at: 7) { try insert.run() }
                     }
                 }
             }

@@ -7,10 +7,10 @@ import HermesCore
 /// Sessions and their subscriptions; rare compared with publications.
 extension SessionWriter {
     mutating func open(_ key: SessionKey, clean: Bool, expiry: Duration?, payer: CommitSource) throws -> StoredSession {
-        let arguments: StatementArguments = [key.owner, key.clientID]
+        let arguments: StatementArguments = [key.owner.stored, key.clientID]
         let found = try Row.fetchOne(
             db,
-            sql: "SELECT id, sent_up_to FROM session WHERE owner = ? AND client_id = ?",
+            sql: "SELECT id, sent_up_to, renamed_at FROM session WHERE owner = ? AND client_id = ?",
             arguments: arguments
         )
         var known = found.map { DurableSessionID(rawValue: $0["id"]) }
@@ -20,11 +20,12 @@ extension SessionWriter {
         }
         let milliseconds = expiry.map { Timestamp(rawValue: 0).advanced(by: $0).rawValue }
         guard let id = known, let head = try head(of: id) else {
+            let payer = StoredSession.payer(of: key.owner, openedBy: payer)
             try db.execute(
                 sql: """
                     INSERT INTO session (owner, client_id, expiry, is_online, sent_up_to, payer) VALUES (?, ?, ?, 1, 0, ?)
                     """,
-                arguments: arguments + [milliseconds, payer.name]
+                arguments: arguments + [milliseconds, payer.stored]
             )
             let id = db.lastInsertedRowID
             try db.execute(
@@ -50,6 +51,8 @@ extension SessionWriter {
         session.queuedBytes = cache.heads.values[head].bytes
         session.payer = cache.heads.values[head].payer
         session.sentUpTo = found.map { UInt64(clamping: $0["sent_up_to"] as Int64) } ?? 0
+        // A damaged one counts for all that is queued.
+        session.renamedAt = found.map { UInt64(bitPattern: $0["renamed_at"] as Int64) } ?? 0
         let reader = SessionReader(db: db)
         session.subscriptions = try reader.subscriptions(of: id)
         session.released = try reader.released(of: id)

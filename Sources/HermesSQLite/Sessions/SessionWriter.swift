@@ -163,10 +163,7 @@ struct SessionWriter {
                 head: try row.sequence(0),
                 queued: row.amount(1),
                 bytes: row.amount(2),
-                payer: StoredSession.payer(
-                    of: SessionKey(owner: row.text(3) ?? "", clientID: ""),
-                    openedBy: CommitSource(stored: row.text(4) ?? "")
-                )
+                payer: row.payer(3)
             )
         }
         guard let found else { return nil }

@@ -43,7 +43,7 @@ extension BatchWriter {
             key = free
         }
 
-        advance(draft.conversation)
+        try advance(append)
         let message = Message(
             id: append.id,
             conversation: draft.conversation,
@@ -244,7 +244,7 @@ extension BatchWriter {
         statement.bind(columns.kind, at: 1)
         statement.bind(columns.a, at: 2)
         statement.bind(columns.b, at: 3)
-        let found = try statement.first { WriterCache.Conversation(key: $0.integer(0), lastSeq: try $0.sequence(1)) }
+        let found = try statement.first(Self.conversation)
         if let found { cache.conversations[id] = found }
         return found
     }
@@ -256,10 +256,7 @@ extension BatchWriter {
             statement.bind(columns.kind, at: 1)
             statement.bind(columns.a, at: 2)
             statement.bind(columns.b, at: 3)
-            let found = try statement.first { row in
-                WriterCache.Conversation(key: row.integer(0), lastSeq: try row.sequence(1))
-            }
-            if let found {
+            if let found = try statement.first(Self.conversation) {
                 cache.conversations[id] = found
                 return found
             }
@@ -267,9 +264,33 @@ extension BatchWriter {
         throw StoreFailure.damagedRow
     }
 
-    private mutating func advance(_ id: ConversationID) {
+    private static func conversation(_ row: PreparedStatement) throws -> WriterCache.Conversation {
+        let lastSeq = try row.sequence(1)
+        return WriterCache.Conversation(
+            key: row.integer(0),
+            lastSeq: lastSeq,
+            lastAt: row.isNull(2) ? nil : row.timestamp(2),
+            quietLow: RecentSeqs(newest: lastSeq, bits: row.unsigned(3)),
+            quietHigh: RecentSeqs(newest: lastSeq, bits: row.unsigned(4))
+        )
+    }
+
+    /// Counts a message, whose conversation is loaded.
+    private mutating func advance(_ append: MessageAppend) throws {
+        let id = append.draft.conversation
+        let sender = append.sender.user
+        change(id) { $0.append(from: sender, in: id, at: append.sentAt) }
+        guard case .group(let group) = id, let lastSeq = cache.conversations[id]?.lastSeq else { return }
+        statements.noteOwn.bind(lastSeq, at: 1)
+        statements.noteOwn.bind(Int64(group.rawValue), at: 2)
+        statements.noteOwn.bind(sender, at: 3)
+        try statements.noteOwn.run()
+    }
+
+    /// Changes a loaded conversation, which is written with the batch.
+    mutating func change(_ id: ConversationID, _ body: (inout WriterCache.Conversation) -> Void) {
         guard let index = cache.conversations.index(forKey: id) else { return }
-        cache.conversations.values[index].lastSeq += 1
+        body(&cache.conversations.values[index])
         if !cache.conversations.values[index].isDirty {
             cache.conversations.values[index].isDirty = true
             dirtyConversations.append(id)

@@ -34,7 +34,7 @@ extension BatchWriter {
         for (table, key) in [("push_collapse", "name"), ("read_mark", "conversation")] where rows > 0 {
             try forget(table, by: key, of: user, rows: &rows)
         }
-        if rows > 0 { try removeSessions(of: found.key, rows: &rows) }
+        if rows > 0 { try removeSessions(of: user, rows: &rows) }
         guard rows > 0 else { return .deleted(deliveries, isDone: false) }
         try run("DELETE FROM account WHERE id = ?", user)
         cache.forget(user)
@@ -122,7 +122,7 @@ extension BatchWriter {
     }
 
     /// Removes sessions as ``SessionWriter`` does.
-    private mutating func removeSessions(of owner: String, rows: inout Int) throws {
+    private mutating func removeSessions(of user: UserID, rows: inout Int) throws {
         let select = try PreparedStatement(
             db,
             """
@@ -132,11 +132,11 @@ extension BatchWriter {
         )
         var sessions: [Int64] = []
         select.bind(Int64(max(1, rows / 3)), at: 2)
-        try select.bind(owner, at: 1) {
+        try select.bind(SessionOwner.account(user).stored, at: 1) {
             try select.forEachRow { row in
                 sessions.append(row.integer(0))
                 let holding = Holding(entries: row.amount(1), bytes: row.amount(2))
-                removedQueues.add(-holding, of: CommitSource(account: owner))
+                removedQueues.add(-holding, of: .account(user))
                 return true
             }
         }

@@ -12,8 +12,14 @@ extension BatchWriter {
             throw StoreRefusals.noSuchAccount
         }
         try loadCursors(of: user)
-        let known = try DeviceReader(db: db).device(opening.device.id, of: user)
-        try opening.check(known: known?.proof, count: cache.cursors[user]?.count ?? 0)
+        let reader = DeviceReader(db: db)
+        guard let stored = try reader.account(.id(user)) else { throw StoreRefusals.noSuchAccount }
+        let known = try reader.device(opening.device.id, of: user)
+        try opening.check(
+            known: known?.proof,
+            count: cache.cursors[user]?.count ?? 0,
+            password: stored.password
+        )
         var device: Device
         if var renewed = known {
             renewed.description = opening.device

@@ -110,6 +110,9 @@ extension BatchWriter {
         update.bind(message.contentHash, at: 1)
         update.bind(message.key, at: 2)
         try update.run()
+        if try knownConversation(conversation) != nil {
+            change(conversation) { $0.recall(message.conversationSeq) }
+        }
         let event = InboxEvent.recalled(conversation, id, conversationSeq: message.conversationSeq, by: user)
         // Accounts may have been deleted meanwhile.
         return try appendEvent(event, to: message.recipients.filter { try loadInbox(of: $0) })

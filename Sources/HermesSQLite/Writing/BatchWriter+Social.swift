@@ -193,7 +193,9 @@ extension BatchWriter {
         let insert = try PreparedStatement(
             db,
             """
-            INSERT OR REPLACE INTO group_member (group_id, user, role, muted_until, joined_after) VALUES (?, ?, ?, ?, ?)
+            INSERT INTO group_member (group_id, user, role, muted_until, joined_after) VALUES (?, ?, ?, ?, ?) \
+            ON CONFLICT DO UPDATE SET role = excluded.role, muted_until = excluded.muted_until, \
+            joined_after = excluded.joined_after
             """
         )
         insert.bind(Int64(group.rawValue), at: 1)

@@ -108,7 +108,10 @@ struct BatchWriter {
         for id in dirtyConversations {
             guard let conversation = cache.conversations[id] else { continue }
             statements.updateConversation.bind(conversation.lastSeq, at: 1)
-            statements.updateConversation.bind(conversation.key, at: 2)
+            statements.updateConversation.bind(conversation.lastAt?.rawValue, at: 2)
+            statements.updateConversation.bind(conversation.quietLow.bits, at: 3)
+            statements.updateConversation.bind(conversation.quietHigh.bits, at: 4)
+            statements.updateConversation.bind(conversation.key, at: 5)
             try statements.updateConversation.run()
             cache.conversations[id]?.isDirty = false
         }

@@ -16,6 +16,7 @@ struct Statements {
     let selectConversation: PreparedStatement
     let insertConversation: PreparedStatement
     let updateConversation: PreparedStatement
+    let noteOwn: PreparedStatement
     let insertMessage: PreparedStatement
     let selectClientID: PreparedStatement
     let insertClientID: PreparedStatement
@@ -35,6 +36,7 @@ struct Statements {
         selectConversation = try PreparedStatement(db, SQL.selectConversation)
         insertConversation = try PreparedStatement(db, SQL.insertConversation)
         updateConversation = try PreparedStatement(db, SQL.updateConversation)
+        noteOwn = try PreparedStatement(db, SQL.noteOwn)
         insertMessage = try PreparedStatement(db, SQL.insertMessage)
         selectClientID = try PreparedStatement(db, SQL.selectClientID)
         insertClientID = try PreparedStatement(db, SQL.insertClientID)
@@ -69,11 +71,20 @@ struct Statements {
         static let insertEvent = """
             INSERT INTO inbox_fresh (user, seq, kind, committed_at, expires_at, payload, weight) VALUES (?, ?, ?, ?, ?, ?, ?)
             """
-        static let selectConversation = "SELECT id, last_seq FROM conversation WHERE kind = ? AND a = ? AND b = ?"
-        static let insertConversation = """
-            INSERT INTO conversation (kind, a, b, last_seq) VALUES (?, ?, ?, 0) RETURNING id, last_seq
+        static let selectConversation = """
+            SELECT id, last_seq, last_at, quiet_a, quiet_b FROM conversation WHERE kind = ? AND a = ? AND b = ?
             """
-        static let updateConversation = "UPDATE conversation SET last_seq = ? WHERE id = ?"
+        static let insertConversation = """
+            INSERT INTO conversation (kind, a, b, last_seq) VALUES (?, ?, ?, 0) \
+            RETURNING id, last_seq, last_at, quiet_a, quiet_b
+            """
+        static let updateConversation = """
+            UPDATE conversation SET last_seq = ?, last_at = ?, quiet_a = ?, quiet_b = ? WHERE id = ?
+            """
+        /// The same as ``RecentSeqs/insert(_:)``: SQLite shifts by 64 and more to 0.
+        static let noteOwn = """
+            UPDATE group_member SET own = (own << (?1 - own_seq)) | 1, own_seq = ?1 WHERE group_id = ?2 AND user = ?3
+            """
         static let insertMessage = """
             INSERT INTO message (key, shift, id_low, conversation, conversation_seq, sender, sender_device, client_id, \
             sent_at, expires_at, committed_at, content_until, refs, deliveries, content) \

@@ -24,7 +24,30 @@ struct WriterCache {
     struct Conversation {
         let key: Int64
         var lastSeq: UInt64
+        /// When the last message was sent; nil: not known.
+        var lastAt: Timestamp?
+        /// The messages that are not unread for the lower account and for the higher one: their own, and recalled ones.
+        /// Of a group the first has the recalled ones.
+        var quietLow: RecentSeqs
+        var quietHigh: RecentSeqs
         var isDirty = false
+
+        /// Adds a message of `sender`.
+        mutating func append(from sender: UserID, in id: ConversationID, at time: Timestamp) {
+            lastSeq += 1
+            lastAt = time
+            quietLow.advance(to: lastSeq)
+            quietHigh.advance(to: lastSeq)
+            guard case .direct(let low, let high) = id else { return }
+            if sender == low { quietLow.insert(lastSeq) }
+            if sender == high { quietHigh.insert(lastSeq) }
+        }
+
+        mutating func recall(_ seq: UInt64) {
+            guard seq <= lastSeq else { return }
+            quietLow.insert(seq)
+            quietHigh.insert(seq)
+        }
     }
 
     /// Nonexistent accounts are never cached.
@@ -40,7 +63,7 @@ struct WriterCache {
     /// The running sweep, if there are many.
     var sweep: FreshSweep?
 
-    /// Bounds memory with very many accounts: some 20 MB.
+    /// Bounds memory with very many accounts: some 30 MB.
     static let maxEntries = 200_000
     /// At most 500 members each, 16 bytes a member.
     static let maxGroups = 2_000

@@ -63,7 +63,7 @@ struct OutboundServices: Service {
                     text: { PushTextComposer.text(of: $0, preview: preview) },
                     report: { metrics.note($0) }
                 )
-                messenger.watch.install(made)
+                made.observe(messenger.watch)
                 handOff = made
             }
             return OutboundServices(handOff: handOff, outbox: outbox, poster: poster, push: senders, http: http)

@@ -1,9 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import HermesCore
 import HermesGateways
 import Logging
+import ServiceLifecycle
 import Synchronization
 
 extension ServerAssembly {
@@ -21,7 +23,12 @@ extension ServerAssembly {
         )
     }
 
-    func consoleService(_ port: ConsolePort, _ signal: ReadySignal) -> ConsoleService {
+    /// The console, if its port is open.
+    func consoleServices(_ signal: ReadySignal) -> [any Service] {
+        console.map { [consoleService($0, signal)] } ?? []
+    }
+
+    private func consoleService(_ port: ConsolePort, _ signal: ReadySignal) -> ConsoleService {
         administrators.recorded.observe { [logger] (event, failure) in
             var metadata: Logger.Metadata = [
                 "who": "\(event.who)", "address": "\(event.address)", "action": "\(event.action)",
@@ -41,7 +48,7 @@ extension ServerAssembly {
                 forwarded: port.listener.gate.forwarded,
                 logger: logger
             ),
-            pages: Pages(.console, routes: nil, isAnonymousAllowed: false, frames: [], pushKey: ""),
+            pages: Pages(.console),
             hosts: ConsoleHosts(
                 origins: settings.console.origins,
                 isLoopback: settings.console.listener.isLoopback
@@ -62,3 +69,4 @@ extension ServerAssembly {
         )
     }
 }
+#endif

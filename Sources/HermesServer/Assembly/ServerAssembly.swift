@@ -21,19 +21,21 @@ package final class ServerAssembly: Sendable {
     private let listeners: [Listener]
     private let http: HTTPPort?
     private let webSockets: [WebSocketEndpoint]
-    private let stun: STUNListener?
+    let stun: STUNListener?
     private let control: ControlSocket?
     let console: ConsolePort?
     let administrators: AdministratorService
     let core: APICore
     let gauges: StateGauges
-    /// Nil: there is neither a console nor a control socket to show them.
+    /// Nil: there is neither a console nor a control socket nor the HTTP API to show them.
     let figures: Figures?
+    /// Nil: nothing is kept on the disk.
+    private let reports: ClientStatisticsService?
     private let files: AccessFiles
     private let memory: MemoryBudget
     private let wills: @Sendable () -> Holding
     let api: API?
-    private let pages: Pages
+    let pages: Pages
     let outbound: OutboundServices
     private let health: HealthState
     private let counter: ConnectionCounter
@@ -71,13 +73,7 @@ package final class ServerAssembly: Sendable {
         self.memory = memory
         self.wills = wills
         self.api = api
-        pages = Pages(
-            settings.pages,
-            routes: api?.routes,
-            isAnonymousAllowed: settings.gateways.access.isAnonymousAllowed,
-            frames: settings.frames,
-            pushKey: settings.push.webPush?.publicKey ?? ""
-        )
+        pages = Self.pages(settings, routes: api?.routes, core: core)
         self.outbound = outbound
         self.settings = settings
         self.messenger = messenger
@@ -103,15 +99,16 @@ package final class ServerAssembly: Sendable {
             outbound: outbound
         )
         self.gauges = gauges
+        let directory = settings.store == .memory ? nil : settings.dataDirectory
+        reports = directory.map { ClientStatisticsService(messenger.clientStatistics, directory: $0, logger: logger) }
         let gateways = ["http"] + listeners.map(\.name) + webSockets.map { "\($0.name).websocket" }
         figures =
-            console == nil && control == nil
+            console == nil && control == nil && api == nil
             ? nil
             : Figures(
                 gateways: gateways,
                 gauges: gauges,
-                messenger: messenger,
-                directory: settings.store == .memory ? nil : settings.dataDirectory,
+                directory: directory,
                 loops: group.makeIterator().map { $0 }
             )
         self.logger = logger
@@ -217,7 +214,9 @@ package final class ServerAssembly: Sendable {
                     keys: keys,
                     loops: environment.loops,
                     access: environment.access
-                )
+                ),
+                administrators: administrators,
+                figures: { running.assembly?.figures?.history }
             )
             let outbound: OutboundServices
             do throws(ServerFailure) {
@@ -288,13 +287,7 @@ package final class ServerAssembly: Sendable {
             listeners.map(\.name) + (settings.http.isEnabled ? ["http"] : []) + (console == nil ? [] : ["console"])
         let signal = ReadySignal(names) { [self] addresses in
             opened.withLock { $0 = addresses }
-            pages.home.opened(
-                // Strangers need not know of the console.
-                addresses.filter { $0.name != "console" }.map { address in
-                    let kind = settings.kind(ofListener: address.name)
-                    return HomePage.Listener(address: address, gateway: kind.gateway, isEncrypted: kind.isEncrypted)
-                }
-            )
+            showListeners(addresses)
             health.advance(to: .ready)
             ready(addresses)
         }
@@ -352,7 +345,8 @@ package final class ServerAssembly: Sendable {
         ]
         if let control { services.append(control) }
         if let http { services.append(httpService(http, signal)) }
-        if let console { services.append(consoleService(console, signal)) }
+        services += consoleServices(signal)
+        if let reports { services.append(reports) }
         if let figures { services.append(FiguresService(figures: figures, time: messenger.time, logger: logger)) }
         services.append(files)
         if let stun { services.append(STUNService(listener: stun)) }

@@ -169,6 +169,11 @@ extension ServerSettings {
         default: true,
         "Whether /chat/ is a chat for browsers; it needs http.websocket.enabled."
     )
+    private static let roomPage = Setting.flag(
+        "http.pages.room",
+        default: true,
+        "Whether /room/NAME shows the live room of that name; it needs http.websocket.enabled."
+    )
     private static let frames = Setting<[String]>.origins(
         "http.pages.frames",
         maxCount: 100,
@@ -222,7 +227,7 @@ extension ServerSettings {
             !["listeners.", "access.", "limits."].contains { setting.key.hasPrefix($0) }
         }
         + [webSocketEnabled.descriptor, webSocketOrigins.descriptor, trustedProxies.descriptor]
-        + [homePage.descriptor, apiPage.descriptor, chatPage.descriptor, frames.descriptor]
+        + [homePage.descriptor, apiPage.descriptor, chatPage.descriptor, roomPage.descriptor, frames.descriptor]
         + APISettings.all + EventSettings.all + ConsoleSettings.all
         + PushSettings.settings + WebhookSettings.settings
         + [logLevel.descriptor, logFormat.descriptor, shutdownDeadline.descriptor, eventLoops.descriptor]
@@ -303,10 +308,14 @@ extension ServerSettings {
     }
 
     private static func pages(_ values: SettingValues) throws(SettingsError) -> WebPages {
+        guard WebPages.areBuiltIn else { return [] }
         var pages: WebPages = []
         if try values.value(of: homePage) { pages.insert(.home) }
         if try values.value(of: apiPage) { pages.insert(.api) }
-        if try values.value(of: chatPage), try values.value(of: webSocketEnabled) { pages.insert(.chat) }
+        // Both talk over a WebSocket.
+        guard try values.value(of: webSocketEnabled) else { return pages }
+        if try values.value(of: chatPage) { pages.insert(.chat) }
+        if try values.value(of: roomPage) { pages.insert(.room) }
         return pages
     }
 

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import Foundation
 import HTTPTypes
 import HermesCore
@@ -115,11 +116,12 @@ struct Console: Sendable {
             }
         }
         // The audit log has streams, too.
-        guard !(route.isChange || route.route.isStream) || administrators.mayChange(token) else {
+        let isLimited = route.isChange || route.route.isStream || route.isCostly
+        guard !isLimited || administrators.mayChange(token) else {
             throw APIProblem(
                 .tooManyRequests,
                 .rateLimited,
-                "Too many changes at once; try again in a few seconds.",
+                "Too many requests at once; try again in a few seconds.",
                 retryAfter: .seconds(2)
             )
         }
@@ -182,7 +184,7 @@ struct Console: Sendable {
     }
 
     /// The fields of a body that name what a request is about; all others, such as passwords, are left out.
-    private static let namingFields = ["nick_name", "name", "topic", "scopes", "disabled"]
+    private static let namingFields = ["nick_name", "name", "topic", "scopes", "disabled", "role"]
 
     /// The objects in the path, before anything is checked.
     private static func target(of context: HTTPContext, _ route: APIRoute) -> String {
@@ -242,3 +244,4 @@ extension HTTPField.Name {
     static let fetchSite = HTTPField.Name("Sec-Fetch-Site") ?? .ifMatch
     static let forwardedFields = ["X-Forwarded-For", "Forwarded"].compactMap { HTTPField.Name($0) }
 }
+#endif

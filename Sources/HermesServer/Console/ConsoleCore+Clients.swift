@@ -1,23 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import HTTPTypes
 import HermesCore
-import HermesGateways
 import HermesWire
 
 /// MQTT clients, their kept sessions, and accounts by a part of their names.
 extension ConsoleCore {
     private static let maxPage = 200
-    private static let clientNumber = APIRoute.Parameter(
-        "number",
-        .string(
-            length: 1...20,
-            APISchema.StringForm(pattern: "^[1-9][0-9]*$", meaning: "a number") { UInt64($0).map { $0 > 0 } ?? false }
-        ),
-        required: true,
-        "The connection's number."
-    )
     private static let page = APIRoute.Parameter("limit", .integer(1...Int64(maxPage)), "The most in a page.")
 
     private static func text(_ what: String) -> APIRoute.Parameter {
@@ -31,11 +22,8 @@ extension ConsoleCore {
                 "listClients",
                 "The connected MQTT clients by their connections' numbers.",
                 .operator,
-                query: [
-                    APIRoute.Parameter("after", .integer(0 ... .max), "Only connections with a higher number."),
-                    Self.text("client ids and owners"), Self.page,
-                ],
-                listClients
+                query: APICore.clientQuery,
+                api.listClients
             ),
             ConsoleRoute(
                 route: APIRoute(
@@ -44,11 +32,11 @@ extension ConsoleCore {
                     id: "disconnectClient",
                     summary: "End a connection. The client may come back, and keeps its session.",
                     scope: nil,
-                    pathParameters: [Self.clientNumber],
+                    pathParameters: [APICore.clientNumber],
                     success: .ok,
                     answer: .anyObject,
                     failures: [.notFound],
-                    handler: disconnectClient
+                    handler: api.disconnectClient
                 ),
                 access: .role(.operator)
             ),
@@ -85,43 +73,6 @@ extension ConsoleCore {
 
     private func limit(of call: APICall) -> Int { Int(call.number("limit") ?? 50) }
 
-    private func listClients(_ call: APICall) async throws -> APIAnswer {
-        let found = await api.loops.clients(
-            after: UInt64(clamping: call.number("after") ?? 0),
-            containing: call.query["text"] ?? "",
-            limit: limit(of: call)
-        )
-        let now = api.messenger.time.latest()
-        return APIAnswer([
-            "clients": .array(
-                found.map {
-                    [
-                        "number": .integer($0.number),
-                        "client_id": .string($0.clientID),
-                        "owner": .string($0.owner),
-                        "version": .string($0.version),
-                        "listener": .string($0.listener),
-                        "address": .string($0.address),
-                        "since_ms": .integer(now.advanced(by: .zero - $0.age).rawValue),
-                        "subscriptions": .integer($0.subscriptions),
-                        "queued": .integer($0.queued),
-                        "inflight": .integer($0.inflight),
-                        "bytes": .integer($0.heldBytes),
-                        "kept": .boolean($0.isKept),
-                    ]
-                }
-            )
-        ])
-    }
-
-    private func disconnectClient(_ call: APICall) async throws -> APIAnswer {
-        let number = call.pathParameters["number"].flatMap { UInt64($0) } ?? 0
-        guard let clientID = await api.loops.disconnectClient(number) else {
-            throw APIProblem(.notFound, .notFound, "There is no such connection any more.")
-        }
-        return APIAnswer(["client_id": .string(clientID)])
-    }
-
     private func listSessions(_ call: APICall) async throws -> APIAnswer {
         let found = try await api.messenger.durable.list(
             after: DurableSessionID(rawValue: call.number("after") ?? 0),
@@ -134,7 +85,7 @@ extension ConsoleCore {
                     [
                         "number": .integer($0.id.rawValue),
                         "client_id": .string(String($0.key.clientID.prefix(256))),
-                        "owner": .string(String($0.key.owner.prefix(256))),
+                        "owner": .string(String($0.ownerName.prefix(256))),
                         "online": .boolean($0.isOnline),
                         "queued": .integer($0.queuedCount),
                         "queued_bytes": .integer($0.queuedBytes),
@@ -157,3 +108,4 @@ extension ConsoleCore {
         ])
     }
 }
+#endif

@@ -1,10 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import HermesCore
 import HermesWire
 
-/// Groups, to be looked at.
+/// The groups of an account; all others are in `ConsoleCore+GroupChanges.swift`.
 extension ConsoleCore {
     var groupRoutes: [ConsoleRoute] {
         [
@@ -32,17 +33,8 @@ extension ConsoleCore {
             limit: Self.groupsInPage
         )
         return APIAnswer([
-            "groups": .array(
-                groups.map {
-                    [
-                        "number": .integer($0.id.rawValue),
-                        "name": .string($0.name),
-                        "members": .integer($0.memberCount),
-                        "muted": .boolean($0.isMuted),
-                        "created_at_ms": .integer($0.createdAt.rawValue),
-                    ]
-                }
-            )
+            "groups": .array(groups.map(Self.document))
         ])
     }
 }
+#endif

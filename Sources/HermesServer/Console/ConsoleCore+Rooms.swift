@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import HTTPTypes
 import HermesCore
 import HermesGateways
@@ -45,14 +46,7 @@ extension ConsoleCore {
 
     private func watchRoom(_ call: APICall) async throws -> APIAnswer {
         let room = try api.room(of: call)
-        guard let caller = call.console, let token = caller.token, let filter = TopicFilter(room.topic.rawValue) else {
-            throw APIProblem(.unauthorized, .notAuthenticated, "Log in to the console; the session has ended.")
-        }
-        let stream = try await api.events.open(watching: filter) { [administrators] in
-            // The role may have changed, which ends the session.
-            (administrators.session(token, isUse: false)?.role ?? .viewer) >= .operator
-        }
-        return APIAnswer(stream: stream)
+        return APIAnswer(stream: try await stream(of: TopicFilter(room.topic), to: call))
     }
 
     private func closeRoom(_ call: APICall) async throws -> APIAnswer {
@@ -60,3 +54,4 @@ extension ConsoleCore {
         return APIAnswer(["removed": .integer(await api.loops.close(room))])
     }
 }
+#endif

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import HermesCore
 import HermesWire
 import Logging
@@ -25,8 +26,7 @@ extension ConsoleCore {
                     )
                 ]
             ) { call in
-                let found = api.messenger.traces.find(call.query["id"] ?? "").map(ControlTrace.init)
-                return APIAnswer(["messages": .array(found.map(Self.document))])
+                APIAnswer(["messages": .array(api.traces(of: call.query["id"] ?? ""))])
             },
             view(
                 "/log",
@@ -42,28 +42,6 @@ extension ConsoleCore {
                 ],
                 isPolled: true,
                 listLog
-            ),
-        ]
-    }
-
-    private static func document(_ trace: ControlTrace) -> JSON {
-        [
-            "id": .string(trace.id),
-            "client_id": trace.clientID.map(JSON.string) ?? .null,
-            "sender": trace.sender.map { .integer($0) } ?? .null,
-            "conversation": trace.conversation.map(JSON.string) ?? .null,
-            "recipients": .integer(trace.recipients),
-            "steps": .array(
-                trace.steps.map {
-                    [
-                        "step": .string($0.step),
-                        "time_ms": .integer($0.time),
-                        "after_us": .integer($0.afterMicroseconds),
-                        "user": $0.user.map { .integer($0) } ?? .null,
-                        "device": $0.device.map(JSON.string) ?? .null,
-                        "detail": .string($0.detail),
-                    ]
-                }
             ),
         ]
     }
@@ -94,3 +72,4 @@ extension ConsoleCore {
         ])
     }
 }
+#endif

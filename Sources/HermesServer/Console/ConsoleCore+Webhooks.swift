@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import HTTPTypes
 import HermesCore
 import HermesPush
@@ -78,3 +79,4 @@ extension ConsoleCore {
         return .empty
     }
 }
+#endif

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import HTTPTypes
 import HermesCore
 import HermesWire
@@ -8,7 +9,6 @@ import HermesWire
 /// The operations of the console: logging in, its own views, and those of the HTTP API that administrators may use.
 struct ConsoleCore: Sendable {
     typealias Field = APISchema.Field
-    private static let maxAuditPage = 200
 
     let api: APICore
     let administrators: AdministratorService
@@ -23,8 +23,8 @@ struct ConsoleCore: Sendable {
 
     /// All of them.
     var routes: [ConsoleRoute] {
-        loginRoutes + viewRoutes + traceRoutes + clientRoutes + webhookRoutes + roomRoutes + groupRoutes + keyRoutes
-            + reusedRoutes
+        loginRoutes + viewRoutes + searchRoutes + traceRoutes + clientRoutes + webhookRoutes + roomRoutes + topicRoutes
+            + groupRoutes + allGroupRoutes + keyRoutes + reusedRoutes
     }
 
     // MARK: The HTTP API
@@ -33,16 +33,21 @@ struct ConsoleCore: Sendable {
     /// its messages, are not among them.
     static let reused: [String: AdministratorRole] = [
         "listUsers": .viewer, "getUser": .viewer, "listDevices": .viewer, "listInvitations": .viewer,
-        "listRooms": .viewer, "getDeliveryStatistics": .viewer,
+        "listRooms": .viewer, "getDeliveryStatistics": .viewer, "getDeliverySeries": .viewer,
         "getRetained": .operator, "removeDevice": .operator, "revokeTokens": .operator, "sayInRoom": .operator,
         "removeFromRoom": .operator, "publish": .operator, "deleteRetained": .operator,
         "createUser": .administrator, "changeUser": .administrator, "deleteUser": .administrator,
         "createInvitation": .administrator, "revokeInvitation": .administrator,
     ]
 
+    /// Those among them that the page asks for by itself.
+    private static let polled: Set<String> = ["getDeliveryStatistics", "getDeliverySeries"]
+
     private var reusedRoutes: [ConsoleRoute] {
         api.routes.compactMap { route in
-            Self.reused[route.id].map { ConsoleRoute(route: route, access: .role($0)) }
+            Self.reused[route.id].map {
+                ConsoleRoute(route: route, access: .role($0), isPolled: Self.polled.contains(route.id))
+            }
         }
     }
 
@@ -148,17 +153,14 @@ struct ConsoleCore: Sendable {
             view("/overview", "getOverview", "The server and its listeners.", .viewer, isPolled: true, overview),
             figuresRoute,
             view("/configuration", "getConfiguration", "The values in force.", .operator, showConfiguration),
-            view("/administrators", "listAdministrators", "Who may log in.", .administrator, listAdministrators),
+            view("/administrators", "listAdministrators", "Who may log in.", .administrator, api.listAdministrators),
             view(
                 "/audit",
                 "listAudit",
                 "What administrators did, the newest first.",
                 .operator,
-                query: [
-                    APIRoute.Parameter("before", .integer(1 ... .max), "Only entries before this one."),
-                    APIRoute.Parameter("limit", .integer(1...Int64(Self.maxAuditPage)), "The most entries."),
-                ],
-                audit
+                query: APICore.auditQuery,
+                api.listAudit
             ),
         ]
     }
@@ -207,45 +209,6 @@ struct ConsoleCore: Sendable {
             "settings": .array(
                 configuration.map {
                     ["key": .string($0.key), "value": .string($0.text), "source": .string($0.origin)]
-                }
-            )
-        ])
-    }
-
-    private func listAdministrators(_ call: APICall) async throws -> APIAnswer {
-        let all = try await administrators.administrators()
-        return APIAnswer([
-            "administrators": .array(
-                all.map {
-                    [
-                        "name": .string($0.name.rawValue),
-                        "role": .string($0.role.rawValue),
-                        "second_factor": .boolean($0.secondFactor != nil),
-                        "created_at_ms": .integer($0.createdAt.rawValue),
-                        "last_login_at_ms": Self.time($0.lastLoginAt),
-                    ]
-                }
-            )
-        ])
-    }
-
-    private func audit(_ call: APICall) async throws -> APIAnswer {
-        let entries = try await administrators.auditLog(
-            before: call.number("before"),
-            limit: Int(call.number("limit") ?? 100)
-        )
-        return APIAnswer([
-            "entries": .array(
-                entries.map {
-                    [
-                        "id": .integer($0.id),
-                        "time_ms": .integer($0.time.rawValue),
-                        "who": .string($0.event.who),
-                        "address": .string($0.event.address),
-                        "action": .string($0.event.action),
-                        "target": .string($0.event.target),
-                        "result": .string($0.event.result),
-                    ]
                 }
             )
         ])
@@ -320,3 +283,4 @@ struct ConsoleCore: Sendable {
         return APIAnswer(["name": .string(made.key.name), "secret": .string(made.secret)])
     }
 }
+#endif

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import HermesCore
 import Hummingbird
 
@@ -46,3 +47,4 @@ struct ConsoleHosts: RouterMiddleware {
         return try await next(request, context)
     }
 }
+#endif

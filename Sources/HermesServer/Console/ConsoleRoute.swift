@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import HTTPTypes
 import HermesCore
 
@@ -18,6 +19,8 @@ struct ConsoleRoute: Sendable {
     let access: Access
     /// The page asks for it by itself, which keeps no session alive.
     var isPolled = false
+    /// It takes more time than a view, so a session can do it only as often as it can change something.
+    var isCostly = false
 
     /// Whether it changes something: then it needs the session's request token, and the audit log has it.
     var isChange: Bool { route.method != .get }
@@ -65,3 +68,4 @@ struct ConsoleCookie: Sendable, Hashable {
         return TokenHash(ofToken: String(found))
     }
 }
+#endif

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import HTTPTypes
 import HermesCore
 import HermesGateways
@@ -102,3 +103,4 @@ struct ConsoleService: Service {
         return router
     }
 }
+#endif

@@ -17,13 +17,16 @@ struct Figure: Sendable {
         case gauge(String, String = "")
         /// The growth of counters per second, likewise.
         case rate([(name: String, labels: String)])
+        /// The growth of a counter in thousandths for each one of another's.
+        case mean(String, each: String)
         /// Measured by ``Figures`` itself.
         case measured(Measurement)
     }
 
     enum Measurement: Sendable {
+        /// The time that this share of the deliveries since the last sample did not exceed, in milliseconds.
+        case delivery(share: Double)
         case loopDelay
-        case commitTime
         case processor
         case memory
         case storedBytes
@@ -47,6 +50,11 @@ struct Figure: Sendable {
             + [
                 Figure("opened.opened", .rate([("hermes_connections_opened_total", "")])),
                 Figure("opened.refused", .rate([("hermes_connections_refused_total", "")])),
+                Figure("messages.in", .rate([("hermes_messages_received_total", "")])),
+                Figure("messages.out", .rate([("hermes_messages_sent_total", "")])),
+                Figure("messages.delivered", .rate([("hermes_deliveries_total", "")])),
+                Figure("latency.p50_ms", .measured(.delivery(share: 0.5))),
+                Figure("latency.p99_ms", .measured(.delivery(share: 0.99))),
                 Figure("frames.in", .rate([("hermes_frames_received_total", "")])),
                 Figure("frames.out", .rate([("hermes_frames_sent_total", "")])),
                 Figure("bytes.in", .rate([("hermes_bytes_received_total", "")])),
@@ -87,7 +95,7 @@ struct Figure: Sendable {
                 ),
                 Figure("webhooks_waiting.waiting", .gauge("hermes_webhooks_waiting")),
                 Figure("delay.event_loop_ms", .measured(.loopDelay)),
-                Figure("delay.commit_ms", .measured(.commitTime)),
+                Figure("delay.commit_ms", .mean("hermes_commit_seconds_total", each: "hermes_commits_total")),
                 Figure("processor.percent", .measured(.processor)),
                 Figure("memory.resident", .measured(.memory)),
                 Figure("disk.data", .measured(.storedBytes)),
@@ -102,10 +110,10 @@ struct Figure: Sendable {
 final class Figures: Sendable {
     private struct State {
         var history: FigureHistory
-        var last: [Double] = []
+        var last: [Total] = []
         var lastAt: Duration?
-        var lastCommits: CommitStatistics?
         var lastProcessor: Double?
+        var lastTimes: DeliveryTimes?
     }
 
     static let fileName = "figures"
@@ -113,12 +121,12 @@ final class Figures: Sendable {
     let figures: [Figure]
     private let gauges: StateGauges
     private let registry: MetricsRegistry
-    private let messenger: Messenger
     private let directory: String?
     private let loops: [any EventLoop]
     private let state: Mutex<State>
     /// The longest delay of an event loop since the last sample, in nanoseconds.
     private let slowest = Atomic<Int64>(0)
+    private let loopDelay = Gauge(label: "hermes_event_loop_delay_seconds")
 
     /// - Parameters:
     ///   - directory: of the data; nil: nothing is kept on the disk.
@@ -126,7 +134,6 @@ final class Figures: Sendable {
     init(
         gateways: [String],
         gauges: StateGauges,
-        messenger: Messenger,
         directory: String?,
         loops: [any EventLoop],
         registry: MetricsRegistry = .shared
@@ -134,11 +141,10 @@ final class Figures: Sendable {
         figures = Figure.all(gateways: gateways)
         self.gauges = gauges
         self.registry = registry
-        self.messenger = messenger
         self.directory = directory
         self.loops = loops
         let names = figures.map(\.name)
-        let stored = directory.flatMap(Self.read)
+        let stored = directory.flatMap { Self.file($0).read() }.flatMap(FigureHistory.init(bytes:))
         state = Mutex(State(history: stored?.renamed(names) ?? FigureHistory(names: names)))
     }
 
@@ -167,8 +173,9 @@ final class Figures: Sendable {
         gauges.read(isForMetrics: false)
         let snapshot = registry.snapshot()
         let process = ProcessMetrics.read()
-        let commits = messenger.messages.statistics
-        let delay = Double(slowest.exchange(0, ordering: .relaxed)) / 1e6
+        let delay = Double(slowest.exchange(0, ordering: .relaxed)) / 1e9
+        loopDelay.record(delay)
+        let times = gauges.deliveryTimes
         let disk = directory.map(Self.disk)
         let totals = figures.map { Self.total($0.source, in: snapshot) }
         state.withLock { state in
@@ -178,15 +185,17 @@ final class Figures: Sendable {
             for (index, figure) in figures.enumerated() {
                 let value: Double? =
                     switch figure.source {
-                    case .gauge: totals[index]
+                    case .gauge: totals[index].value
                     case .rate:
                         if let seconds, seconds > 0, !isFirst {
-                            max(0, totals[index] - state.last[index]) / seconds
+                            max(0, totals[index].value - state.last[index].value) / seconds
                         } else {
                             nil
                         }
-                    case .measured(.loopDelay): delay
-                    case .measured(.commitTime): Self.commitTime(since: state.lastCommits, commits)
+                    case .mean: isFirst ? nil : totals[index].mean(since: state.last[index])
+                    case .measured(.delivery(let share)):
+                        state.lastTimes.flatMap { times.since($0).quantile(share) }.map { $0 / 1000 }
+                    case .measured(.loopDelay): delay * 1000
                     case .measured(.processor):
                         if let seconds, seconds > 0, let last = state.lastProcessor {
                             100 * max(0, process.cpuSeconds - last) / seconds
@@ -201,31 +210,34 @@ final class Figures: Sendable {
             }
             state.last = totals
             state.lastAt = uptime
-            state.lastCommits = commits
             state.lastProcessor = process.cpuSeconds
+            state.lastTimes = times
             state.history.add(values, at: time)
         }
     }
 
-    private static func total(_ source: Figure.Source, in snapshot: [String: [String: Double]]) -> Double {
+    /// What the metrics of a figure add up to.
+    private struct Total {
+        var value: Double
+        /// How many the value is the sum of; of ``Figure/Source/mean(_:each:)`` only.
+        var count = 0.0
+
+        /// In thousandths; nil if none came.
+        func mean(since last: Total) -> Double? {
+            count > last.count ? 1000 * (value - last.value) / (count - last.count) : nil
+        }
+    }
+
+    private static func total(_ source: Figure.Source, in snapshot: [String: [String: Double]]) -> Total {
         func sum(_ name: String, _ labels: String) -> Double {
             (snapshot[name] ?? [:]).reduce(0) { labels.isEmpty || $1.key.contains(labels) ? $0 + $1.value : $0 }
         }
         switch source {
-        case .gauge(let name, let labels): return sum(name, labels)
-        case .rate(let counters): return counters.reduce(0) { $0 + sum($1.name, $1.labels) }
-        case .measured: return 0
+        case .gauge(let name, let labels): return Total(value: sum(name, labels))
+        case .rate(let counters): return Total(value: counters.reduce(0) { $0 + sum($1.name, $1.labels) })
+        case .mean(let name, let each): return Total(value: sum(name, ""), count: sum(each, ""))
+        case .measured: return Total(value: 0)
         }
-    }
-
-    /// The mean time of a commit in milliseconds; nil if there was none.
-    private static func commitTime(
-        since last: CommitStatistics?,
-        _ now: CommitStatistics
-    ) -> Double? {
-        let batches = now.batches &- (last?.batches ?? 0)
-        guard batches > 0 else { return nil }
-        return (now.committing - (last?.committing ?? .zero)) / .milliseconds(1) / Double(batches)
     }
 
     /// The bytes of the data directory, and those that are free beside it.
@@ -243,17 +255,14 @@ final class Figures: Sendable {
 
     // MARK: The file
 
-    private static func read(_ directory: String) -> FigureHistory? {
-        guard let file = FileHandle(forReadingAtPath: "\(directory)/\(fileName)") else { return nil }
-        defer { try? file.close() }
-        guard let data = try? file.read(upToCount: FigureHistory.maxBytes + 1) else { return nil }
-        return FigureHistory(bytes: Array(data))
+    private static func file(_ directory: String) -> KeptFile {
+        KeptFile(fileName, in: directory, maxBytes: FigureHistory.maxBytes)
     }
 
     /// Writes the history beside the database, in one step.
     func save() throws {
         guard let directory else { return }
-        try Data(history.bytes).write(to: URL(fileURLWithPath: "\(directory)/\(Self.fileName)"), options: .atomic)
+        try Self.file(directory).write(history.bytes)
     }
 }
 

@@ -52,7 +52,7 @@ extension Administration {
         return .done
     }
 
-    private func note(_ action: String, _ target: String) async {
+    func note(_ action: String, _ target: String) async {
         await administrators.record(
             AuditEvent(who: "command line", address: "local", action: action, target: target, result: "done")
         )

@@ -6,7 +6,8 @@ import Synchronization
 
 /// What a running server shows of itself.
 extension Administration {
-    func respond(toViewRequest request: ControlRequest) throws(HermesError) -> ControlResponse {
+    /// The running server.
+    func assembly() throws(HermesError) -> ServerAssembly {
         guard let running else {
             throw HermesError(
                 .notFound,
@@ -16,16 +17,43 @@ extension Administration {
         guard let assembly = running.assembly else {
             throw HermesError(.shuttingDown, "The server starts or stops; try again shortly.", retryAfter: .seconds(1))
         }
+        return assembly
+    }
+
+    func respond(toViewRequest request: ControlRequest) throws(HermesError) -> ControlResponse {
+        let assembly = try assembly()
+        let uptime = running?.uptime ?? .zero
         switch request {
         case .trace(let id): return .traces(messenger.traces.find(id).map(ControlTrace.init))
-        case .stats: return .stats(ControlStats(assembly, uptime: running.uptime))
+        case .stats(let period):
+            return .stats(ControlStats(assembly, try Self.period(period), uptime: uptime))
+        case .deliveries(let period):
+            let history = messenger.clientStatistics.history
+            let groups = try history.groups(Self.period(period), now: messenger.time.now())
+            return .deliveries(groups.map { ControlDeliveries($0.group, $0.counts) })
         default: throw HermesError(.internalError, "this request is not about what the server shows")
         }
+    }
+
+    private static func period(_ name: String?) throws(HermesError) -> DeliveryHistory.Period {
+        guard let name else { return .hour }
+        guard let period = DeliveryHistory.Period(rawValue: name) else {
+            throw HermesError(.invalidArgument, "\"\(name)\" is no period: hour, day or month.")
+        }
+        return period
+    }
+}
+
+extension ControlDeliveries {
+    init(_ group: DeliveryHistory.Group, _ counts: ReportCounts) {
+        appVersion = group.appVersion
+        network = group.network
+        self.counts = Dictionary(uniqueKeysWithValues: ReportFigure.allCases.map { ($0.name, counts[$0]) })
     }
 }
 
 extension ControlStats {
-    init(_ assembly: ServerAssembly, uptime: Duration) {
+    init(_ assembly: ServerAssembly, _ period: DeliveryHistory.Period, uptime: Duration) {
         version = HermesVersion.current
         time = assembly.messenger.time.latest().rawValue
         uptimeSeconds = uptime.components.seconds
@@ -33,22 +61,25 @@ extension ControlStats {
         listeners = assembly.opened.withLock { $0 }.map {
             ControlListener(name: $0.name, host: $0.host, port: $0.port)
         }
-        figures = assembly.figures?.history.summary ?? []
+        figures = assembly.figures?.history.summary(of: period) ?? []
     }
 }
 
 extension FigureHistory {
-    /// The newest value of each figure, and the mean and the maximum of the last hour.
-    var summary: [ControlFigure] {
+    /// The newest value of each figure, and the mean and the maximum of a period until now.
+    func summary(of period: DeliveryHistory.Period) -> [ControlFigure] {
         guard let newest = recent.newest else { return [] }
+        let (means, maxima) = period == .hour ? (recent, recent) : (means, maxima)
+        let last = means.newest ?? 0
+        let count = Int64(period.length / .milliseconds(means.interval))
+        let rows = max(0, last - count + 1)...last
         return names.enumerated().map { column, name in
-            let rows = max(0, newest - Int64(recent.rows) + 1)...newest
-            let values = rows.compactMap { recent.value(column, number: $0).map(Double.init) }
+            let values = rows.compactMap { means.value(column, number: $0).map(Double.init) }
             return ControlFigure(
                 name: name,
                 now: recent.value(column, number: newest).map(Double.init),
                 mean: values.isEmpty ? nil : values.reduce(0, +) / Double(values.count),
-                maximum: values.max()
+                maximum: rows.compactMap { maxima.value(column, number: $0).map(Double.init) }.max()
             )
         }
     }

@@ -72,6 +72,10 @@ package struct Administration: Sendable {
             else { throw HermesError(.notFound, "\(account.nickName) has no device \"\(device)\".") }
             try await accounts.removeDevice(id, of: account.id)
             return .done
+        case .listConversations(let nickName, let place, let limit):
+            return try await conversations(of: find(nickName), after: place, limit: limit)
+        case .listClients, .disconnectClient, .figureHistory:
+            return try await respond(toListRequest: request, assembly())
         case .createAPIKey(let name, let scopes):
             let scopes = scopes == "all" ? Set(APIScope.allCases) : try APIScope.list(scopes)
             return .apiKeyCreated(secret: try await keys.create(name: name, scopes: scopes).secret)
@@ -92,7 +96,7 @@ package struct Administration: Sendable {
         case .addAdministrator, .listAdministrators, .removeAdministrator, .setAdministratorPassword,
             .setAdministratorRole, .newSecondFactor, .removeSecondFactor, .auditLog:
             return try await respond(toAdministratorsRequest: request)
-        case .trace, .stats:
+        case .trace, .stats, .deliveries:
             return try respond(toViewRequest: request)
         case .backup(let path):
             try await store.backup(to: path)

@@ -10,7 +10,14 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     case setDisabled(nickName: String, isDisabled: Bool)
     case deleteUser(nickName: String)
     case listDevices(nickName: String)
+    /// Conversations behind a place such as `user:7`; nil: from the first.
+    case listConversations(nickName: String, after: String?, limit: Int)
     case removeDevice(nickName: String, device: String)
+    /// Connected MQTT clients with a number above `after`, whose client ids or owners contain the text.
+    case listClients(after: UInt64, text: String, limit: Int)
+    case disconnectClient(number: UInt64)
+    /// Figures over time; no names: all of them.
+    case figureHistory(names: [String], isMonth: Bool)
     /// Scopes separated by commas, or "all".
     case createAPIKey(name: String, scopes: String)
     case listAPIKeys
@@ -32,8 +39,10 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     case auditLog(before: Int64?, limit: Int)
     /// The steps of the messages with this id or client id.
     case trace(id: String)
-    /// The figures of the console.
-    case stats
+    /// The figures of the console, of a ``DeliveryHistory/Period``; nil: of the last hour.
+    case stats(period: String?)
+    /// What clients report about deliveries, likewise.
+    case deliveries(period: String?)
     /// An absolute path of a file that does not exist yet.
     case backup(path: String)
 }
@@ -43,6 +52,11 @@ package enum ControlResponse: Codable, Sendable, Hashable {
     case done
     case users([ControlUser])
     case devices([ControlDevice])
+    /// `next`: where the next page begins.
+    case conversations([ControlConversation], next: String?)
+    case clients([ControlMQTTClient])
+    case disconnected(clientID: String)
+    case figureHistory(ControlHistory)
     case apiKeyCreated(secret: String)
     case apiKeys([ControlAPIKey])
     case invitationCreated(code: String)
@@ -53,6 +67,7 @@ package enum ControlResponse: Codable, Sendable, Hashable {
     case auditEntries([ControlAuditEntry])
     case traces([ControlTrace])
     case stats(ControlStats)
+    case deliveries([ControlDeliveries])
     /// The number is one of `docs/errors.md`.
     case failed(code: UInt32, message: String)
 }

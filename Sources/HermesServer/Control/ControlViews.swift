@@ -48,7 +48,16 @@ package struct ControlListener: Codable, Sendable, Hashable {
     package var port: Int
 }
 
-/// A figure of the last hour; nil: unknown.
+/// What clients of a version of the app report about deliveries in a kind of network.
+package struct ControlDeliveries: Codable, Sendable, Hashable {
+    /// Empty: unknown.
+    package var appVersion: String
+    package var network: String
+    /// By the names of ``ReportFigure``.
+    package var counts: [String: UInt64]
+}
+
+/// A figure of the asked period; nil: unknown.
 package struct ControlFigure: Codable, Sendable, Hashable {
     package var name: String
     package var now: Double?

@@ -51,7 +51,7 @@ struct HTTPConversation: HTTPChannelHandler {
                 response = Response(status: .internalServerError)
             }
             let isPage = response.headers[.contentSecurityPolicy] != nil
-            for field in Pages.bareHeaders where response.headers[field.name] == nil {
+            for field in HTTPFields.ofNoPage where response.headers[field.name] == nil {
                 // What a page may do, it says itself.
                 if !isPage || field.name == .cacheControl { response.headers.append(field) }
             }

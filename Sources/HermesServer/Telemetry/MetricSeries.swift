@@ -15,6 +15,20 @@ final class CounterSeries: CounterHandler, Sendable {
     var value: Int64 { count.load(ordering: .relaxed) }
 }
 
+/// A number that only grows, and need not be whole.
+final class FloatingPointCounterSeries: FloatingPointCounterHandler, Sendable {
+    private let sum = GaugeSeries()
+
+    func increment(by amount: Double) {
+        guard amount.isFinite, amount > 0 else { return }
+        sum.increment(by: amount)
+    }
+
+    func reset() { sum.set(0.0) }
+
+    var value: Double { sum.value }
+}
+
 /// A number that goes up and down.
 final class GaugeSeries: MeterHandler, RecorderHandler, Sendable {
     private let bits = Atomic<UInt64>(0)
@@ -71,6 +85,16 @@ final class HistogramSeries: RecorderHandler, TimerHandler, Sendable {
     }
 
     func recordNanoseconds(_ duration: Int64) { record(Double(duration) / 1_000_000_000) }
+
+    /// Adds values that were counted elsewhere.
+    ///
+    /// - Parameters:
+    ///   - counts: of each range; the last is for values above all bounds.
+    ///   - sum: of the values.
+    func add(counts: some Collection<UInt64>, sum: Double) {
+        for (bucket, count) in zip(buckets, counts) where count > 0 { bucket.increment(by: Int64(clamping: count)) }
+        sumSeries.increment(by: sum)
+    }
 
     /// The number of values in each range; the last is for values above all bounds.
     var counts: [Int64] { buckets.map(\.value) }

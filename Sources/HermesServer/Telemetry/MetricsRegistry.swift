@@ -19,12 +19,13 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
 
     enum Series {
         case counter(CounterSeries)
+        case floatingPointCounter(FloatingPointCounterSeries)
         case gauge(GaugeSeries)
         case histogram(HistogramSeries)
 
         var kind: String {
             switch self {
-            case .counter: "counter"
+            case .counter, .floatingPointCounter: "counter"
             case .gauge: "gauge"
             case .histogram: "histogram"
             }
@@ -47,6 +48,15 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
         return counter
     }
 
+    package func makeFloatingPointCounter(
+        label: String,
+        dimensions: [(String, String)]
+    ) -> any FloatingPointCounterHandler {
+        let series = find(label, dimensions) { .floatingPointCounter(FloatingPointCounterSeries()) }
+        guard case .floatingPointCounter(let counter) = series else { return FloatingPointCounterSeries() }
+        return counter
+    }
+
     package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
         gauge(label, dimensions)
     }
@@ -66,6 +76,8 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
 
     package func destroyCounter(_ handler: any CounterHandler) {}
 
+    package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}
+
     package func destroyMeter(_ handler: any MeterHandler) {}
 
     package func destroyRecorder(_ handler: any RecorderHandler) {}
@@ -78,9 +90,9 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
         return gauge
     }
 
-    private func histogram(
+    func histogram(
         _ label: String,
-        _ dimensions: [(String, String)],
+        _ dimensions: [(String, String)] = [],
         bounds: [Double]
     ) -> HistogramSeries {
         let series = find(label, dimensions) { .histogram(HistogramSeries(bounds: bounds)) }
@@ -112,6 +124,7 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
             family.series.compactMapValues { series in
                 switch series {
                 case .counter(let counter): Double(counter.value)
+                case .floatingPointCounter(let counter): counter.value
                 case .gauge(let gauge): gauge.value
                 case .histogram: nil
                 }
@@ -128,6 +141,7 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
             for (labels, series) in family.series.sorted(by: { $0.key < $1.key }) {
                 switch series {
                 case .counter(let counter): text.add(name, labels, String(counter.value))
+                case .floatingPointCounter(let counter): text.add(name, labels, MetricsText.number(counter.value))
                 case .gauge(let gauge): text.add(name, labels, MetricsText.number(gauge.value))
                 case .histogram(let histogram): text.add(name, labels, histogram)
                 }

@@ -17,6 +17,8 @@ final class StateGauges: Sendable {
     private let commits = Counter(label: "hermes_commits_total")
     private let operations = Counter(label: "hermes_committed_operations_total")
     private let failures = Counter(label: "hermes_commits_failed_total")
+    private let committing = FloatingPointCounter(label: "hermes_commit_seconds_total")
+    private let delivering: HistogramSeries
     private let online = Gauge(label: "hermes_mqtt_sessions", dimensions: [("state", "online")])
     private let away = Gauge(label: "hermes_mqtt_sessions", dimensions: [("state", "away")])
     private let sessionsWaiting = Gauge(label: "hermes_mqtt_commit_waiting")
@@ -31,6 +33,7 @@ final class StateGauges: Sendable {
     private let outbound: OutboundGauges
     private let reading = Mutex(())
     private let last = Mutex<CommitStatistics?>(nil)
+    private let lastTimes = Mutex(DeliveryTimes())
     private let lastSessions = Mutex<DurableSessions.Statistics?>(nil)
 
     init(
@@ -43,6 +46,11 @@ final class StateGauges: Sendable {
         outbound: OutboundServices
     ) {
         self.wills = wills
+        // Its values are counted in the core, many at once.
+        delivering = MetricsRegistry.shared.histogram(
+            "hermes_delivery_seconds",
+            bounds: DeliveryTimes.bounds.map { Double($0) / 1e6 }
+        )
         budgets = BudgetGauges(memory, messenger)
         self.messenger = messenger
         self.outbound = OutboundGauges(outbound)
@@ -56,6 +64,9 @@ final class StateGauges: Sendable {
                 ({ socket.acceptor.openConnections }, gauge("\(socket.name).websocket"))
             }
     }
+
+    /// How long deliveries took since the start.
+    var deliveryTimes: DeliveryTimes { messenger.traces.deliveryTimes }
 
     /// Updates the metrics.
     ///
@@ -73,7 +84,14 @@ final class StateGauges: Sendable {
             commits.increment(by: now.batches &- (last?.batches ?? 0))
             operations.increment(by: now.operations &- (last?.operations ?? 0))
             failures.increment(by: now.failedBatches &- (last?.failedBatches ?? 0))
+            committing.increment(by: (now.committing - (last?.committing ?? .zero)) / .seconds(1))
             last = now
+        }
+        lastTimes.withLock { last in
+            let times = deliveryTimes
+            let news = times.since(last)
+            delivering.add(counts: news.counts, sum: Double(news.sum) / 1e6)
+            last = times
         }
         readSessions()
     }

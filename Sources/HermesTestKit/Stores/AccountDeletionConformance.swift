@@ -128,8 +128,8 @@ enum AccountDeletionConformance {
         ConformanceCase("MQTT sessions under the name go with it, and nobody else's") { makeStore in
             let world = try await StoreWorld(makeStore)
             let sessions = SessionWorld(world.store)
-            let gone = try sessions.open("phone", owner: world[1].nickName.key, expiry: nil)
-            let kept = try sessions.open("phone", owner: world[0].nickName.key, expiry: nil)
+            let gone = try sessions.open("phone", owner: .account(world[1].user), expiry: nil)
+            let kept = try sessions.open("phone", owner: .account(world[0].user), expiry: nil)
             try sessions.publish("a", to: [gone.id, kept.id])
             try world.delete(1)
             try expectEqual(try await world.store.sessions().map(\.id), [kept.id])
@@ -137,7 +137,7 @@ enum AccountDeletionConformance {
             try await sessions.purge(at: StoreWorld.now)
             try expectEqual(try await sessions.queue(gone.id), [])
             try expectEqual(try await sessions.queue(kept.id), ["1:a", "2:b"])
-            let next = try sessions.open("phone", owner: world[1].nickName.key)
+            let next = try sessions.open("phone", owner: .account(world[1].user))
             try expect(!next.wasPresent && next.id > gone.id)
         },
         ConformanceCase("Within one batch an account is gone from its place on") { makeStore in

@@ -160,11 +160,39 @@ enum LoginConformance {
             let ann = try await create("Ann", in: store).id
             var change = AccountChange(password: PasswordHash(phc: "$new$"))
             change.expectedPassword = PasswordHash(phc: "$other$")
-            _ = try await store.update(ann, change)
+            change.revokes = .allTokens(of: ann, except: nil)
+            let opening = DeviceOpening(
+                user: ann,
+                device: DeviceDescription(id: StoreWorld.phone),
+                token: token(1),
+                password: PasswordHash(phc: "$Ann$")
+            )
+            _ = try await store.open(opening, now: StoreWorld.now)
+            let refused = change
+            try await expectError(.wrongCredentials) { _ = try await store.update(ann, refused) }
             try expectEqual(try await store.find(.id(ann))?.password, PasswordHash(phc: "$Ann$"))
+            try expectEqual(try await store.owner(of: token(1))?.user, ann, "what is refused revokes nothing")
             change.expectedPassword = PasswordHash(phc: "$Ann$")
             _ = try await store.update(ann, change)
             try expectEqual(try await store.find(.id(ann))?.password, PasswordHash(phc: "$new$"))
+            try expectEqual(try await store.owner(of: token(1)), nil)
+        },
+        ConformanceCase("A token is given only for the password that the account has") { makeStore in
+            let store = try await makeStore(StoreSettings())
+            let ann = try await create("Ann", in: store).id
+            func opening(_ password: String?) -> DeviceOpening {
+                DeviceOpening(
+                    user: ann,
+                    device: DeviceDescription(id: StoreWorld.phone),
+                    token: token(1),
+                    password: password.map { PasswordHash(phc: $0) }
+                )
+            }
+            try await expectError(.wrongCredentials) { _ = try await store.open(opening("$old$"), now: StoreWorld.now) }
+            try expectEqual(try await store.owner(of: token(1)), nil)
+            try expect(try await store.devices(of: ann).isEmpty)
+            _ = try await store.open(opening("$Ann$"), now: StoreWorld.now)
+            try expectEqual(try await store.owner(of: token(1))?.user, ann)
         },
     ]
 

@@ -6,7 +6,7 @@ import HermesCore
 /// The cases for every ``MessageStore``. Each concern has its own file.
 package enum MessageStoreConformance {
     package static var cases: [ConformanceCase] {
-        appending + repetitions + cursors + purging + reading + recalling + pushes + budgets
+        appending + repetitions + cursors + purging + reading + recalling + conversations + pushes + budgets
     }
 
     static let appending = [

@@ -25,12 +25,12 @@ extension SessionStoreConformance {
         ConformanceCase("Accounts and addresses without one have each their share of the queues") { makeStore in
             let limit = SharedLimit(1_000, perAccount: 8, perAddress: 4)
             let world = SessionWorld(try await makeStore(StoreSettings(queuedMessages: limit)))
-            let flooder = try world.open("flooder", owner: "", from: "2001:db8::1").id
-            let neighbour = try world.open("neighbour", owner: "", from: "2001:db8::ffff:2").id
-            let stranger = try world.open("stranger", owner: "", from: "2001:db8:0:1::1").id
+            let flooder = try world.open("flooder", owner: .anonymous, from: "2001:db8::1").id
+            let neighbour = try world.open("neighbour", owner: .anonymous, from: "2001:db8::ffff:2").id
+            let stranger = try world.open("stranger", owner: .anonymous, from: "2001:db8:0:1::1").id
             let phone = try world.open("phone").id
             let tablet = try world.open("tablet").id
-            let bob = try world.open("phone", owner: "bob").id
+            let bob = try world.open("phone", owner: .subject("bob")).id
             try expectEqual(try flood(world, flooder), 4)
             try expectEqual(try flood(world, neighbour), 0, "of the same network")
             try expectEqual(try flood(world, phone), 8)
@@ -49,13 +49,14 @@ extension SessionStoreConformance {
             let one = SessionWorld(try await makeStore(StoreSettings())).publication("x").weight
             let settings = StoreSettings(queuedBytes: SharedLimit(one * 64))
             let world = SessionWorld(try await makeStore(settings))
-            let flooders = try (1...40).map { try world.open("\($0)", owner: "", from: "10.0.0.\($0)").id }
+            let flooders = try (1...40).map { try world.open("\($0)", owner: .anonymous, from: "10.0.0.\($0)").id }
             let anonymous = try flooders.reduce(0) { $0 + (try flood(world, $1)) }
             try expect(anonymous <= 32, "those without account have half of it: \(anonymous)")
-            try expectEqual(try flood(world, try world.open("phone", owner: "ann").id), 16, "as much as it leaves")
-            try expectEqual(try flood(world, try world.open("phone", owner: "bob").id), 8, "the same")
-            try expectEqual(try flood(world, try world.open("new", owner: "", from: "10.0.1.1").id), 0)
-            try expectEqual(try flood(world, try world.open("phone", owner: "eve").id, 1), 1)
+            let ann = try world.open("phone", owner: .subject("ann")).id
+            try expectEqual(try flood(world, ann), 16, "as much as it leaves")
+            try expectEqual(try flood(world, try world.open("phone", owner: .subject("bob")).id), 8, "the same")
+            try expectEqual(try flood(world, try world.open("new", owner: .anonymous, from: "10.0.1.1").id), 0)
+            try expectEqual(try flood(world, try world.open("phone", owner: .subject("eve")).id, 1), 1)
             try await expectCounted(world)
         },
         ConformanceCase("An owner whose share is full moves what waits to another queue of its own") {
@@ -81,8 +82,8 @@ extension SessionStoreConformance {
             let world = SessionWorld(try await makeStore(settings))
             let identifiers = (1...100).map { UInt32($0) }
             let share = "$share/" + String(repeating: "g", count: 391) + "/t"
-            for (owner, identifiers, share) in [("ann", identifiers, nil), ("bob", [], share)]
-                as [(String, [UInt32], String?)]
+            for (owner, identifiers, share) in [(.subject("ann"), identifiers, nil), (.subject("bob"), [], share)]
+                as [(SessionOwner, [UInt32], String?)]
             {
                 let ids = try ["a", "b"].map { try world.open($0, owner: owner).id }
                 let targets = ids.map {
@@ -91,7 +92,7 @@ extension SessionStoreConformance {
                 var taken = 0
                 for _ in 0..<20 where try world.publish(world.publication("x"), [targets[0]]) != [0] { taken += 1 }
                 try expectEqual(taken, 10)
-                try await expectCounted(world, owner)
+                try await expectCounted(world, owner.stored)
                 // A member without identifiers takes less.
                 let queued = try await world.store.queued(of: ids[0], after: 0, limit: 2, maxBytes: .max)
                 let other = PublicationTarget(session: ids[1], qos: .atLeastOnce, share: share)
@@ -101,24 +102,24 @@ extension SessionStoreConformance {
                     )
                 else { throw ConformanceFailure(description: "nothing was moved") }
                 try expectEqual(outcomes, [.queued(1), .queued(2)])
-                try await expectCounted(world, owner)
+                try await expectCounted(world, owner.stored)
                 try world.change(.completed(ids[1], [1, 2]))
                 for _ in 1...2 {
                     try expectEqual(try world.publish(world.publication("x"), [targets[0]]).contains(0), false)
                 }
-                try await expectCounted(world, owner)
+                try await expectCounted(world, owner.stored)
             }
         },
         ConformanceCase("Who retains is kept with what is retained") { makeStore in
             let world = SessionWorld(try await makeStore(StoreSettings()))
-            for (topic, source) in [("a", CommitSource(account: "ann")), ("b", CommitSource(host: "10.0.0.1"))] {
+            for (topic, source) in [("a", CommitSource.subject("ann")), ("b", CommitSource(host: "10.0.0.1"))] {
                 var publication = world.publication("x", topic: topic)
                 publication.source = source
                 try world.change(.retain(publication))
             }
             let found = try await world.store.retained().sorted { $0.topic.rawValue < $1.topic.rawValue }
-            try expectEqual(found.map(\.source), [CommitSource(account: "ann"), CommitSource(host: "10.0.0.1")])
-            _ = try world.open("s", owner: "", from: "10.0.0.1")
+            try expectEqual(found.map(\.source), [.subject("ann"), CommitSource(host: "10.0.0.1")])
+            _ = try world.open("s", owner: .anonymous, from: "10.0.0.1")
             try expectEqual(try await world.store.sessions().map(\.payer), [CommitSource(host: "10.0.0.1")])
         },
         ConformanceCase("Whatever is done, what waits is counted exactly") { makeStore in
@@ -138,7 +139,7 @@ extension SessionStoreConformance {
                     let isOwned = random(2) == 0
                     let id = try world.open(
                         "c\(random(6))",
-                        owner: isOwned ? "owner\(random(2))" : "",
+                        owner: isOwned ? .subject("owner\(random(2))") : .anonymous,
                         clean: random(3) == 0,
                         from: isOwned ? nil : "10.0.0.\(random(2))"
                     ).id

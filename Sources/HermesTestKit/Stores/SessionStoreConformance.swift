@@ -7,7 +7,7 @@ import NIOCore
 /// The cases for every ``SessionStore``.
 package enum SessionStoreConformance {
     package static var cases: [ConformanceCase] {
-        sessions + queues + exactlyOnce + moving + retaining + purging + budgets
+        sessions + owners + listing + queues + exactlyOnce + moving + retaining + purging + budgets
     }
 
     private static let sessions = [
@@ -37,7 +37,7 @@ package enum SessionStoreConformance {
             try expect(again.wasPresent)
             try expectEqual(again.id, opened.id)
             try expectEqual(Set(again.subscriptions), [subscriptions[0], replaced])
-            let stranger = try world.open("a", owner: "bob")
+            let stranger = try world.open("a", owner: .subject("bob"))
             try expect(!stranger.wasPresent && stranger.id > again.id, "another owner's")
         },
         ConformanceCase("All sessions are listed as they stand") { makeStore in
@@ -68,7 +68,7 @@ package enum SessionStoreConformance {
             let world = SessionWorld(try await makeStore(StoreSettings()))
             let old = try world.open("a")
             try world.change(.subscribe(old.id, [DurableSubscription(filter: "t", options: SubscriptionOptions())]))
-            try world.publish("lost", to: [old.id], received: ReceivedPacket(session: old.id, packetID: 1))
+            try world.publish("lost", to: [old.id], received: ReceivedMark(session: old.id, id: 1))
             let new = try world.open("a", clean: true)
             try expect(!new.wasPresent && new.id > old.id)
             try expect(new.head == 0 && new.received.isEmpty && new.subscriptions.isEmpty)
@@ -223,7 +223,7 @@ package enum SessionStoreConformance {
                     .publish(
                         world.publication("2"),
                         targets: [PublicationTarget(session: stranger, qos: .atLeastOnce), target],
-                        received: ReceivedPacket(session: stranger, packetID: 1),
+                        received: ReceivedMark(session: stranger, id: 1),
                         retains: false
                     ),
                     .remove(stranger),
@@ -261,7 +261,7 @@ package enum SessionStoreConformance {
             let world = SessionWorld(try await makeStore(StoreSettings()))
             let id = try world.open("a").id
             for packetID in [65_535, 1, 7, 7] as [UInt16] {
-                try world.publish("x", to: [], received: ReceivedPacket(session: id, packetID: packetID))
+                try world.publish("x", to: [], received: ReceivedMark(session: id, id: packetID))
             }
             try expectEqual(try world.open("a").received, [1, 7, 65_535])
             try world.change(.receivedReleased(id, 7))

@@ -56,13 +56,13 @@ package struct SessionWorld: Sendable {
 
     package func open(
         _ clientID: String,
-        owner: String = "ann",
+        owner: SessionOwner = .subject("ann"),
         clean: Bool = false,
         expiry: Duration? = .seconds(60),
         from host: String? = nil
     ) throws -> StoredSession {
         let key = SessionKey(owner: owner, clientID: clientID)
-        let payer = StoredSession.payer(of: key, openedBy: host.map { CommitSource(host: $0) } ?? .server)
+        let payer = StoredSession.payer(of: owner, openedBy: host.map { CommitSource(host: $0) } ?? .server)
         let outcome = try commit(.open(key, clean: clean, expiry: expiry, payer: payer))
         guard case .opened(let session) = outcome else { throw ConformanceFailure(description: "\(outcome)") }
         try expectEqual(session.key, key)
@@ -73,7 +73,7 @@ package struct SessionWorld: Sendable {
     package func publish(
         _ publication: StoredPublication,
         _ targets: [PublicationTarget],
-        received: ReceivedPacket? = nil,
+        received: ReceivedMark? = nil,
         retains: Bool = false
     ) throws -> [UInt64] {
         let outcome = try commit(.publish(publication, targets: targets, received: received, retains: retains))
@@ -85,7 +85,7 @@ package struct SessionWorld: Sendable {
     package func publish(
         _ text: String,
         to sessions: [DurableSessionID],
-        received: ReceivedPacket? = nil
+        received: ReceivedMark? = nil
     ) throws -> [UInt64] {
         let targets = sessions.map { PublicationTarget(session: $0, qos: .exactlyOnce) }
         return try publish(publication(text), targets, received: received)

@@ -242,6 +242,32 @@ package enum SocialStoreConformance {
             let add = GroupCommand.changeMembers(group, MemberChanges(added: [world[2].user]))
             try expectEqual(try world.refusal(.group(add, by: world[0].user)), .forbidden, "who blocks is not added")
         },
+        ConformanceCase("All groups are listed by a part of their names, in either case, page by page") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            var all: [GroupID] = []
+            for name in ["Garden", "kitchen", "the GARDEN", "\u{c4}cker", "100%_"] {
+                let group = try world.create([1])
+                _ = try world.group(.change(group, GroupChange(name: name)))
+                all.append(group)
+            }
+            func found(_ text: String, after: GroupID? = nil, limit: Int = 9) async throws -> [GroupID] {
+                let key = Group.searchKey(text)
+                return try await world.store.groups(after: after, named: key, limit: limit).found.map(\.id)
+            }
+            try expectEqual(try await found(""), all)
+            try expectEqual(try await found("garDEN"), [all[0], all[2]])
+            try expectEqual(try await found("\u{c4}CK"), [all[3]])
+            // No character has a meaning of its own.
+            for text in ["%", "_", "100%_"] { try expectEqual(try await found(text), [all[4]]) }
+            for text in ["\\", "*", "'", "\u{e4}ck", "100%__"] { try expectEqual(try await found(text), []) }
+            try expectEqual(try await found("garden", after: all[0]), [all[2]])
+            let page = try await world.store.groups(after: nil, named: "", limit: 2)
+            try expectEqual(page.found.map(\.id), Array(all.prefix(2)))
+            try expectEqual(page.found.map(\.memberCount), [2, 2])
+            try expectEqual(page.next, all[1])
+            try expectEqual(try await found("", after: page.next, limit: 2), Array(all[2...3]))
+            try expectEqual(try await world.store.groups(after: all[3], named: "", limit: 9).next, nil)
+        },
         ConformanceCase("One's groups are listed ascending, page by page") { makeStore in
             let world = try await StoreWorld(makeStore)
             for _ in 1...4 { _ = try world.create([1]) }

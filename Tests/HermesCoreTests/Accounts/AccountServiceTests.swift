@@ -50,14 +50,14 @@ import Testing
 
     @Test("After a rename open connections have the new name, and a logout ends nothing of the old name's next owner")
     func renamedWhileConnected() async throws {
-        let ended = Mutex<[String]>([])
+        let ended = Mutex<[UserID]>([])
         let accounts = AccountService(
             store: store,
             messages: store,
             sessions: sessions,
             time: time,
             settings: AccountSettings(passwordParameters: PasswordTests.cheap),
-            endTopicClients: { name, _, _ in ended.withLock { $0.append(name) } }
+            endTopicClients: { user, _, _, _ in ended.withLock { $0.append(user) } }
         )
         let login = try await accounts.register(nickName: "Anna", password: "secret", device: phone(), address: nil)
         let user = login.principal.user
@@ -75,7 +75,7 @@ import Testing
         _ = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         ended.withLock { $0 = [] }
         try await accounts.logOut(open.principal, token: nil, removeDevice: true)
-        #expect(ended.withLock(\.self) == ["berta"])
+        #expect(ended.withLock(\.self) == [user])
         _ = try await accounts.changeProfile(of: user, nickName: "BERTA", avatarURL: nil)
         #expect(open.principal.nickName.rawValue == "BERTA")
     }

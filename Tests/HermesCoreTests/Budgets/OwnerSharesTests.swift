@@ -24,7 +24,7 @@ import Testing
         var shares = OwnerShares(entries: limit, bytes: bytes)
         var held: [CommitSource: [Holding]] = [:]
         let owners =
-            (0..<8).map { CommitSource(account: "\($0)") } + (0..<30).map { CommitSource(host: "10.0.0.\($0)") } + [
+            (0..<8).map { CommitSource.subject("\($0)") } + (0..<30).map { CommitSource(host: "10.0.0.\($0)") } + [
                 .server
             ]
         for _ in 0..<3_000 {
@@ -50,14 +50,14 @@ import Testing
                 )
             }
             if tally.total.entries < limit.total, tally.total.bytes < bytes.total {
-                let last = CommitSource(account: "who comes last")
+                let last = CommitSource.subject("who comes last")
                 #expect(shares.hasRoom(for: Holding(entries: 1, bytes: 1), of: last))
             }
         }
     }
 
     @Test func `the room for many is what one after the other would find`() {
-        let ann = CommitSource(account: "ann")
+        let ann = CommitSource.subject("ann")
         var shares = OwnerShares(
             entries: SharedLimit(1_000, perAccount: 40),
             bytes: SharedLimit(10_000, perAccount: 500)
@@ -70,7 +70,7 @@ import Testing
         #expect(shares.room(for: 100, bytes: 10, of: ann) == 2)
         for _ in 0..<2 { #expect(shares.take(Holding(entries: 1, bytes: 10), of: ann) == true) }
         #expect(shares.room(for: 1, bytes: 10, of: ann) == 0)
-        #expect(shares.room(for: 30, bytes: 10, of: CommitSource(account: "bob")) == 30)
+        #expect(shares.room(for: 30, bytes: 10, of: .subject("bob")) == 30)
         // Their network has half of all, and what others without account left.
         shares.add(Holding(entries: 495, bytes: 495), of: CommitSource(host: "10.0.0.1"))
         #expect(shares.room(for: 30, bytes: 1, of: CommitSource(host: "10.0.0.2")) == 5)
@@ -84,8 +84,8 @@ import Testing
         }
         #expect(shares.tally.total.entries == 500)
         for (account, share) in [("ann", 250), ("bob", 125)] {
-            while shares.take(Holding(entries: 1), of: CommitSource(account: account)) {}
-            #expect(shares.tally[CommitSource(account: account)].entries == share)
+            while shares.take(Holding(entries: 1), of: .subject(account)) {}
+            #expect(shares.tally[.subject(account)].entries == share)
         }
     }
 

@@ -7,8 +7,8 @@ import Testing
 @testable import HermesCore
 
 @Suite(.timeLimit(.minutes(1))) struct ReadGateTests {
-    private let first = CommitSource(account: "first")
-    private let second = CommitSource(account: "second")
+    private let first = CommitSource.subject("first")
+    private let second = CommitSource.subject("second")
 
     @Test("Those who read take turns, whoever asks for more")
     func turns() async {

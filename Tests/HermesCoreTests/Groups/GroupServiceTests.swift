@@ -38,4 +38,44 @@ import Testing
         }
         await messenger.shutdown()
     }
+
+    @Test("Whoever runs the server changes groups with the owner's rights, free of charge, and leaves each an owner")
+    func administration() async throws {
+        var settings = MessageSettings()
+        settings.groupEntriesPerHour = 10
+        let messenger = Messenger(
+            accountStore: store.base,
+            messageStore: store,
+            socialStore: store.base,
+            sessionStore: store.base,
+            pushTokenStore: store.base,
+            messageSettings: settings,
+            time: ManualTime()
+        )
+        try await addAccounts(4, to: store.base)
+        let groups = messenger.groups
+        let members = try (2...4).map { try user($0) }
+        let id = try await groups.apply(.create(name: "group", members: members), by: principal(1)).id
+        let muted = Timestamp(rawValue: .max)
+        let mute = MemberChanges(roles: [.init(user: try user(2), role: nil, mutedUntil: muted)])
+        try await groups.apply(.changeMembers(id, mute), by: principal(1))
+
+        for role in [GroupRole.administrator, .member, .administrator] {
+            let group = try await groups.administer(.setRole(role, of: user(2)), in: id)
+            #expect(group.member(try user(2))?.role == role)
+            #expect(group.member(try user(2))?.mutedUntil == muted, "a mute stays")
+        }
+        for refused in [GroupAdministration.remove(try user(1)), .setRole(.member, of: try user(1))] {
+            await #expect(throws: HermesError.self) { try await groups.administer(refused, in: id) }
+        }
+        let heir = try await groups.administer(.setRole(.owner, of: user(3)), in: id)
+        #expect(heir.members.map(\.role) == [.administrator, .administrator, .owner, .member])
+        #expect(try await groups.administer(.setRole(.owner, of: user(3)), in: id) == heir, "nothing to do")
+        let smaller = try await groups.administer(.remove(user(1)), in: id)
+        #expect(smaller.users == [try user(2), try user(3), try user(4)])
+        await #expect(throws: HermesError.self) { try await groups.administer(.remove(user(1)), in: id) }
+        #expect(try await groups.administer(.dissolve, in: id).members.isEmpty)
+        await #expect(throws: HermesError.self) { try await groups.administer(.dissolve, in: id) }
+        await messenger.shutdown()
+    }
 }

@@ -49,7 +49,7 @@ import Testing
         #expect(feed.handle(.entriesCommitted(try entries(3...5))) == .none)
         let silent: [InboxFeed.Event] = [
             page(try entries(1...2), head: 9), .pageFailed, .retryDue, .unwritable, .writable, .written(upTo: 3),
-            .acknowledged(upTo: 3), .peerSpoke, .synchronizeRequested(after: 0),
+            .acknowledged(upTo: 3), .peerSpoke,
         ]
         for event in silent { #expect(feed.handle(event) == .none) }
         #expect(feed.takeAcknowledgement() == nil)
@@ -93,14 +93,6 @@ import Testing
         #expect(feed.handle(.retryDue) == .load(after: 0, limit: 4))
         #expect(feed.handle(.retryDue) == .none)
         #expect(feed.handle(page(try entries(1...3), head: 3)) == .write(try entries(1...3)))
-    }
-
-    @Test func aPageForAnOlderQuestionIsThrownAway() throws {
-        var feed = try feed()
-        _ = feed.handle(.opened(after: 5, head: 8))
-        #expect(feed.handle(.synchronizeRequested(after: 2)) == .none)
-        #expect(feed.handle(page(try entries(6...8), head: 8)) == .load(after: 2, limit: 4))
-        #expect(feed.handle(page(try entries(3...6), head: 8)) == .write(try entries(3...6)))
     }
 
     @Test func acknowledgingBeyondWhatWasWrittenSkips() throws {
@@ -163,7 +155,6 @@ import Testing
         #expect(feed.handle(.unwritable) == .none)
         #expect(feed.handle(.entriesCommitted(try entries(1...2))) == .none)
         #expect(feed.handle(.acknowledged(upTo: 0)) == .none)
-        #expect(feed.handle(.synchronizeRequested(after: 0)) == .none)
         #expect(feed.handle(.writable) == .load(after: 0, limit: 4))
         // A page on its way is written even if the queue has filled meanwhile: that much is bounded.
         #expect(feed.handle(.unwritable) == .none)
@@ -204,26 +195,13 @@ import Testing
         #expect(feed.handle(page(try entries(6...7), head: 7)) == .none)
         #expect(feed.takeAcknowledgement() == 7)
         // A page that was asked for before says nothing about it.
-        #expect(feed.handle(.synchronizeRequested(after: 5)) == .load(after: 5, limit: 4))
-        #expect(feed.handle(.acknowledged(upTo: 8)) == .none)
-        #expect(feed.handle(page(try entries(6...7), head: 7)) == .write(try entries(6...7)))
-        #expect(feed.handle(.writable) == .load(after: 7, limit: 4))
-        #expect(feed.handle(page([try entry(8)], head: 8)) == .none)
-        #expect(feed.takeAcknowledgement() == 8)
-    }
-
-    @Test func synchronizingStartsAgain() throws {
-        var feed = try liveFeed(at: 0)
-        _ = feed.handle(.entriesCommitted(try entries(1...5)))
-        _ = feed.handle(.acknowledged(upTo: 5))
-        #expect(feed.takeAcknowledgement() == 5)
-        #expect(feed.handle(.synchronizeRequested(after: 2)) == .load(after: 2, limit: 4))
-        #expect(feed.handle(page(try entries(3...5), head: 5)) == .write(try entries(3...5)))
-        #expect(feed.handle(.acknowledged(upTo: 4)) == .none)
-        // The stored cursor never goes back.
+        #expect(feed.handle(.entriesCommitted([try entry(9)])) == .load(after: 7, limit: 4))
+        #expect(feed.handle(.acknowledged(upTo: 10)) == .none)
+        #expect(feed.handle(page(try entries(8...9), head: 9)) == .write(try entries(8...9)))
         #expect(feed.takeAcknowledgement() == nil)
-        #expect(feed.handle(.synchronizeRequested(after: .max)) == .none)
-        #expect(feed.isLive)
+        #expect(feed.handle(.writable) == .load(after: 9, limit: 4))
+        #expect(feed.handle(page([try entry(10)], head: 10)) == .none)
+        #expect(feed.takeAcknowledgement() == 10)
     }
 
     // MARK: Own echoes

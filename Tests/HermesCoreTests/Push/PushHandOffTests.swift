@@ -56,7 +56,7 @@ import Testing
                 webhooks: outbox,
                 text: { PushText(title: $0.senderName, body: String(decoding: $0.content.bytes, as: UTF8.self)) }
             )
-            messenger.watch.install(handOff)
+            handOff.observe(messenger.watch)
             try await messenger.load()
             if store == nil { try await setToken() }
         }
@@ -317,6 +317,20 @@ import Testing
         try await world.handOff.recover()
         await world.wait(.seconds(60))
         #expect(try await world.events().count == 2)
+        await world.messenger.shutdown()
+    }
+
+    @Test func `what only a claimed device took is told as undelivered`() async throws {
+        let world = try await World()
+        try await world.send("one")
+        let watch = DeviceDescription(id: try device("watch"))
+        let now = world.time.now()
+        _ = try await world.store.open(DeviceOpening(user: user(2), device: watch, proof: .claim), now: now)
+        let claim = try await world.messenger.accounts.admit(.claim(user(2)), device: watch.id, address: nil)
+        world.messenger.messages.acknowledge(claim.principal(on: watch.id), upTo: 1)
+        await world.wait(.zero)
+        await world.wait(.seconds(20))
+        #expect(try await world.events().contains { $0["type"] as? String == "message.undelivered" })
         await world.messenger.shutdown()
     }
 

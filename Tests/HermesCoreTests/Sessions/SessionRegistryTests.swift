@@ -44,11 +44,11 @@ import Testing
         sessions.end(try user(1), .revoked) { $0.device == phoneID }
         #expect(phone.ends == [.revoked])
         #expect(pad.ends.isEmpty)
-        sessions.endAll(.shuttingDown)
+        sessions.end(try user(1), .accountDisabled) { _ in true }
         #expect(phone.ends == [.revoked])
-        #expect(pad.ends == [.shuttingDown])
-        #expect(other.ends == [.shuttingDown])
-        #expect(sessions.count == 0)
+        #expect(pad.ends == [.accountDisabled])
+        #expect(other.ends.isEmpty)
+        #expect(sessions.count == 1)
     }
 
     @Test func `of one who comes and goes all the time, watchers hear the last`() throws {
@@ -75,6 +75,41 @@ import Testing
         #expect(sessions.notify(try user(1), event) == 2)
         #expect(sessions.notify(try user(2), event) == 0)
         #expect(phone.events == [event] && pad.events == [event])
+    }
+
+    @Test func `who leaves tells whom it watched, and hears of nobody after that`() throws {
+        let watcher = try attach(1)
+        let users = try (2...40).map { try user($0) }
+        sessions.watch(users, by: watcher)
+        #expect(sessions.watchedCount(by: watcher) == 39)
+        sessions.unwatch([users[0]], by: watcher)
+        let (told, watched) = sessions.leave(watcher)
+        #expect(told == 0 && Set(watched) == Set(users.dropFirst()))
+        #expect(sessions.watchedCount(by: watcher) == 0)
+        sessions.unwatch(watched, by: watcher)
+        _ = try attach(3)
+        #expect(watcher.events.isEmpty)
+    }
+
+    /// A stranger's thousands of connections may watch the same accounts, and leave at once.
+    @Test func `one of thousands of watchers leaves as quickly as one of a few`() throws {
+        let users = try (1...40).map { try user($0) }
+        func time(_ count: Int32, of registry: SessionRegistry) throws -> Duration {
+            let watchers = try (0..<count).map { RecordingAttachment(try principal(100 + $0, "phone")) }
+            for watcher in watchers {
+                registry.attach(watcher)
+                registry.watch(users, by: watcher)
+            }
+            return ContinuousClock().measure { for watcher in watchers.suffix(100) { registry.detach(watcher) } }
+        }
+        let pairs = try (0..<3).map { _ in
+            (
+                try time(100, of: SessionRegistry(time: self.time)),
+                try time(4_000, of: SessionRegistry(time: self.time))
+            )
+        }
+        // It was some forty times as long.
+        #expect(pairs.contains { $1 < $0 * 8 }, "\(pairs)")
     }
 
     @Test func watchersHearOfPresence() throws {

@@ -15,39 +15,16 @@ import Testing
         return try ClientReport(appVersion: version, networks: [.init(label: "wifi", counts: counts)])
     }
 
-    @Test func `reports are summed per version, over a window of a day`() throws {
-        var statistics = DeliveryStatistics()
-        statistics.add(try Self.report("2.0", within1s: 5), now: Self.start)
-        statistics.add(try Self.report("1.0", within1s: 1, lost: 2), now: Self.start)
-        statistics.add(try Self.report("2.0", within1s: 7), now: Self.start.advanced(by: .seconds(7200)))
-        let all = statistics.versions(now: Self.start.advanced(by: .seconds(7200)))
-        #expect(all.map(\.appVersion) == ["1.0", "2.0"])
-        #expect(all.map(\.counts.within1s) == [1, 12])
-        #expect(all.map(\.counts.lost) == [2, 0])
-        #expect(all.map(\.reports) == [1, 2])
-        // A day after the first two only the third counts, and later nothing.
-        let nextDay = Self.start.advanced(by: .seconds(86_400 + 3600))
-        #expect(statistics.versions(now: nextDay).map(\.counts.within1s) == [7])
-        #expect(statistics.versions(now: Self.start.advanced(by: .seconds(2 * 86_400))).isEmpty)
-    }
-
-    @Test func `versions beyond the bound are counted together, until there is room`() throws {
-        var statistics = DeliveryStatistics(maxVersions: 2)
-        #expect(statistics.add(try Self.report("1", within1s: 1), now: Self.start) == "1")
-        #expect(statistics.add(try Self.report("2", within1s: 1), now: Self.start) == "2")
-        #expect(statistics.add(try Self.report("3", within1s: 1), now: Self.start) == DeliveryStatistics.other)
-        #expect(statistics.add(try Self.report("4", within1s: 1), now: Self.start) == DeliveryStatistics.other)
-        #expect(statistics.add(try Self.report("1", within1s: 1), now: Self.start) == "1")
-        #expect(statistics.versions(now: Self.start).map(\.counts.within1s) == [2, 1, 2])
-        let later = Self.start.advanced(by: .seconds(2 * 86_400))
-        #expect(statistics.add(try Self.report("4", within1s: 1), now: later) == "4")
-    }
-
-    @Test func `a clock that is put back loses nothing and adds no slots`() throws {
-        var statistics = DeliveryStatistics()
-        statistics.add(try Self.report("1", within1s: 1), now: Self.start)
-        statistics.add(try Self.report("1", within1s: 1), now: Self.start.advanced(by: .seconds(-7200)))
-        #expect(statistics.versions(now: Self.start).map(\.counts.within1s) == [2])
+    @Test func `metrics get the names of few versions, whatever clients report`() throws {
+        let statistics = ClientStatistics()
+        func name(_ version: String) throws -> String {
+            statistics.add(try Self.report(version, within1s: 1), learnsHeartbeats: false, now: Self.start)
+        }
+        for number in 0..<ClientStatistics.maxMetricVersions { #expect(try name("\(number)") == "\(number)") }
+        #expect(try name("more") == DeliveryHistory.other && name("3") == "3")
+        // What a client reports last is in the history, too.
+        let sums = statistics.versions(.hour, now: Self.start)
+        #expect(sums.reduce(0) { $0 + $1.counts[.within1s] } == 66)
     }
 
     @Test func `a report is checked, and its numbers are believed within reason`() throws {

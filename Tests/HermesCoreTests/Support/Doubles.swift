@@ -107,6 +107,14 @@ final class FakeStore: MessageStore {
         try await base.history(of: conversation, before: seq, limit: limit)
     }
 
+    func conversations(
+        of user: UserID,
+        after place: ConversationPlace?,
+        limit: Int
+    ) async throws(HermesError) -> [ConversationSummary] {
+        try await base.conversations(of: user, after: place, limit: limit)
+    }
+
     func pushJobs() async throws(HermesError) -> [MessageID] { try await base.pushJobs() }
 
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct FairQueueTests {
     private let flooder = CommitSource(host: "10.0.0.1")
-    private let other = CommitSource(account: "ann")
+    private let other = CommitSource.subject("ann")
 
     @Test func sourcesTakeTurnsAndKeepTheirOrder() {
         var queue = FairQueue<String>()

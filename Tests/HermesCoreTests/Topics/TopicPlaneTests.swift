@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dispatch
-import HermesCore
 import NIOCore
 import Synchronization
 import Testing
+
+@testable import HermesCore
 
 @Suite(.timeLimit(.minutes(1))) struct TopicPlaneTests {
     private let topic: TopicName
@@ -62,7 +63,7 @@ import Testing
         let bytes = ByteBuffer(string: (1_000..<2_000).map(String.init).joined())
         let run = PublicationRun(
             topic: topic,
-            slot: .mqttV311,
+            slot: EncodingSlot(rawValue: 2),
             bytes: bytes,
             bodies: (0..<1_000).map { $0 * 4..<$0 * 4 + 4 },
             payloadOffset: 0,
@@ -125,10 +126,10 @@ import Testing
         loops[0].tick()
         loops[1].looksWithTime.withLock { $0 = 0 }
         loops[1].tick()
-        #expect(!there.isEverythingDelivered)
+        #expect(!there.crowded.isEmpty)
         loops[1].run { for (_, held) in subscribers { there.unsubscribe(held) } }
         loops.settle()
-        #expect(there.isEverythingDelivered)
+        #expect(there.crowded.isEmpty)
         // The room in the mailbox is free again.
         let (late, _) = subscribe(loops, 1)
         loops.settle()

@@ -39,12 +39,56 @@ import Testing
         return try #require(await receipts.next(1).first).get()
     }
 
+    /// - Parameter age: since its commit.
+    private func entry(_ seq: UInt64, age: Duration = .zero) throws -> InboxEntry {
+        let event = ContactEvent(kind: .requested, user: try user(1), nickName: "ann", message: "")
+        return InboxEntry(seq: seq, committedAt: time.now().advanced(by: .zero - age), event: .contact(event))
+    }
+
+    /// Entries that were read from the store, as a device gets them that was away.
+    private func delivered(_ seqs: ClosedRange<UInt64>, to principal: Principal, by gateway: String) throws {
+        traces.delivered(try seqs.map { try entry($0) }[...], behind: .max, to: principal, by: gateway)
+    }
+
+    @Test("The time of a delivery begins with the acceptance, or the commit; what waited for the device has none")
+    func times() async throws {
+        let receipt = try await send("c1", 1)
+        #expect(receipt.conversationSeq == 1)
+        let phone = try principal(2)
+        #expect(traces.deliveryTimes.count == 0 && traces.deliveryTimes.quantile(0.5) == nil)
+        var live = try entry(8)
+        live.acceptedAt = time.uptime()
+        time.advance(by: .milliseconds(4))
+        let slow = try entry(9, age: .milliseconds(60))
+        let hole = InboxEntry(seq: 10, committedAt: Timestamp(rawValue: 0), event: .expired(through: 12))
+        traces.delivered([try entry(7), live, slow, hole], behind: 7, to: phone, by: "impb")
+        let times = traces.deliveryTimes
+        #expect(times.count == 2 && times.sum == 64_000)
+        let (half, all) = (try #require(times.quantile(0.5)), try #require(times.quantile(1)))
+        #expect(half > 3_000 && half <= 5_000 && all > 50_000 && all <= 70_000)
+        traces.delivered([live], behind: 7, to: try principal(3), by: "impb")
+        #expect(traces.deliveryTimes.since(times).count == 1)
+        await committer.shutdown()
+    }
+
+    @Test("Entries that were just committed know when they were accepted")
+    func acceptance() async throws {
+        let bob = RecordingAttachment(try principal(2))
+        _ = sessions.attach(bob)
+        time.advance(by: .milliseconds(7))
+        _ = try await send("c1", 1)
+        await committer.shutdown()
+        let entry = try #require(bob.calls.first?.first)
+        #expect(entry.acceptedAt == time.uptime() && bob.calls.count == 1)
+        #expect(entry == InboxEntry(seq: entry.seq, committedAt: entry.committedAt, event: entry.event))
+    }
+
     @Test("The steps of a message are found by its id and by its client id")
     func steps() async throws {
         let receipt = try await send("c1", 1)
         let bob = try principal(2, "laptop")
         time.advance(by: .milliseconds(3))
-        traces.delivered(1...1, to: bob, by: "delimited")
+        try delivered(1...1, to: bob, by: "delimited")
         time.advance(by: .milliseconds(4))
         traces.acknowledged(bob.user, bob.device, upTo: 1)
         for text in [receipt.messageID.description, receipt.messageID.description.lowercased(), "c1"] {
@@ -65,8 +109,8 @@ import Testing
     func acknowledgements() async throws {
         for number in 1...3 { _ = try await send("c\(number)", UInt64(number)) }
         let (phone, laptop) = (try principal(2, "phone"), try principal(2, "laptop"))
-        traces.delivered(1...3, to: phone, by: "impb")
-        traces.delivered(1...2, to: laptop, by: "mqtt")
+        try delivered(1...3, to: phone, by: "impb")
+        try delivered(1...2, to: laptop, by: "mqtt")
         for seq in [1, 3, 3] as [UInt64] {
             time.advance(by: .milliseconds(1))
             traces.acknowledged(phone.user, phone.device, upTo: seq)
@@ -116,7 +160,7 @@ import Testing
         for _ in 0..<2 { committer.submit(.push(.fanOut(push.id, limit: 2)) { outcomes.add($0) }) }
         for outcome in await outcomes.next(2) { _ = try outcome.get() }
         let bob = try principal(2)
-        traces.delivered(1...1, to: bob, by: "impb")
+        try delivered(1...1, to: bob, by: "impb")
         let trace = try #require(traces.find(push.id.description).first)
         #expect(trace.message.recipients == 3 && trace.message.places.count == 3)
         #expect(trace.steps.map(\.kind) == [.delivered])
@@ -169,7 +213,7 @@ import Testing
             traces.committed([message])
         }
         #expect(traces.find("first").isEmpty, "the oldest one is forgotten")
-        for _ in 0..<MessageTraces.maxStepsInShard + 1_000 { traces.delivered(1...1, to: try principal(2), by: "impb") }
+        for _ in 0..<MessageTraces.maxStepsInShard + 1_000 { try delivered(1...1, to: try principal(2), by: "impb") }
         let found = traces.find("many")
         #expect(found.count == MessageTraces.maxFound)
         #expect(found.allSatisfy { $0.steps.count == MessageTraces.maxStepsFound })

@@ -3,6 +3,7 @@
 
 import Foundation
 import HermesCore
+import HermesGateways
 import HermesWire
 import SwiftProtobuf
 import Testing
@@ -112,6 +113,24 @@ struct DelimitedConversationTests {
             let presence = try await bob.ephemeral().presence
             #expect(presence.uid == annUID)
             #expect(presence.isOnline == false)
+        }
+    }
+
+    @Test func `whom a connection watches counts as its memory until it leaves`() async throws {
+        try await GatewayTestServer.with { server in
+            let memory = server.environment.loops.memory
+            let ann = try await server.delimited()
+            _ = try await ann.register("ann")
+            let before = memory.used
+            let uids = [UInt32](1_000..<2_000)
+            _ = try await ann.ask(2, .presence(.with { $0.watchUids = uids }))
+            #expect(memory.used - before >= 1_000 * SessionRegistry.bytesOfWatched)
+            _ = try await ann.ask(3, .presence(.with { $0.unwatchUids = Array(uids.prefix(500)) }))
+            #expect((500...600).contains((memory.used - before) / SessionRegistry.bytesOfWatched))
+            try await ann.wire.close()
+            let end = ContinuousClock.now + .seconds(10)
+            while memory.used > before, ContinuousClock.now < end { try await Task.sleep(for: .milliseconds(5)) }
+            #expect(memory.used <= before)
         }
     }
 

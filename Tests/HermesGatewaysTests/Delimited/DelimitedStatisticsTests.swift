@@ -37,7 +37,7 @@ struct DelimitedStatisticsTests {
             let again = try await ann.ask(5, .statistics(.with { $0.appVersion = "1.2" }))
             #expect(again.error.code == 3001 && again.error.retryAfterMs > 0)
             let now = server.messenger.time.now()
-            #expect(server.messenger.clientStatistics.delivery(now: now).first?.counts.received == 1_000_000)
+            #expect(server.messenger.clientStatistics.versions(.day, now: now).first?.counts[.received] == 1_000_000)
         }
     }
 }

@@ -131,6 +131,26 @@ struct IMPBSocialTests {
         }
     }
 
+    @Test func `the history of a group is opened to its members and closed again`() async throws {
+        try await GatewayTestServer.with { server in
+            let ann = try await Peer("ann", at: server)
+            let created = try await ann.group(2, .create, IMPB_group_create_request.with { $0.name = "trip" })
+            let id = try IMPB_group_response(wire: created.respon).group.groupID
+            func change(
+                _ seq: UInt32,
+                _ fill: (inout IMPB_group_change_request) -> Void
+            ) async throws -> IMPB_Group_info {
+                var request = IMPB_group_change_request()
+                request.groupID = id
+                fill(&request)
+                return try IMPB_group_response(wire: try await ann.group(seq, .change, request).respon).group
+            }
+            #expect(try await change(3) { $0.historyOpen = true }.historyOpen)
+            #expect(try await change(4) { $0.name = "trips" }.historyOpen)
+            #expect(try await change(5) { $0.historyOpen = false }.historyOpen == false)
+        }
+    }
+
     @Test func anAbsentMemberGetsItAtTheNextLoginAcrossProtocols() async throws {
         try await GatewayTestServer.with { server in
             let ann = try await Peer("ann", at: server)

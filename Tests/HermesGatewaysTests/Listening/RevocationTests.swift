@@ -26,10 +26,15 @@ import Testing
                 default_ca = d
                 [d]
                 database = \(directory.path)/index.txt
+                new_certs_dir = \(directory.path)
+                rand_serial = yes
+                policy = p
                 certificate = \(directory.path)/ca.pem
                 private_key = \(directory.path)/ca.key
                 default_md = sha256
                 default_crl_days = 1
+                [p]
+                commonName = supplied
                 """
             try Data(configuration.utf8).write(to: directory.appending(path: "ca.cnf"))
             try openssl(
@@ -66,6 +71,19 @@ import Testing
                 ["x509", "-req", "-in", path("\(name).csr"), "-CA", path("\(issuer).pem"), "-CAkey"]
                     + [path("\(issuer).key"), "-CAcreateserial", "-days", "2", "-extfile", path("\(name).ext")]
                     + ["-out", path("\(name).pem")]
+            )
+        }
+
+        /// Replaces a certificate with one that ends in so many seconds.
+        func shorten(_ name: String, to seconds: Double) throws {
+            let end = DateFormatter()
+            end.locale = Locale(identifier: "en_US_POSIX")
+            end.timeZone = TimeZone(secondsFromGMT: 0)
+            end.dateFormat = "yyyyMMddHHmmss'Z'"
+            let date = end.string(from: Date(timeIntervalSinceNow: seconds))
+            try openssl(
+                ["ca", "-batch", "-notext", "-config", path("ca.cnf"), "-in", path("\(name).csr"), "-enddate", date]
+                    + ["-extfile", path("\(name).ext"), "-out", path("\(name).pem")]
             )
         }
 
@@ -147,6 +165,50 @@ import Testing
             }
             #expect(!listener.isRevocationOutdated(now: Int(Date().timeIntervalSince1970)))
             #expect(listener.isRevocationOutdated(now: Int(Date().timeIntervalSince1970) + 3 * 86_400))
+        }
+    }
+
+    @Test func `a connection ends with its certificate, and none begins after it`() async throws {
+        let files = try TestCertificate()
+        let authority = try Authority(key: Self.keys[0])
+        defer {
+            files.remove()
+            authority.remove()
+        }
+        for name in ["ann", "bob"] { try authority.issue(name) }
+        try authority.shorten("bob", to: 4)
+        try await with(authority, files) { listener in
+            let ann = try await LineClient.connect(to: listener, tls: authority.client("ann", of: files))
+            let bob = try await LineClient.connect(to: listener, tls: authority.client("bob", of: files))
+            for client in [ann, bob] { #expect(await client.next() == "hello") }
+            while await bob.next() != nil {}
+            let again = try await LineClient.connect(to: listener, tls: authority.client("bob", of: files))
+            #expect(await again.next() == nil)
+            try await ann.send("there\n")
+            #expect(await ann.next() == "there")
+        }
+    }
+
+    @Test func `who was revoked is closed even if the server's key cannot be read`() async throws {
+        let files = try TestCertificate()
+        let authority = try Authority(key: Self.keys[0])
+        defer {
+            files.remove()
+            authority.remove()
+        }
+        for name in ["ann", "bob"] { try authority.issue(name) }
+        try await with(authority, files) { listener in
+            let bob = try await LineClient.connect(to: listener, tls: authority.client("bob", of: files))
+            #expect(await bob.next() == "hello")
+            try authority.revoke("bob")
+            try Data("nonsense".utf8).write(to: URL(fileURLWithPath: files.settings.privateKeyPath))
+            #expect(throws: (any Error).self) { try listener.reloadCertificate() }
+            while await bob.next() != nil {}
+            let again = try await LineClient.connect(to: listener, tls: authority.client("bob", of: files))
+            #expect(await again.next() == nil)
+            // The old certificate serves the others.
+            let ann = try await LineClient.connect(to: listener, tls: authority.client("ann", of: files))
+            #expect(await ann.next() == "hello")
         }
     }
 

@@ -127,7 +127,7 @@ import Testing
             InboxEntry(seq: $0.conversationSeq, committedAt: $0.sentAt, event: .message($0))
         }
         let page = InboxPage(entries: entries, position: InboxPosition(epoch: 1, head: 10, oldest: 1))
-        #expect(DelimitedTranslation.cut(page, toBytes: 5000).entries.map(\.seq) == [1, 2, 3])
-        #expect(DelimitedTranslation.cut(page, toBytes: 1).entries.map(\.seq) == [1])
+        #expect(page.cut(toBytes: 5000).entries.map(\.seq) == [1, 2, 3])
+        #expect(page.cut(toBytes: 1).entries.map(\.seq) == [1])
     }
 }

@@ -211,6 +211,19 @@ import Testing
         }
     }
 
+    @Test("5.0 3.1.2.11.10: authentication data without a method is refused")
+    func authenticationDataAlone() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await MQTTTestClient.open(harness)
+            var connect = MQTTConnect(version: .v5, clientID: "one")
+            connect.properties = [.authenticationData(ByteBuffer(string: "x"))]
+            try await client.send(.connect(connect))
+            let packets = try await client.untilEnd()
+            guard case .connack(let connack)? = packets.first else { throw Unexpected("\(packets)") }
+            #expect(connack.reason == .protocolError)
+        }
+    }
+
     @Test("5.0 [MQTT-4.12.0-6]: without an authentication method there is none in CONNACK")
     func noAuthenticationMethod() async throws {
         try await GatewayHarness.withMQTT { harness in
@@ -229,6 +242,15 @@ import Testing
                     if case .responseInformation = $0 { true } else { false }
                 }
                 #expect(isThere == (isWanted == true))
+            }
+            // What is told can be subscribed to and published on.
+            for (name, told) in [("a/b", "response/a/b"), ("a+b", nil), ("#", nil)] {
+                let asked: [MQTTProperty] = [.requestResponseInformation(true)]
+                let connack = try await harness.client(name, .v5, properties: asked).connack
+                let found = connack.properties.first {
+                    if case .responseInformation(let text) = $0 { text } else { nil }
+                }
+                #expect(connack.reason == .success && found == told)
             }
         }
     }

@@ -11,7 +11,7 @@ struct MQTTSharedQuotaTests {
     @Test("An owner is in so many groups, which have so many members on average; who leaves makes room")
     func bounds() throws {
         let quota = MQTTSharedQuota(SharedLimit(1_000, perAccount: 2, perAddress: 1))
-        let ann = CommitSource(account: "ann")
+        let ann = CommitSource.subject("ann")
         let one = try #require(quota.join("$share/1/t", of: ann))
         let two = quota.join("$share/2/t", of: ann)
         #expect(two != nil)

@@ -47,6 +47,26 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func `an account pays for its devices, and not for who only claims to be one`(_ isProven: Bool) async throws {
+        try await withGateway(requiresToken: false) { harness in
+            let login = try await harness.register("ann")
+            let rates = harness.environment.rates
+            let before = rates.count
+            for number in 0..<5 {
+                let device = try await harness.connect(QSIOPFrameDecoder.self)
+                let claim: QSIOPProperties = ["userid": "\(login.principal.user)", "device": "watch-\(number)"]
+                try await device.send(isProven ? report(login) : QSIOPFrame(.report, claim))
+                #expect(try code(await device.next()) == 0)
+                try await device.close()
+            }
+            // The address pays in any case.
+            let end = ContinuousClock.now + .seconds(isProven ? 10 : 1)
+            while rates.count < before + 2, ContinuousClock.now < end { try await Task.sleep(for: .milliseconds(5)) }
+            #expect(rates.count - before == (isProven ? 2 : 1))
+        }
+    }
+
     @Test func manyLinesWaitUntilTheyArePaidForAndTooManyAreRefused() async throws {
         try await withGateway(limits: ConnectionLimits(requestsPerSecond: 1_000)) { harness in
             let login = try await harness.register("ann")

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import Foundation
 import Hermes
 import HermesTestKit
@@ -108,6 +109,26 @@ import Testing
         }
     }
 
+    @Test("A kept session is listed under the name that its account has now")
+    func owners() async throws {
+        try await withServer(store: .sqlite) { server in
+            try await addUser("Ann", server)
+            let olga = try await ConsoleProbe(server, .operator)
+            let ann = try server.mqtt(as: "ann", id: "lamp", keeps: true)
+            _ = try await ann.connect()
+            await ann.close()
+            func owners(_ text: String) async throws -> [String?] {
+                try await array("sessions", "/sessions?text=\(text)", olga).map { $0["owner"]?.string }
+            }
+            #expect(try await owners("ANN") == ["ann"])
+            let accounts = try server.messenger().accounts
+            let user = try #require(try await accounts.account(.nickName(NickName("ann")))).id
+            _ = try await accounts.changeProfile(of: user, nickName: "Zoe", avatarURL: nil)
+            #expect(try await owners("ann").isEmpty)
+            #expect(try await owners("zo") == ["zoe"])
+        }
+    }
+
     @Test("Accounts are found by a part of their names, in either case and page by page")
     func search() async throws {
         try await withServer(store: .sqlite) { server in
@@ -171,3 +192,4 @@ import Testing
         }
     }
 }
+#endif

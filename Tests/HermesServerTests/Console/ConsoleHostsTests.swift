@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import Testing
 
 @testable import HermesServer
@@ -22,3 +23,4 @@ struct ConsoleHostsTests {
         #expect(ConsoleHosts(origins: [], isLoopback: false).allows("console.example.org"))
     }
 }
+#endif

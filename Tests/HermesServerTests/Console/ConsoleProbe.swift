@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import Foundation
 import HermesTestKit
 import HermesWire
@@ -60,3 +61,4 @@ struct ConsoleProbe {
         )
     }
 }
+#endif

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import Foundation
 import Hermes
 import HermesTestKit
@@ -115,3 +116,4 @@ import Testing
         }
     }
 }
+#endif

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import Foundation
 import HTTPTypes
 import HermesGateways
@@ -163,7 +164,18 @@ import Testing
             ] {
                 #expect(try await HTTPProbe.get(path, port: port).status == 404, "\(path)")
             }
-            #expect(try await !HTTPProbe.get("/", port: server.port("http")).text.contains(":\(port)"))
+            // Visitors of this machine are told of it, and nobody else.
+            let home = server.port("http")
+            #expect(try await HTTPProbe.get("/", port: home).text.contains("http://127.0.0.1:\(port)/console/"))
+            let forwarded = [("X-Forwarded-For", "127.0.0.1"), ("Forwarded", "for=127.0.0.1")]
+            for field in forwarded {
+                let answer = try await HTTPProbe.send("GET", "/", headers: [field], port: home)
+                #expect(answer.status == 200 && !answer.text.contains(":\(port)"), "\(field)")
+            }
+            for host in ["chat.example.org", "localhost.evil.example:\(home)"] {
+                let answer = try await HTTPProbe.send("GET", "/", port: home, host: host)
+                #expect(answer.status == 200 && !answer.text.contains(":\(port)"), "\(host)")
+            }
         }
     }
 
@@ -251,3 +263,4 @@ import Testing
         }
     }
 }
+#endif

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Hermes
 import HermesTestKit
 import HermesWire
 import Metrics
@@ -39,7 +40,6 @@ import Testing
             let figures = Figures(
                 gateways: ["http"],
                 gauges: assembly.gauges,
-                messenger: assembly.messenger,
                 directory: server.dataDirectory,
                 loops: []
             )
@@ -63,6 +63,47 @@ import Testing
         }
     }
 
+    /// At least as much: other tests in this process count in the same metrics.
+    @Test func `messages, deliveries and their time are counted`() async throws {
+        try await withServer(store: .sqlite) { server in
+            let assembly = try server.assembly()
+            let figures = Figures(gateways: [], gauges: assembly.gauges, directory: nil, loops: [])
+            let start = start
+            figures.sample(at: start, uptime: .seconds(1_000_000))
+            let metrics = [
+                "hermes_messages_received_total", "hermes_messages_sent_total", "hermes_deliveries_total",
+                "hermes_delivery_seconds_count",
+            ]
+            let before = MetricsRegistry.shared.text()
+            let address = ServerAddress(port: server.port("delimited"))
+            let ann = try HermesClient(.init(server: address, device: Hermes.DeviceDescription(id: "a")))
+            let bob = try HermesClient(.init(server: address, device: Hermes.DeviceDescription(id: "b")))
+            _ = try await ann.logIn(.register(nickName: "ann", password: "secret-ann"))
+            let session = try await bob.logIn(.register(nickName: "bob", password: "secret-bob"))
+            for _ in 0..<3 { _ = try await ann.send("hello", to: .user(session.uid)).receipt() }
+            // The loops tell what they counted twice a second.
+            while !metrics.allSatisfy({ metric in
+                assembly.gauges.read()
+                return total(metric, MetricsRegistry.shared.text()) >= total(metric, before) + 3
+            }) {
+                try Task.checkCancellation()
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            let times = assembly.gauges.deliveryTimes
+            #expect(times.count == 3)
+            figures.sample(at: start.advanced(by: .seconds(10)), uptime: .seconds(1_000_010))
+            for name in ["in", "out", "delivered"] { #expect(try newest("messages.\(name)", figures) ?? 0 >= 0.3) }
+            let half = try #require(try newest("latency.p50_ms", figures))
+            let most = try #require(try newest("latency.p99_ms", figures))
+            #expect(half > 0 && half <= most)
+            // Without further deliveries there is no time of theirs.
+            figures.sample(at: start.advanced(by: .seconds(20)), uptime: .seconds(1_000_020))
+            #expect(try newest("latency.p50_ms", figures) == nil)
+            await ann.close()
+            await bob.close()
+        }
+    }
+
     @Test func `figures outlive a restart`() async throws {
         try await withServer(store: .sqlite) { server in
             let time = start
@@ -74,6 +115,7 @@ import Testing
         }
     }
 
+    #if Pages
     @Test func `the console shows an hour, what is newer, and a month`() async throws {
         try await withServer(store: .sqlite) { server in
             let figures = try #require(try server.assembly().figures)
@@ -99,4 +141,5 @@ import Testing
             #expect(try await viewer.send("GET", "/figures?span=year").status == 400)
         }
     }
+    #endif
 }

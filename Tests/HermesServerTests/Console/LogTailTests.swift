@@ -72,6 +72,7 @@ import Testing
         #expect(tail.lines(limit: 1).first?.fields == "accessToken=… PASSWORD=… path=abc")
     }
 
+    #if Pages
     @Test("The console shows the log to operators, and nothing that anybody typed into a login")
     func console() async throws {
         try await withServer(store: .sqlite) { server in
@@ -92,4 +93,5 @@ import Testing
             #expect(try await viewer.send("GET", "/log").status == 403)
         }
     }
+    #endif
 }

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import Foundation
 import Hermes
 import HermesCore
@@ -41,6 +42,8 @@ import Testing
                 await Task.yield()
             }
             #expect(steps == ["accepted", "committed", "delivered", "acknowledged"])
+            let times = try server.messenger().traces.deliveryTimes
+            #expect(times.count == 1, "the sender's own device is not delivered to")
             let `operator` = try await ConsoleProbe(server, .operator)
             let text = try await `operator`.send("GET", "/trace?id=\(receipt.messageID)").text
             let trace = try #require(try JSONParser.parse(Array(text.utf8))["messages"]?.array?.first)
@@ -63,12 +66,12 @@ import Testing
     func stats() async throws {
         try await withServer(store: .sqlite) { server in
             let figures = try #require(try server.assembly().figures)
-            let history = { figures.history.summary }
+            let history = { figures.history.summary(of: .hour) }
             while history().isEmpty {
                 try Task.checkCancellation()
                 await Task.yield()
             }
-            guard case .stats(let stats) = try await ask(.stats, server) else {
+            guard case .stats(let stats) = try await ask(.stats(period: nil), server) else {
                 Issue.record("no figures")
                 return
             }
@@ -76,6 +79,16 @@ import Testing
             #expect(stats.listeners.contains { $0.name == "mqtt" && $0.port == server.port("mqtt") })
             let memory = try #require(stats.figures.first { $0.name == "memory.resident" })
             #expect((memory.now ?? 0) > 1_000_000 && memory.maximum ?? 0 >= memory.mean ?? 0)
+            guard case .stats(let month) = try await ask(.stats(period: "month"), server) else {
+                Issue.record("no figures of a month")
+                return
+            }
+            let same = try #require(month.figures.first { $0.name == "memory.resident" })
+            #expect((same.mean ?? 0) > 1_000_000 && (same.maximum ?? 0) >= (same.mean ?? 0))
+            guard case .failed(2001, _) = try await ask(.stats(period: "year"), server) else {
+                Issue.record("a year is no period")
+                return
+            }
         }
     }
 
@@ -83,7 +96,7 @@ import Testing
     func offline() async throws {
         let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        for request in [ControlRequest.trace(id: "x"), .stats] {
+        for request in [ControlRequest.trace(id: "x"), .stats(period: nil), .deliveries(period: nil)] {
             let answer = try await HermesServer.administer(
                 request,
                 arguments: ["--data.directory", directory],
@@ -97,3 +110,4 @@ import Testing
         }
     }
 }
+#endif

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if Pages
 import Crypto
 import Foundation
 import HermesTestKit
@@ -97,13 +98,57 @@ import Testing
             let packed = try await get([("Accept-Encoding", "br, gzip")], "HEAD")
             #expect(packed.headers["content-encoding"] == "gzip")
             #expect(packed.headers["content-length"] == String(file.packed.count))
-            #expect(packed.headers["etag"] == tag && tag.hasPrefix("W/"))
+            // Strong, and so another one for other bytes.
+            #expect(tag == "\"\(file.tag)\"" && packed.headers["etag"] == "\"\(file.tag)-gzip\"")
             #expect(try await get([("Accept-Encoding", "gzip;q=0")], "HEAD").headers["content-encoding"] == nil)
             let again = try await get([("If-None-Match", "\"other\", \(tag)")])
             #expect(again.status == 304 && again.text.isEmpty)
-            #expect(try await get([("If-None-Match", String(tag.dropFirst(2)))]).status == 304)
+            #expect(try await get([("If-None-Match", "W/" + tag)]).status == 304)
+            #expect(try await get([("If-None-Match", "*")]).status == 304)
+            #expect(try await get([("If-None-Match", tag), ("Accept-Encoding", "gzip")], "HEAD").status == 200)
             #expect(try await get([("If-None-Match", "\"other\"")]).status == 200)
         }
+    }
+
+    @Test(arguments: ["/", "/api"])
+    func `a page of the server's own is sent compressed, and not again to those who have it`(path: String) async throws
+    {
+        try await withServer { server in
+            func get(_ fields: [(String, String)], _ method: String = "GET") async throws -> HTTPProbe.Answer {
+                try await HTTPProbe.send(method, path, headers: fields, port: server.port("http"))
+            }
+            let plain = try await get([])
+            #expect(plain.status == 200 && plain.headers["content-encoding"] == nil)
+            #expect(plain.headers["cache-control"] == "no-cache" && plain.headers["vary"] == "Accept-Encoding")
+            let tag = try #require(plain.headers["etag"])
+            let hash = SHA256.hash(data: Data(plain.text.utf8)).map { String(format: "%02x", $0) }.joined()
+            #expect(tag == "\"\(hash.prefix(32))\"")
+            let packed = try await get([("Accept-Encoding", "gzip, br")], "HEAD")
+            #expect(packed.status == 200 && packed.headers["content-encoding"] == "gzip")
+            #expect(packed.headers["etag"] == "\"\(hash.prefix(32))-gzip\"")
+            let length = try #require(packed.headers["content-length"].flatMap { Int($0) })
+            #expect(length > 100 && length < plain.text.utf8.count / 2)
+            let packedTag = try #require(packed.headers["etag"])
+            let again = try await get([("Accept-Encoding", "gzip"), ("If-None-Match", packedTag)])
+            #expect(again.status == 304 && again.text.isEmpty && again.headers["etag"] == packedTag)
+            #expect(again.headers["content-security-policy"]?.hasPrefix("default-src 'none'") == true)
+            #expect(try await get([("If-None-Match", tag)]).status == 304)
+            #expect(try await get([("If-None-Match", packedTag)]).status == 200)
+        }
+    }
+
+    @Test func `the home page is made once for each of the server's names, of which few are kept`() throws {
+        let home = HomePage(pages: [.home], hasAPI: true, isAnonymousAllowed: false)
+        let first = home.page(authority: "one.example.org:8080", isLocal: false)
+        #expect(
+            try Gzip.unpacked(Array(#require(first.packed).readableBytesView)) == Array(first.plain.readableBytesView)
+        )
+        #expect(home.page(authority: "one.example.org", isLocal: false).tag == first.tag && home.keptPages == 1)
+        for number in 0..<10 * HomePage.maxNames { _ = home.page(authority: "host\(number)", isLocal: false) }
+        #expect(home.keptPages <= HomePage.maxNames)
+        let address = BoundAddress(name: "impb", host: "127.0.0.1", port: 9)
+        home.opened([HomePage.Listener(address: address, gateway: "impb", isEncrypted: false)])
+        #expect(home.page(authority: "one.example.org", isLocal: false).tag != first.tag && home.keptPages == 1)
     }
 
     /// The tag is the beginning of the content's hash.
@@ -185,8 +230,27 @@ import Testing
     @Test func `a page that is switched off is not there, and nothing points to it`() async throws {
         func homeOnly(_ settings: inout ServerSettings) { settings.pages = [.home] }
         func nothing(_ settings: inout ServerSettings) { settings.pages = [] }
+        func chatOnly(_ settings: inout ServerSettings) { settings.pages = [.home, .chat] }
+        func roomOnly(_ settings: inout ServerSettings) { settings.pages = [.home, .room] }
+        func status(_ path: String, _ server: TestServer) async throws -> Int {
+            try await HTTPProbe.get(path, port: server.port("http")).status
+        }
+        let chat = ["/chat/", "/chat/chat.js", "/chat/push.json"]
+        let room = ["/room/lobby", "/room/room.js", "/room/embed.js", "/room/lobby/viewers"]
+        try await withServer(configure: chatOnly) { server in
+            for path in chat + ["/hermes.js"] { #expect(try await status(path, server) == 200, "\(path)") }
+            for path in room { #expect(try await status(path, server) == 404, "\(path)") }
+            let home = try await HTTPProbe.get("/", port: server.port("http")).text
+            #expect(home.contains("/chat/") && !home.contains("/room/"))
+        }
+        try await withServer(configure: roomOnly) { server in
+            for path in room + ["/hermes.js"] { #expect(try await status(path, server) == 200, "\(path)") }
+            for path in chat { #expect(try await status(path, server) == 404, "\(path)") }
+            let home = try await HTTPProbe.get("/", port: server.port("http")).text
+            #expect(!home.contains("/chat/") && home.contains("/room/") && !home.contains("Open the chat"))
+        }
         try await withServer(configure: homeOnly) { server in
-            for path in ["/api", "/chat", "/room/lobby", "/hermes.js"] {
+            for path in ["/api", "/chat", "/room/lobby", "/room/lobby/viewers", "/hermes.js"] {
                 #expect(try await HTTPProbe.get(path, port: server.port("http")).status == 404, "\(path)")
             }
             let home = try await HTTPProbe.get("/", port: server.port("http")).text
@@ -209,9 +273,38 @@ import Testing
         #expect(HomePage.host(of: authority) == host)
     }
 
+    @Test(
+        arguments: [
+            ("127.0.0.1", "localhost:8080", false, true), ("::1", "[::1]:8080", false, true),
+            ("127.0.0.1", "127.0.0.1:8080", true, false), ("10.0.0.1", "localhost:8080", false, false),
+            ("203.0.113.7", "127.0.0.1", false, false), ("127.0.0.1", "hermes.example.org", false, false),
+            (nil, "localhost", false, false), ("127.0.0.1", nil, false, false),
+        ] as [(String?, String?, Bool, Bool)]
+    )
+    func `only who comes from this machine is told of its private listeners`(
+        address: String?,
+        authority: String?,
+        isForwarded: Bool,
+        isLocal: Bool
+    ) {
+        #expect(HomePage.isLocal(address: address, authority: authority, isForwarded: isForwarded) == isLocal)
+        let page = HomePage(pages: .home, hasAPI: false, isAnonymousAllowed: false)
+        page.opened([
+            HomePage.Listener(
+                address: BoundAddress(name: "stun", host: "0.0.0.0", port: 3478),
+                gateway: "stun",
+                isEncrypted: false,
+                isPrivate: true
+            )
+        ])
+        let text = String(buffer: page.page(authority: authority, isLocal: isLocal).plain)
+        #expect(text.contains("0.0.0.0:3478") == isLocal)
+    }
+
     @Test func `text in pages is escaped`() {
         let html = HTML.page(title: "<b>") { $0.element("p", "a & \"b\" <script>'") }
         #expect(html.contains("<title>&lt;b&gt;</title>"))
         #expect(html.contains("<p>a &amp; &quot;b&quot; &lt;script&gt;&#39;</p>"))
     }
 }
+#endif

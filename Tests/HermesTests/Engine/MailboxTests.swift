@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
 import Testing
 
 @testable import Hermes
@@ -61,10 +62,15 @@ struct MailboxTests {
 
     @Test func `a subscription that nobody holds is gone`() {
         let broadcast = Broadcast<Int>()
-        var events: ClientEvents<Int>? = broadcast.subscribe()
-        #expect(broadcast.subscriptionCount == 1)
+        let asked = Mutex<[Int]>([])
+        var events: ClientEvents<Int>? = broadcast.subscribe { element in
+            asked.withLock { $0.append(element) }
+            return true
+        }
+        broadcast.send(1, bytes: 1)
         withExtendedLifetime(events) {}
         events = nil
-        #expect(broadcast.subscriptionCount == 0)
+        broadcast.send(2, bytes: 1)
+        #expect(asked.withLock { $0 } == [1])
     }
 }

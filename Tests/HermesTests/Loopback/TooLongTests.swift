@@ -168,6 +168,6 @@ struct TooLongTests {
             connections += machine.resumed().count
         }
         #expect(connections == 3)
-        #expect(machine.inflightCount == 0)
+        #expect(machine.inflight.isEmpty)
     }
 }

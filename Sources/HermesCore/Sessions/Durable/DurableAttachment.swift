@@ -46,6 +46,8 @@ package struct DurableOpening: Sendable {
     package let subscriptions: [DurableSubscription]
     /// The newest seq of its queue; newer ones arrive through ``DurableAttachment/committed(_:)``.
     package let head: UInt64
+    /// ``StoredSession/renamedAt``.
+    package let renamedAt: UInt64
     /// The last seq that was sent before: publications up to it are duplicates.
     package let sentUpTo: UInt64
     /// The seqs that wait for their completion (PUBCOMP), ascending.
@@ -61,13 +63,14 @@ package struct DurableOpening: Sendable {
         isPresent = session.wasPresent
         subscriptions = session.subscriptions
         head = session.head
+        renamedAt = session.renamedAt
         sentUpTo = session.sentUpTo
         released = session.released
         received = session.received
     }
 
     init(transient id: DurableSessionID) {
-        self.init(StoredSession(id: id, key: SessionKey(owner: "", clientID: "")))
+        self.init(StoredSession(id: id, key: SessionKey(owner: .anonymous, clientID: "")))
     }
 }
 

@@ -5,15 +5,17 @@
 struct DurableFarewells {
     typealias Waiter = @Sendable (Result<Void, HermesError>) -> Void
 
-    private var waiting: [String: [Waiter]] = [:]
+    private var waiting: [SessionOwner: [Waiter]] = [:]
     private var failed: [(waiter: Waiter, error: HermesError)] = []
 
     var isEmpty: Bool { waiting.isEmpty && failed.isEmpty }
 
-    mutating func wait(for owner: String, _ waiter: @escaping Waiter) { waiting[owner, default: []].append(waiter) }
+    mutating func wait(for owner: SessionOwner, _ waiter: @escaping Waiter) {
+        waiting[owner, default: []].append(waiter)
+    }
 
     /// A session could not be removed now.
-    mutating func fail(_ owner: String, _ error: HermesError) {
+    mutating func fail(_ owner: SessionOwner, _ error: HermesError) {
         for waiter in waiting.removeValue(forKey: owner) ?? [] { failed.append((waiter, error)) }
     }
 
@@ -24,7 +26,7 @@ struct DurableFarewells {
     /// Those to be called now, outside the lock.
     ///
     /// - Parameter isLeft: whether an owner still has a session.
-    mutating func take(isLeft: (String) -> Bool) -> [@Sendable () -> Void] {
+    mutating func take(isLeft: (SessionOwner) -> Bool) -> [@Sendable () -> Void] {
         var calls: [@Sendable () -> Void] = failed.map { failure in { failure.waiter(.failure(failure.error)) } }
         failed = []
         for (owner, waiters) in waiting where !isLeft(owner) {
@@ -37,7 +39,7 @@ struct DurableFarewells {
 
 extension DurableState {
     /// Whether an owner has a session that is stored, or that is about to be.
-    func isAnyStored(of owner: String) -> Bool {
+    func isAnyStored(of owner: SessionOwner) -> Bool {
         seats.keys(of: owner).contains { key in
             guard let seat = seats[key] else { return false }
             if case .opening = seat.phase { return true }

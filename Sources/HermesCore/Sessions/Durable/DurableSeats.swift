@@ -6,14 +6,14 @@
 struct DurableSeats {
     private var seats: [SessionKey: DurableState.Seat] = [:]
     /// The client ids by owner, except those of anonymous clients, which no end concerns.
-    private var clientIDs: [String: Set<String>] = [:]
+    private var clientIDs: [SessionOwner: Set<String>] = [:]
 
     subscript(key: SessionKey) -> DurableState.Seat? {
         get { seats[key] }
         set {
             let wasThere = seats[key] != nil
             seats[key] = newValue
-            guard wasThere != (newValue != nil), !key.owner.isEmpty else { return }
+            guard wasThere != (newValue != nil), key.owner != .anonymous else { return }
             if newValue != nil {
                 clientIDs[key.owner, default: []].insert(key.clientID)
             } else {
@@ -24,7 +24,7 @@ struct DurableSeats {
     }
 
     /// The keys of an owner.
-    func keys(of owner: String) -> [SessionKey] {
+    func keys(of owner: SessionOwner) -> [SessionKey] {
         clientIDs[owner, default: []].map { SessionKey(owner: owner, clientID: $0) }
     }
 }

@@ -91,7 +91,7 @@ extension DurableSessions {
     }
 
     /// Ends connections of an owner (``SessionKey/owner``), including logins under way.
-    package func end(_ owner: String, _ reason: SessionEnd, _ devices: EndedDevices) {
+    package func end(_ owner: SessionOwner, _ reason: SessionEnd, _ devices: EndedDevices) {
         // Recorded first, so that later attachments find it.
         ends.record(owner, reason, devices)
         let attachments = shared.state.withLock {
@@ -102,27 +102,11 @@ extension DurableSessions {
         for attachment in attachments { attachment.ended(reason) }
     }
 
-    /// Ends an owner's sessions without a connection; returns before the store knows.
-    func endVacant(of owner: String) {
-        perform(shared.change { $0.endVacant(of: owner) })
-    }
-
-    /// Returns once nothing is left of an owner's sessions, which were ended (``end(_:_:_:)``): others have what was to be
-    /// theirs (``remove(_:sentUpTo:mayHoldShared:)``).
-    ///
-    /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`: some are still there; their removal goes on.
-    func ended(_ owner: String) async throws(HermesError) {
-        let result = await withCheckedContinuation { continuation in
-            shared.change { $0.farewells.wait(for: owner) { continuation.resume(returning: $0) } }
-        }
-        try result.get()
-    }
-
     /// Ends subscriptions to one topic, without wildcards, of an owner's sessions that have no connection.
     ///
     /// - Returns: the number of sessions that had one.
     /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
-    package func endSubscriptions(of owner: String, to topic: TopicName) async throws(HermesError) -> Int {
+    package func endSubscriptions(of owner: SessionOwner, to topic: TopicName) async throws(HermesError) -> Int {
         let found = shared.state.withLock { $0.subscriptions(of: owner, to: topic) }
         for (id, filters) in found {
             let result = await withCheckedContinuation { continuation in
@@ -177,8 +161,8 @@ extension DurableSessions {
                 applicant.completion(.success(opening))
             case .fail(let applicant, let error):
                 applicant.completion(.failure(error))
-            case .ended(let key, let isOwnerGone):
-                ended((key, isOwnerGone))
+            case .ended(let key):
+                ended(key)
             }
         }
     }

@@ -8,12 +8,16 @@ extension DurableSessions {
     /// Stored sessions with an id above `id` (nil: from the first), ascending, without their subscriptions. Reads the store,
     /// and neither waits for a commit nor delays one.
     ///
-    /// - Parameter text: only those whose client id or owner contains it, with ASCII letters in either case.
+    /// - Parameters:
+    ///   - text: only those whose client id or owner's name contains it, with ASCII letters in either case.
+    ///   - searched: the most sessions to look at.
     package func list(
         after id: DurableSessionID?,
         containing text: String,
-        limit: Int
+        limit: Int,
+        searched: Int = .max
     ) async throws(HermesError) -> [StoredSession] {
-        try await store.sessions(after: id, containing: text, limit: min(max(1, limit), Self.maxListed))
+        let limit = min(max(1, limit), Self.maxListed)
+        return try await store.sessions(after: id, containing: text, limit: limit, searched: searched)
     }
 }

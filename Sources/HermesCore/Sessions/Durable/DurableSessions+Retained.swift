@@ -7,9 +7,9 @@ extension DurableSessions {
     /// Removes the publications retained below `user/NAME/`, which belong to the account of that name; returns before
     /// the store knows. What it does not take is tried again with the next housekeeping: the name may be somebody else's
     /// soon.
-    func forgetRetained(of owner: String) {
+    func forgetRetained(of name: String) {
         // A name may contain characters that are special in a filter; then no topic there belongs to it alone.
-        guard !owner.utf8.contains(where: { "/+#".utf8.contains($0) }), let filter = TopicFilter("user/\(owner)/#")
+        guard !name.utf8.contains(where: { "/+#".utf8.contains($0) }), let filter = TopicFilter("user/\(name)/#")
         else {
             return
         }
@@ -17,14 +17,14 @@ extension DurableSessions {
         for found in retained.matching(filter, now: now) {
             retain(.removal(of: found.topic, at: now)) { [shared] result in
                 guard case .failure = result else { return }
-                _ = shared.state.withLock { $0.unforgotten.insert(owner) }
+                _ = shared.state.withLock { $0.unforgotten.insert(name) }
             }
         }
     }
 
     /// Tries again what the store did not take.
     func forgetRetained() {
-        for owner in shared.state.withLock({ $0.takeUnforgotten() }) { forgetRetained(of: owner) }
+        for name in shared.state.withLock({ $0.takeUnforgotten() }) { forgetRetained(of: name) }
     }
 
     /// Queues retained publications for a session that has just subscribed; they are delivered in order with all

@@ -69,7 +69,7 @@ package final class DurableSessions: Sendable {
     /// Limits the concurrent moves of queues.
     let handOvers = ReadGate(maxRunning: 2, maxWaiting: .max)
     /// By owner.
-    let ends = RecentEnds<String>()
+    let ends = RecentEnds<SessionOwner>()
 
     /// Creates the service and starts its committer, which ends with ``shutdown()``.
     package init(store: any SessionStore, time: any TimeSource, settings: DurableSettings = DurableSettings()) {
@@ -109,8 +109,11 @@ package final class DurableSessions: Sendable {
     package var queueStatistics: QueueBudget.Statistics { store.queues.statistics }
 
     /// A session ended without a connection: by expiry, because another connection started clean, because an operator ended
-    /// it, or because nobody has its owner's name any more. Told on any thread.
-    package let ended = Hook<(key: SessionKey, isOwnerGone: Bool)>()
+    /// it, or because its owner is gone. Told on any thread.
+    package let ended = Hook<SessionKey>()
+
+    /// The owner of a session has its name no more. Told on any thread, before ``ended``.
+    package let nameFreed = Hook<SessionKey>()
 
     /// Commits what waits and refuses what comes.
     package func shutdown() async {
@@ -152,7 +155,7 @@ package final class DurableSessions: Sendable {
     ///   - targets: those of its topic; targets that get it at most once are served by the live path alone. In each
     ///     group it goes to one member, clean or kept: the live path must not choose another one (``DecidedShares``).
     ///   - publisher: the publisher's own durable session, for "no local" and for `packetID`.
-    ///   - packetID: with QoS 2, the packet identifier to remember until ``receivedReleased(_:_:)``.
+    ///   - receivedID: with QoS 2, the publisher's identifier to remember until ``receivedReleased(_:_:)``.
     ///   - retains: whether it is retained; an empty payload removes the retained one.
     ///   - mustRetain: refuses with `.quotaExceeded` what cannot be retained for want of room; otherwise it is only delivered.
     ///   - source: the publisher, who pays for what is retained.
@@ -162,7 +165,7 @@ package final class DurableSessions: Sendable {
         _ publication: StoredPublication,
         targets: [DurableTarget],
         from publisher: DurableSessionID? = nil,
-        packetID: UInt16? = nil,
+        receivedID: UInt16? = nil,
         retains: Bool = false,
         mustRetain: Bool = false,
         source: CommitSource = .server,
@@ -176,7 +179,7 @@ package final class DurableSessions: Sendable {
         let retains = retains && isRoom
         let chosen = choose(targets, for: publication, from: publisher)
         let received = publisher.flatMap { publisher in
-            packetID.flatMap { publisher.isStored ? ReceivedPacket(session: publisher, packetID: $0) : nil }
+            receivedID.flatMap { publisher.isStored ? ReceivedMark(session: publisher, id: $0) : nil }
         }
         guard !chosen.targets.isEmpty || received != nil || retains else {
             hand(publication, to: chosen.live)
@@ -279,17 +282,16 @@ package final class DurableSessions: Sendable {
         committer.submit(.released(id, seq), of: source) { completion($0.map { _ in }) }
     }
 
-    /// The client has released a packet identifier (PUBREL). PUBCOMP may be sent when `completion` is called with
-    /// success: the client may then reuse the identifier, which the store must not take for the old one after a
-    /// restart.
+    /// The client has released an identifier. It may be told so when `completion` is called with success: it may then
+    /// reuse the identifier, which the store must not take for the old one after a restart.
     package func receivedReleased(
         _ id: DurableSessionID,
-        _ packetID: UInt16,
+        _ released: UInt16,
         source: CommitSource = .server,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
         guard id.isStored else { return completion(.success(())) }
-        committer.submit(.receivedReleased(id, packetID), of: source) { completion($0.map { _ in }) }
+        committer.submit(.receivedReleased(id, released), of: source) { completion($0.map { _ in }) }
     }
 
     /// Reads a session's queue behind `seq`, without expired publications. `completion` runs off the event loops.
@@ -302,9 +304,9 @@ package final class DurableSessions: Sendable {
         limit: Int,
         completion: @escaping @Sendable (Result<DurablePage, HermesError>) -> Void
     ) {
-        let owner = shared.state.withLock { $0.records[id]?.key.owner ?? "" }
-        // All clients without account are one here: each connection has one such read at a time.
-        let isAccepted = reads.run(for: owner.isEmpty ? .server : CommitSource(account: owner)) { [self] in
+        let owner = shared.state.withLock { $0.records[id]?.key.owner }
+        // All clients without a name are one here: each connection has one such read at a time.
+        let isAccepted = reads.run(for: owner.flatMap { CommitSource($0) } ?? .server) { [self] in
             do throws(HermesError) {
                 completion(.success(try await page(of: id, after: seq, sentUpTo, limit: max(1, limit))))
             } catch {

@@ -31,6 +31,8 @@ struct DurableState {
         /// Waits until the connection before leaves.
         var waiting: Applicant?
         var session: DurableSessionID
+        /// Whether its owner is gone: its session ends with the connection that it has or is about to have.
+        var isOwnerGone = false
     }
 
     /// A stored session.
@@ -71,7 +73,7 @@ struct DurableState {
         case succeed(Applicant, DurableOpening)
         case fail(Applicant, HermesError)
         /// A session without a connection has ended.
-        case ended(SessionKey, isOwnerGone: Bool)
+        case ended(SessionKey)
     }
 
     private(set) var quota: DurableQuota
@@ -90,7 +92,7 @@ struct DurableState {
     private(set) var handedOver: UInt64 = 0
     /// Messages that a clean member returned while the store failed, with their shared subscription.
     var unplaced: [(publication: StoredPublication, share: String)] = []
-    /// Owners with retained publications that the store did not remove.
+    /// Names below which something is retained that the store did not remove.
     var unforgotten: Set<String> = []
     /// The number of stored sessions with a connection.
     private(set) var online = 0
@@ -147,7 +149,7 @@ struct DurableState {
             return remove(seat.session)
         }
         if applicant.expiry == .zero, known == nil { return [occupy(key, applicant, in: seat)] }
-        let payer = StoredSession.payer(of: key, openedBy: applicant.attachment.source)
+        let payer = StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source)
         if known == nil, let error = quota.takeSession(of: payer) {
             seats[key] = nil
             return [.fail(applicant, error)]
@@ -183,21 +185,21 @@ struct DurableState {
             let waiting = seat.waiting
             seats[key] = seat.session.isStored || waiting != nil ? seat : nil
             if !seat.session.isStored {
-                quota.add(sessions: -1, of: StoredSession.payer(of: key, openedBy: applicant.attachment.source))
+                quota.add(sessions: -1, of: StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source))
             }
             return [.fail(applicant, error)] + (waiting.map { open(key, $0, in: seat) } ?? [])
         case .success(.opened(let session)):
             var actions: [Action] = []
             if seat.session.isStored, seat.session != session.id, let record = records[seat.session] {
                 forget(seat.session)
-                quota.add(sessions: 1, of: StoredSession.payer(of: key, openedBy: applicant.attachment.source))
-                if !record.hasEnded { actions.append(.ended(record.key, isOwnerGone: false)) }
+                quota.add(sessions: 1, of: StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source))
+                if !record.hasEnded { actions.append(.ended(record.key)) }
             }
             seat.session = session.id
             seat.phase = .occupied(applicant.attachment)
             seats[key] = seat
             if records[session.id] == nil {
-                insert(session, payer: StoredSession.payer(of: key, openedBy: applicant.attachment.source))
+                insert(session, payer: StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source))
             }
             online += 1
             records[session.id]?.attachment = applicant.attachment
@@ -214,7 +216,7 @@ struct DurableState {
             assertionFailure("the store did not open a session")
             seat.phase = .vacant
             if !seat.session.isStored {
-                quota.add(sessions: -1, of: StoredSession.payer(of: key, openedBy: applicant.attachment.source))
+                quota.add(sessions: -1, of: StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source))
             }
             seats[key] = seat.session.isStored ? seat : nil
             return [.fail(applicant, HermesError(.internalError, "The store did not open the session."))]
@@ -237,6 +239,7 @@ struct DurableState {
             online -= 1
             records[id]?.attachment = nil
             records[id]?.load.isOnline.store(false, ordering: .relaxed)
+            let ends = ends || seat.isOwnerGone
             setExpiry(of: id, to: expiresAt)
             let sentBefore = records[id]?.sentUpTo ?? 0
             records[id]?.sentUpTo = max(sentBefore, sentUpTo)
@@ -300,7 +303,7 @@ struct DurableState {
 
     /// The connections of an owner that have a session or wait for one; `matches` filters by client id and connection.
     func attachments(
-        of owner: String,
+        of owner: SessionOwner,
         where matches: (String, any DurableAttachment) -> Bool
     ) -> [any DurableAttachment] {
         var found: [any DurableAttachment] = []
@@ -319,7 +322,7 @@ struct DurableState {
     }
 
     /// Subscriptions to one topic (without wildcards) of an owner's sessions without a connection.
-    func subscriptions(of owner: String, to topic: TopicName) -> [(id: DurableSessionID, filters: [String])] {
+    func subscriptions(of owner: SessionOwner, to topic: TopicName) -> [(id: DurableSessionID, filters: [String])] {
         seats.keys(of: owner).compactMap { key in
             guard let id = seats[key]?.session, let record = records[id], record.attachment == nil, !record.hasEnded
             else { return nil }
@@ -331,18 +334,22 @@ struct DurableState {
         }
     }
 
-    /// Ends the sessions of an owner that have no connection.
-    mutating func endVacant(of owner: String) -> [Action] {
+    /// Ends the sessions of an owner who is gone. Those with a connection end with it, also if it closes by itself at this
+    /// moment.
+    mutating func endAll(of owner: SessionOwner) -> [Action] {
         var actions: [Action] = []
         for key in seats.keys(of: owner) {
-            guard let seat = seats[key], seat.session.isStored else { continue }
+            guard var seat = seats[key] else { continue }
+            seat.isOwnerGone = true
+            seats[key] = seat
+            guard seat.session.isStored else { continue }
             if case .closing = seat.phase, let record = records[seat.session], !record.hasEnded {
                 // It is removed once it is closed, and ends now.
                 markEnded(seat.session)
-                actions.append(.ended(record.key, isOwnerGone: true))
+                actions.append(.ended(record.key))
             }
             guard case .vacant = seat.phase else { continue }
-            actions += remove(seat.session, isOwnerGone: true)
+            actions += remove(seat.session)
         }
         return actions
     }
@@ -356,13 +363,13 @@ struct DurableState {
     }
 
     /// Begins to remove a session without a connection. If that fails, ``expire(now:limit:)`` retries.
-    private mutating func remove(_ id: DurableSessionID, isOwnerGone: Bool = false) -> [Action] {
+    private mutating func remove(_ id: DurableSessionID) -> [Action] {
         guard let record = records[id], !record.isBeingRemoved else { return [] }
         markEnded(id)
         records[id]?.isBeingRemoved = true
         setExpiry(of: id, to: nil)
         let removal = Action.remove(id, sentUpTo: record.sentUpTo, mayHoldShared: record.mayHoldShared)
-        return record.hasEnded ? [removal] : [.ended(record.key, isOwnerGone: isOwnerGone), removal]
+        return record.hasEnded ? [removal] : [.ended(record.key), removal]
     }
 
     /// The store has removed a session, or failed to.
@@ -423,7 +430,7 @@ struct DurableState {
     /// Adds a session that the store had at the start.
     mutating func load(_ session: StoredSession, expiresAt: Timestamp?, redistributesAt: Timestamp? = nil) {
         seats[session.key] = Seat(session: session.id)
-        let payer = StoredSession.payer(of: session.key, openedBy: session.payer)
+        let payer = StoredSession.payer(of: session.key.owner, openedBy: session.payer)
         quota.add(sessions: 1, of: payer)
         insert(session, payer: payer)
         if let expiresAt { inherited.set(session.id, dueAt: expiresAt) }

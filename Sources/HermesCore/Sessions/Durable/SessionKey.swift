@@ -1,13 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The key of a session: the same client id under two accounts is two sessions.
+/// The key of a session: the same client id of two owners is two sessions.
 package struct SessionKey: Hashable, Sendable {
-    /// The account's ``NickName/key``, or another name from the authenticator; empty for anonymous clients.
-    package let owner: String
+    package let owner: SessionOwner
     package let clientID: String
 
-    package init(owner: String, clientID: String) {
+    package init(owner: SessionOwner, clientID: String) {
         self.owner = owner
         self.clientID = clientID
     }

@@ -119,12 +119,6 @@ package struct QueuedPublication: Sendable {
 
     /// The size that it counts for in limits: also what the session's subscriptions make of it.
     package var weight: Int { publication.weight &+ PublicationTarget.addedWeight(identifiers, share) }
-
-    /// The packet identifier of the delivery, the same over all connections, so that it is not stored.
-    package var packetID: UInt16 { Self.packetID(of: seq) }
-
-    /// The packet identifier of a seq: 1 … 65,535 in turn.
-    package static func packetID(of seq: UInt64) -> UInt16 { UInt16(truncatingIfNeeded: (seq &- 1) % 65_535) &+ 1 }
 }
 
 /// The queue of a publication, and the options of its delivery.

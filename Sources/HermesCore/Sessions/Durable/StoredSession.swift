@@ -17,6 +17,9 @@ package struct DurableSubscription: Sendable, Hashable {
 package struct StoredSession: Sendable {
     package let id: DurableSessionID
     package let key: SessionKey
+    /// The name of its owner at present (``NickName/key``), or the subject; empty for anonymous clients. Only from
+    /// ``SessionStore/sessions(after:containing:limit:)``.
+    package var ownerName = ""
     /// Who pays for it (``payer(of:openedBy:)``).
     package var payer = CommitSource.server
     /// Whether it existed before it was opened.
@@ -31,6 +34,9 @@ package struct StoredSession: Sendable {
     package var expiresAt: Timestamp?
     /// The newest seq that was ever queued; 0: none.
     package var head: UInt64 = 0
+    /// The newest seq when its owner was last renamed: what is queued up to it came while the owner had another name; 0:
+    /// nothing did.
+    package var renamedAt: UInt64 = 0
     /// The last seq sent over an earlier connection: up to it, deliveries are duplicates.
     package var sentUpTo: UInt64 = 0
     /// The number of waiting or unacknowledged publications.
@@ -47,8 +53,8 @@ package struct StoredSession: Sendable {
         self.key = key
     }
 
-    /// Who pays for a session: its account; without one the address that opened it first, or the server if that is not known.
-    package static func payer(of key: SessionKey, openedBy source: CommitSource) -> CommitSource {
-        key.owner.isEmpty ? source : CommitSource(account: key.owner)
+    /// Who pays for a session: its owner; without one the address that opened it first, or the server if that is not known.
+    package static func payer(of owner: SessionOwner, openedBy source: CommitSource) -> CommitSource {
+        CommitSource(owner) ?? source
     }
 }

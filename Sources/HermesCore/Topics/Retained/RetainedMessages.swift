@@ -134,6 +134,22 @@ package final class RetainedMessages: Sendable {
         }
     }
 
+    /// The publications in some of the places behind one, in the order of places; a publication keeps its place for as
+    /// long as its topic has one.
+    ///
+    /// - Parameters:
+    ///   - place: 0: from the first.
+    ///   - count: of the places.
+    /// - Returns: the publications, each with its place, and whether there are no places behind.
+    func publications(behind place: Int, count: Int) -> (found: [(place: Int, StoredPublication)], isLast: Bool) {
+        state.withLock { state in
+            let first = min(max(0, place), state.entries.count)
+            let slice = state.entries[first...].prefix(max(0, count))
+            let found = zip(slice.indices, slice).compactMap { index, entry in entry?.seen.map { (index + 1, $0) } }
+            return (found, slice.endIndex == state.entries.count)
+        }
+    }
+
     /// Adds the stored publications, at the start.
     func load(_ publications: [StoredPublication]) {
         state.withLock { state in

@@ -108,6 +108,7 @@ extension APICore {
             expiresAfter: call.body["ttl_seconds"]?.integer.map { .seconds($0) }
         )
         let sender = try principal(account)
+        Self.messageCame()
         let result = await withCheckedContinuation { continuation in
             messenger.messages.send(draft, from: sender) { continuation.resume(returning: $0) }
         }

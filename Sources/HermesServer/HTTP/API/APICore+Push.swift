@@ -248,6 +248,7 @@ extension APICore {
         _ call: APICall,
         _ answer: JSON
     ) async throws -> APIAnswer {
+        Self.messageCame()
         let claim = Self.claim(call, answer)
         if let first = try await messenger.pushes.send(push, to: target, claim: claim) { return Self.repeated(first) }
         return APIAnswer(answer)

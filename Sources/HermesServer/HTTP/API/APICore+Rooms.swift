@@ -105,6 +105,7 @@ extension APICore {
             }
         let members = await topics.subscriberCount(of: room.topic)
         guard topics.publish(publication) else { throw APIProblem(TopicPublisher.congested) }
+        Self.messageCame()
         return APIAnswer(["members": .integer(members)])
     }
 
@@ -112,7 +113,7 @@ extension APICore {
         let room = try room(of: call)
         let account = try await account(of: call)
         let connections = await loops.remove(account, from: room)
-        let kept = try await messenger.durable.endSubscriptions(of: account.nickName.key, to: room.topic)
+        let kept = try await messenger.durable.endSubscriptions(of: .account(account.id), to: room.topic)
         guard connections + kept > 0 else {
             throw APIProblem(.notFound, .notFound, "The account is not in this room.")
         }

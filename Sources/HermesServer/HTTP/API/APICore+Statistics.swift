@@ -16,59 +16,170 @@ extension APICore {
                 path: "/stats/delivery",
                 id: "getDeliveryStatistics",
                 summary:
-                    "Deliveries of the last 24 hours as clients report them, per app version.",
+                    "Deliveries as clients report them, per app version, and per app version and network. Kept for 30 days.",
                 scope: .statsRead,
+                query: [Self.period],
                 success: .ok,
                 answer: .object([
                     Field("window_seconds", Self.count, required: true, "The period that is summed up."),
                     Field("versions", .array(Self.version, count: 0...Int.max), required: true, "By name."),
+                    Field(
+                        "groups",
+                        .array(Self.group, count: 0...DeliveryHistory.maxGroups),
+                        required: true,
+                        "By version and network."
+                    ),
                 ]),
                 handler: deliveryStatistics
-            )
+            ),
+            APIRoute(
+                method: .get,
+                path: "/stats/delivery/series",
+                id: "getDeliverySeries",
+                summary: "The same over time: the last hour in steps of 10 seconds, more in steps of half an hour.",
+                scope: .statsRead,
+                query: [
+                    Self.period,
+                    APIRoute.Parameter(
+                        "app_version",
+                        .string(length: 0...ClientReport.maxVersionBytes),
+                        "Only this version of the app; empty: those that tell none."
+                    ),
+                    APIRoute.Parameter(
+                        "network",
+                        .string(length: 0...ClientReport.maxLabelBytes),
+                        "Only this kind of network; empty: those that tell none."
+                    ),
+                ],
+                success: .ok,
+                answer: .object([
+                    Field("interval_ms", Self.count, required: true, "The length of a step."),
+                    Field("from_ms", Self.time, required: true, "When the first step begins, in ms since 1970."),
+                    Field("figures", Self.series, required: true, "The counts of each step."),
+                ]),
+                handler: deliverySeries
+            ),
         ]
     }
 
     private static let count = APISchema.integer(0 ... .max)
 
-    private static let version = APISchema.named(
-        "DeliveryStatistics",
-        .object([
-            Field("app_version", .string(length: 0 ... .max), required: true, "Empty: unknown; other: the rest."),
-            Field("reports", count, required: true, "The number of reports."),
-            Field("received", count, required: true, "Entries that were received, each counted once."),
-            Field("within_1s", count, required: true, "Received within a second."),
-            Field("within_10s", count, required: true, "Received within ten seconds, and not within one."),
-            Field("later", count, required: true, "Received later."),
-            Field("never", count, required: true, "Lost and not repaired."),
-            Field("duplicates", count, required: true, "Received again, and dropped."),
-            Field("gaps", count, required: true, "Gaps in the numbers that were noticed."),
-            Field("repaired", count, required: true, "Entries that were missing and fetched."),
-            Field("topic_missed", count, required: true, "Pushes to topics and rooms that did not arrive."),
-        ])
+    private static let period = APIRoute.Parameter(
+        "period",
+        .choice(DeliveryHistory.Period.allCases.map(\.rawValue)),
+        "The time until now; day if absent, which is 24 hours. A month has 30 days."
     )
 
+    private static let figures = ReportFigure.allCases.map {
+        Field($0.name, count, required: true, $0.summary)
+    }
+
+    private static let version = APISchema.named(
+        "DeliveryStatistics",
+        .object(
+            [
+                Field("app_version", .string(length: 0 ... .max), required: true, "Empty: unknown; other: the rest.")
+            ] + figures
+        )
+    )
+
+    private static let group = APISchema.named(
+        "NetworkDeliveryStatistics",
+        .object(
+            [
+                Field("app_version", .string(length: 0 ... .max), required: true, "Empty: unknown; other: the rest."),
+                Field("network", .string(length: 0 ... .max), required: true, "As clients name it; likewise."),
+            ] + figures
+        )
+    )
+
+    private static let series = APISchema.named(
+        "DeliverySeries",
+        .object(
+            ReportFigure.allCases.map {
+                Field($0.name, .array(count, count: 0...DeliveryHistory.maxRows), required: true, $0.summary)
+            }
+        )
+    )
+
+    private static func period(of call: APICall) -> DeliveryHistory.Period {
+        call.query[period.name].flatMap(DeliveryHistory.Period.init) ?? .day
+    }
+
     private func deliveryStatistics(_ call: APICall) async throws -> APIAnswer {
-        let versions = messenger.clientStatistics.delivery(now: messenger.time.now())
+        let (period, now) = (Self.period(of: call), messenger.time.now())
+        let groups = messenger.clientStatistics.history.groups(period, now: now)
         return APIAnswer([
-            "window_seconds": .integer(DeliveryStatistics.window.components.seconds),
-            "versions": .array(versions.map(document)),
+            "window_seconds": .integer(period.length.components.seconds),
+            "versions": .array(
+                DeliveryHistory.versions(of: groups).map { version, counts in
+                    Self.document(of: counts, [.init(name: "app_version", value: .string(version))])
+                }
+            ),
+            "groups": .array(
+                groups.map { group, counts in
+                    Self.document(
+                        of: counts,
+                        [
+                            .init(name: "app_version", value: .string(group.appVersion)),
+                            .init(name: "network", value: .string(group.network)),
+                        ]
+                    )
+                }
+            ),
         ])
     }
 
-    private func document(of version: DeliveryStatistics.Version) -> JSON {
-        let counts = version.counts
-        return [
-            "app_version": .string(version.appVersion),
-            "reports": .integer(version.reports),
-            "received": .integer(counts.received),
-            "within_1s": .integer(counts.within1s),
-            "within_10s": .integer(counts.within10s),
-            "later": .integer(counts.later),
-            "never": .integer(counts.lost),
-            "duplicates": .integer(counts.duplicates),
-            "gaps": .integer(counts.gaps),
-            "repaired": .integer(counts.repaired),
-            "topic_missed": .integer(counts.topicMissed),
-        ]
+    private func deliverySeries(_ call: APICall) async throws -> APIAnswer {
+        let series = messenger.clientStatistics.history.series(
+            Self.period(of: call),
+            appVersion: call.query["app_version"],
+            network: call.query["network"],
+            now: messenger.time.now()
+        )
+        return APIAnswer(text: Self.text(of: series))
+    }
+
+    private static func document(of counts: ReportCounts, _ names: [JSON.Member]) -> JSON {
+        .object(names + ReportFigure.allCases.map { .init(name: $0.name, value: .integer(counts[$0])) })
+    }
+
+    /// Written directly: a month has some thirty thousand numbers.
+    private static func text(of series: DeliveryHistory.Series) -> String {
+        var text = "{\"interval_ms\":\(series.interval),\"from_ms\":\(series.from.rawValue),\"figures\":{"
+        for figure in ReportFigure.allCases {
+            if figure != ReportFigure.allCases.first { text += "," }
+            let counts = series.rows.map { String($0[figure]) }.joined(separator: ",")
+            text += "\"\(figure.name)\":[\(counts)]"
+        }
+        return text + "}}"
+    }
+}
+
+extension ReportFigure {
+    /// For the API's document.
+    fileprivate var summary: String {
+        switch self {
+        case .reports: "The number of reports; a report about two networks counts twice."
+        case .received: "Entries that were received, each counted once."
+        case .within1s: "Received within a second."
+        case .within10s: "Received within ten seconds, and not within one."
+        case .later: "Received later."
+        case .never: "Lost and not repaired."
+        case .duplicates: "Received again, and dropped."
+        case .gaps: "Gaps in the numbers that were noticed."
+        case .repaired: "Entries that were missing and fetched."
+        case .topicMissed: "Pushes to topics and rooms that did not arrive."
+        case .closed: "Connections that the server closed."
+        case .reset: "Connections that broke."
+        case .heartbeatTimeout: "Connections whose heartbeat was not answered."
+        case .networkChange: "Connections that ended with a change of the network."
+        case .heartbeat30: "Reports whose last heartbeat interval was at most 30 s."
+        case .heartbeat60: "More than 30 s, at most 60 s."
+        case .heartbeat120: "More than 60 s, at most 120 s."
+        case .heartbeat300: "More than 120 s, at most 300 s."
+        case .heartbeat600: "More than 300 s, at most 600 s."
+        case .heartbeatLonger: "More than 600 s."
+        }
     }
 }

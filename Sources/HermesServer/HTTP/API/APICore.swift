@@ -4,6 +4,7 @@
 import HTTPTypes
 import HermesCore
 import HermesGateways
+import Metrics
 
 /// The objects that the API's routes use. Each resource has a file of its own.
 struct APICore: Sendable {
@@ -19,15 +20,22 @@ struct APICore: Sendable {
     let loops: LoopContexts
     let access: TopicAccess
     let events: EventStreams
+    let administrators: AdministratorService
+    /// The figures over time; nil while the server starts or stops.
+    let figures: @Sendable () -> FigureHistory?
 
     init(
         messenger: Messenger,
         keys: APIKeyService,
         loops: LoopContexts,
         access: TopicAccess,
-        events: EventStreams
+        events: EventStreams,
+        administrators: AdministratorService,
+        figures: @escaping @Sendable () -> FigureHistory?
     ) {
         self.events = events
+        self.administrators = administrators
+        self.figures = figures
         self.messenger = messenger
         self.keys = keys
         self.access = access
@@ -38,11 +46,17 @@ struct APICore: Sendable {
 
     /// All routes, in the order of the document.
     var routes: [APIRoute] {
-        pushRoutes + userRoutes + invitationRoutes + deviceRoutes + tokenRoutes + messageRoutes + roomRoutes
-            + topicRoutes + eventRoutes + statisticsRoutes
+        pushRoutes + userRoutes + invitationRoutes + deviceRoutes + tokenRoutes + conversationRoutes + messageRoutes
+            + traceRoutes + roomRoutes + topicRoutes + clientRoutes + eventRoutes + statisticsRoutes + figureRoutes
+            + administratorRoutes
     }
 
     // MARK: Shared parts
+
+    private static let messagesIn = Counter(label: "hermes_messages_received_total", dimensions: [("gateway", "http")])
+
+    /// Counts a message, push or publication that a back end or an administrator sends.
+    static func messageCame() { messagesIn.increment() }
 
     /// The account in a request.
     /// - Throws: ``APIProblem`` 404.

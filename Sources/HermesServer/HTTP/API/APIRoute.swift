@@ -84,8 +84,10 @@ struct APICall: Sendable {
     /// The body as sent.
     let bodyBytes: [UInt8]
     let idempotencyKey: String?
+    #if Pages
     /// Who asks in the console; nil: a back end asks.
     var console: ConsoleCaller?
+    #endif
 
     /// A number in the query, which was checked.
     func number(_ name: String) -> Int64? { query[name].flatMap { Int64($0) } }

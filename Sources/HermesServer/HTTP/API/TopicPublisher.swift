@@ -82,6 +82,7 @@ actor TopicPublisher {
         let properties = PublicationDetails.properties(of: place)
         let notice = try RoomAnnouncement.notice(text, to: room, at: time.now(), userProperties: properties)
         guard plane.publish(notice) else { throw Self.congested }
+        APICore.messageCame()
         numbers.used(place, on: room.topic)
     }
 
@@ -109,6 +110,7 @@ actor TopicPublisher {
             throw HermesError(.unsupported, "Retained messages are switched off here (mqtt.retained.enabled).")
         }
         guard !plane.isCongested else { throw Self.congested }
+        APICore.messageCame()
         let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
         var isRetained = publication.retain
         if publication.retain || !targets.isEmpty {

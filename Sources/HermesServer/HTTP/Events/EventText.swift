@@ -39,7 +39,7 @@ enum EventText {
         switch event {
         case .publication(let publication):
             if let end = publication.details?.expiresAt, end <= now { return false }
-            let room = readsRooms ? RoomReading(publication).map(data) : nil
+            let room = readsRooms ? RoomReading(publication).map { data(of: $0, publication.topic) } : nil
             buffer.writeString(text("publication", room ?? data(of: publication)))
         case .tooLarge(let topic, let bytes):
             let data: JSON = ["topic": .string(topic.rawValue), "too_large": true, "bytes": .integer(bytes)]
@@ -57,8 +57,9 @@ enum EventText {
     /// JSON has no line feeds, so it is one line.
     private static func text(_ name: String, _ data: JSON) -> String { "event: \(name)\ndata: \(data.text)\n\n" }
 
-    private static func data(of reading: RoomReading) -> JSON {
+    private static func data(of reading: RoomReading, _ topic: TopicName) -> JSON {
         .members([
+            "topic": .string(topic.rawValue),
             "what": .string(reading.what.rawValue),
             "name": reading.name.map(JSON.string),
             "text": reading.text.map(JSON.string),

@@ -1573,6 +1573,9 @@ package nonisolated struct IMPB_Group_info: Sendable {
   /// Only in the answer to reading the group, and only as many as fit into a frame.
   package var members: [IMPB_Group_member] = []
 
+  /// Members read also what was said before they joined.
+  package var historyOpen: Bool = false
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1733,6 +1736,16 @@ package nonisolated struct IMPB_group_change_request: Sendable {
   /// Clears the value of `muted`. Subsequent reads from it will return its default value.
   package mutating func clearMuted() {self._muted = nil}
 
+  /// Members read also what was said before they joined.
+  package var historyOpen: Bool {
+    get {_historyOpen ?? false}
+    set {_historyOpen = newValue}
+  }
+  /// Returns true if `historyOpen` has been explicitly set.
+  package var hasHistoryOpen: Bool {self._historyOpen != nil}
+  /// Clears the value of `historyOpen`. Subsequent reads from it will return its default value.
+  package mutating func clearHistoryOpen() {self._historyOpen = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1740,6 +1753,7 @@ package nonisolated struct IMPB_group_change_request: Sendable {
   fileprivate var _name: String? = nil
   fileprivate var _avartaURL: String? = nil
   fileprivate var _muted: Bool? = nil
+  fileprivate var _historyOpen: Bool? = nil
 }
 
 /// Extension: changes a group's members.
@@ -4344,7 +4358,7 @@ nonisolated extension IMPB_Group_cmd.Cmd: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension IMPB_Group_info: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Group_info"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}group_id\0\u{1}name\0\u{3}avarta_url\0\u{3}member_count\0\u{1}muted\0\u{1}members\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}group_id\0\u{1}name\0\u{3}avarta_url\0\u{3}member_count\0\u{1}muted\0\u{1}members\0\u{3}history_open\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4358,6 +4372,7 @@ nonisolated extension IMPB_Group_info: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 4: try { try decoder.decodeSingularUInt32Field(value: &self.memberCount) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.muted) }()
       case 6: try { try decoder.decodeRepeatedMessageField(value: &self.members) }()
+      case 7: try { try decoder.decodeSingularBoolField(value: &self.historyOpen) }()
       default: break
       }
     }
@@ -4382,6 +4397,9 @@ nonisolated extension IMPB_Group_info: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if !self.members.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.members, fieldNumber: 6)
     }
+    if self.historyOpen != false {
+      try visitor.visitSingularBoolField(value: self.historyOpen, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4392,6 +4410,7 @@ nonisolated extension IMPB_Group_info: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs.memberCount != rhs.memberCount {return false}
     if lhs.muted != rhs.muted {return false}
     if lhs.members != rhs.members {return false}
+    if lhs.historyOpen != rhs.historyOpen {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4548,7 +4567,7 @@ nonisolated extension IMPB_group_list_request: SwiftProtobuf.Message, SwiftProto
 
 nonisolated extension IMPB_group_change_request: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".group_change_request"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}group_id\0\u{1}name\0\u{3}avarta_url\0\u{1}muted\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}group_id\0\u{1}name\0\u{3}avarta_url\0\u{1}muted\0\u{3}history_open\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4560,6 +4579,7 @@ nonisolated extension IMPB_group_change_request: SwiftProtobuf.Message, SwiftPro
       case 2: try { try decoder.decodeSingularStringField(value: &self._name) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self._avartaURL) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self._muted) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self._historyOpen) }()
       default: break
       }
     }
@@ -4582,6 +4602,9 @@ nonisolated extension IMPB_group_change_request: SwiftProtobuf.Message, SwiftPro
     try { if let v = self._muted {
       try visitor.visitSingularBoolField(value: v, fieldNumber: 4)
     } }()
+    try { if let v = self._historyOpen {
+      try visitor.visitSingularBoolField(value: v, fieldNumber: 5)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4590,6 +4613,7 @@ nonisolated extension IMPB_group_change_request: SwiftProtobuf.Message, SwiftPro
     if lhs._name != rhs._name {return false}
     if lhs._avartaURL != rhs._avartaURL {return false}
     if lhs._muted != rhs._muted {return false}
+    if lhs._historyOpen != rhs._historyOpen {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct CommitFairnessTests {
     private let store = FakeSessionStore()
     private let flooder = CommitSource(host: "10.0.0.1")
-    private let other = CommitSource(account: "ann")
+    private let other = CommitSource.subject("ann")
 
     private func sessions(_ limits: CommitLimits) -> DurableSessions {
         DurableSessions(store: store, time: ManualTime(), settings: DurableSettings(commit: limits))
@@ -87,7 +87,7 @@ import Testing
         var ids: [DurableSessionID] = []
         for name in ["a", "b", "c"] {
             let opened = try store.base.commit(
-                [.open(SessionKey(owner: name, clientID: "x"), clean: true, expiry: nil)],
+                [.open(SessionKey(owner: .subject(name), clientID: "x"), clean: true, expiry: nil)],
                 now: Timestamp(rawValue: 1)
             )
             guard case .opened(let session)? = opened.first else { continue }

@@ -22,7 +22,7 @@ import Testing
         var joined: [DurableSessionID] = []
         for number in 0..<count {
             let connection = RecordingConnection()
-            let key = SessionKey(owner: owner, clientID: "\(number)")
+            let key = SessionKey(owner: .subject(owner), clientID: "\(number)")
             let opening = try await asking { completion in
                 sessions.attach(key, clean: false, expiry: nil, attachment: connection, completion: completion)
             }

@@ -126,7 +126,7 @@ extension DurableSessions {
         expiry: Duration? = .seconds(60),
         _ connection: RecordingConnection = RecordingConnection()
     ) async throws -> (opening: DurableOpening, connection: RecordingConnection) {
-        let key = SessionKey(owner: "ann", clientID: clientID)
+        let key = SessionKey(owner: .subject("ann"), clientID: clientID)
         let opening = try await asking { completion in
             self.attach(key, clean: clean, expiry: expiry, attachment: connection, completion: completion)
         }
@@ -146,7 +146,7 @@ extension DurableSessions {
         qos: QoS = .atLeastOnce,
         retain: Bool = false,
         from publisher: DurableSessionID? = nil,
-        packetID: UInt16? = nil,
+        receivedID: UInt16? = nil,
         details: PublicationDetails? = nil
     ) async throws {
         let topic = try #require(TopicName(topic))
@@ -164,7 +164,7 @@ extension DurableSessions {
                 publication,
                 targets: targets,
                 from: publisher,
-                packetID: packetID,
+                receivedID: receivedID,
                 retains: retain,
                 completion: completion
             )

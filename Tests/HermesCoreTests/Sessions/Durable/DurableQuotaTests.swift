@@ -16,7 +16,7 @@ import Testing
         _ sessions: DurableSessions,
         _ clientID: String,
         from host: String,
-        owner: String = ""
+        owner: SessionOwner = .anonymous
     ) async throws -> (DurableOpening, RecordingConnection) {
         let connection = RecordingConnection(source: CommitSource(host: host))
         let opening = try await asking { completion in
@@ -51,16 +51,18 @@ import Testing
         }
         #expect(sessions.statistics.sessions == 9)
         for number in 0..<20 {
-            _ = await refusal { _ = try await attach(sessions, "ann\(number)", from: "10.0.0.1", owner: "ann") }
+            _ = await refusal {
+                _ = try await attach(sessions, "ann\(number)", from: "10.0.0.1", owner: .subject("ann"))
+            }
         }
         // Addresses have half of all at most, and an account as much as it leaves.
         #expect(sessions.statistics.sessions == 17)
-        _ = try await attach(sessions, "phone", from: "10.0.0.1", owner: "bob")
+        _ = try await attach(sessions, "phone", from: "10.0.0.1", owner: .subject("bob"))
         for number in 3..<20 {
             _ = await refusal { _ = try await attach(sessions, "x\(number)", from: "10.0.0.\(number)") }
         }
         #expect(sessions.statistics.sessions == 21)
-        _ = try await attach(sessions, "phone", from: "10.0.0.1", owner: "eve")
+        _ = try await attach(sessions, "phone", from: "10.0.0.1", owner: .subject("eve"))
         #expect(await refusal { _ = try await attach(sessions, "x", from: "10.0.0.1") } == .quotaExceeded)
     }
 

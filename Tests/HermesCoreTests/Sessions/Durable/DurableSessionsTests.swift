@@ -46,16 +46,16 @@ import Testing
     }
 
     @Test func anEndConcernsLoginsThatAreUnderWay() throws {
-        let key = SessionKey(owner: "ann", clientID: "a b")
+        let key = SessionKey(owner: .subject("ann"), clientID: "a b")
         let phone = try #require(DeviceID("phone"))
         let early = sessions.loginBegins()
         #expect(sessions.reason(toEnd: key, since: early) == nil)
-        sessions.end("ann", .revoked, .only(phone))
+        sessions.end(.subject("ann"), .revoked, .only(phone))
         #expect(sessions.reason(toEnd: key, since: early) == nil)
-        #expect(sessions.reason(toEnd: SessionKey(owner: "ann", clientID: "phone"), since: early) == .revoked)
-        sessions.end("ann", .accountRenamed, .all)
+        #expect(sessions.reason(toEnd: SessionKey(owner: .subject("ann"), clientID: "phone"), since: early) == .revoked)
+        sessions.end(.subject("ann"), .accountRenamed, .all)
         #expect(sessions.reason(toEnd: key, since: early) == .accountRenamed)
-        #expect(sessions.reason(toEnd: SessionKey(owner: "bob", clientID: "a b"), since: early) == nil)
+        #expect(sessions.reason(toEnd: SessionKey(owner: .subject("bob"), clientID: "a b"), since: early) == nil)
         #expect(sessions.reason(toEnd: key, since: sessions.loginBegins()) == nil)
     }
 
@@ -65,12 +65,12 @@ import Testing
         sessions.detach(opening.id, away, sentUpTo: 0, expiry: .seconds(60))
         let (_, present) = try await sessions.attached("present")
         let topic = try #require(TopicName("room/lobby"))
-        #expect(try await sessions.endSubscriptions(of: "bob", to: topic) == 0)
-        #expect(try await sessions.endSubscriptions(of: "ann", to: topic) == 1)
-        #expect(try await sessions.endSubscriptions(of: "ann", to: topic) == 0)
-        sessions.end("ann", .accountRenamed, .all)
+        #expect(try await sessions.endSubscriptions(of: .subject("bob"), to: topic) == 0)
+        #expect(try await sessions.endSubscriptions(of: .subject("ann"), to: topic) == 1)
+        #expect(try await sessions.endSubscriptions(of: .subject("ann"), to: topic) == 0)
+        sessions.end(.subject("ann"), .accountRenamed, .all)
         #expect(present.ends == [.accountRenamed])
-        sessions.endVacant(of: "ann")
+        sessions.endAll(of: .subject("ann"))
         #expect(try await !sessions.attached("away").opening.isPresent)
     }
 
@@ -121,7 +121,7 @@ import Testing
         let second = RecordingConnection()
         let third = RecordingConnection()
         let results = Collector<Result<DurableOpening, HermesError>>()
-        let key = SessionKey(owner: "ann", clientID: "a")
+        let key = SessionKey(owner: .subject("ann"), clientID: "a")
         for connection in [second, third] {
             sessions.attach(key, clean: false, expiry: nil, attachment: connection) { results.add($0) }
         }
@@ -143,7 +143,7 @@ import Testing
         sessions.detach(opening.id, first, sentUpTo: 0, expiry: nil)
         try await sessions.published("x", to: "t")
         let ended = Collector<SessionKey>()
-        sessions.ended.observe { ended.add($0.key) }
+        sessions.ended.observe { ended.add($0) }
         let (again, second) = try await sessions.attached("a", clean: true)
         #expect(!again.isPresent)
         #expect(again.id != opening.id)
@@ -174,12 +174,12 @@ import Testing
     @Test("A session whose close is being stored ends with its owner's name, once")
     func ownerGoneWhileClosing() async throws {
         let (opening, connection) = try await sessions.attached("a")
-        let ended = Collector<(key: SessionKey, isOwnerGone: Bool)>()
+        let ended = Collector<SessionKey>()
         sessions.ended.observe { ended.add($0) }
         store.close()
         sessions.detach(opening.id, connection, sentUpTo: 0, expiry: .seconds(60))
-        sessions.endVacant(of: "ann")
-        #expect(await ended.next(1).map(\.isOwnerGone) == [true])
+        sessions.endAll(of: .subject("ann"))
+        #expect(await ended.next(1).map(\.clientID) == ["a"])
         store.letThrough(1_000)
         while try await !store.sessions().isEmpty { await Task.yield() }
         // The next that ends is the next: not the same one again.
@@ -187,12 +187,12 @@ import Testing
         sessions.detach(other.id, second, sentUpTo: 0, expiry: .seconds(60))
         while sessions.statistics.online > 0 { await Task.yield() }
         _ = try await sessions.attached("b", clean: true)
-        #expect(await ended.next(1).map(\.key.clientID) == ["b"])
+        #expect(await ended.next(1).map(\.clientID) == ["b"])
     }
 
     @Test func sessionsEndWhenTheirTimeIsOver() async throws {
         let ended = Collector<SessionKey>()
-        sessions.ended.observe { ended.add($0.key) }
+        sessions.ended.observe { ended.add($0) }
         for (name, expiry) in [("short", Duration.seconds(10)), ("long", .seconds(60))] {
             let (opening, connection) = try await sessions.attached(name, expiry: expiry)
             try await sessions.subscribed(opening.id, "t", once)
@@ -231,7 +231,7 @@ import Testing
         let (offline, connection) = try await sessions.attached("offline", expiry: .seconds(30))
         try await sessions.subscribed(offline.id, "t", once)
         for text in ["one", "two", "three"] {
-            try await sessions.published(text, to: "t", qos: .exactlyOnce, from: online.id, packetID: 7)
+            try await sessions.published(text, to: "t", qos: .exactlyOnce, from: online.id, receivedID: 7)
         }
         sessions.detach(offline.id, connection, sentUpTo: 1, expiry: .seconds(30))
         try await asking { sessions.released(online.id, 1, completion: $0) }

@@ -61,7 +61,7 @@ import Testing
         case .removed:
             sessions.detach(id, connection, sentUpTo: 1, expiry: .seconds(60))
             // An administrator, perhaps while the end of the connection is on its way into the store.
-            sessions.endVacant(of: "ann")
+            sessions.endAll(of: .subject("ann"))
             _ = try await sessions.attached(name)
         }
     }
@@ -81,11 +81,17 @@ import Testing
         )
         let sessions = messenger.durable
         let ann = try await messenger.accounts.createAccount(nickName: "ann", password: "secret1").id
-        let (one, connection) = try await member("one", once, of: sessions)
+        let connection = RecordingConnection()
+        let one = try await asking { completion in
+            let key = SessionKey(owner: .account(ann), clientID: "one")
+            sessions.attach(key, clean: false, expiry: nil, attachment: connection, completion: completion)
+        }
+        .id
+        try await sessions.subscribed(one, Self.share, once)
         for number in 1...5 { try await sessions.published("\(number)", to: "t") }
         sessions.detach(one, connection, sentUpTo: 1, expiry: .seconds(60))
         let other = try await asking { completion in
-            let key = SessionKey(owner: "bob", clientID: "other")
+            let key = SessionKey(owner: .subject("bob"), clientID: "other")
             let connection = RecordingConnection()
             sessions.attach(key, clean: false, expiry: nil, attachment: connection, completion: completion)
         }
@@ -112,8 +118,8 @@ import Testing
         _ = try await sessions.attached("somebody else")
         store.close()
         store.fail(1)
-        sessions.endVacant(of: "ann")
-        let waiting = Task { [sessions] in try await sessions.ended("ann") }
+        sessions.endAll(of: .subject("ann"))
+        let waiting = Task { [sessions] in try await sessions.ended(.subject("ann")) }
         while sessions.shared.state.withLock({ $0.farewells.isEmpty }) { await Task.yield() }
         store.letThrough(100)
         await #expect(throws: HermesError.self) { try await waiting.value }
@@ -169,7 +175,7 @@ import Testing
         // As with the account that it is of.
         _ = try await sessions.attached("somebody else")
         _ = try store.base.commit([.remove(one)], now: time.now())
-        sessions.endVacant(of: "ann")
+        sessions.endAll(of: .subject("ann"))
         _ = try await sessions.attached("one")
         #expect(sessions.statistics.sessions == 2)
     }

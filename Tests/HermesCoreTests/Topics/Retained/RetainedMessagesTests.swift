@@ -127,6 +127,37 @@ import Testing
         #expect(retained.next(&search, now: now, limit: 9, steps: &steps).count == 1)
     }
 
+    @Test func everyPublicationThatStaysIsInOnePage() throws {
+        let retained = RetainedMessages(messages: SharedLimit(100_000), bytes: SharedLimit(1 << 30))
+        let names = (0..<30_000).map { $0 % 10_000 == 9_999 ? "rare/\($0)" : "r/\($0)" }
+        retained.load(try names.map { try publication($0) } + [try publication("r/old", until: 1_000)])
+        // Few: at once, in order, whatever else there is.
+        let rare = retained.page(of: try #require(TopicFilter("rare/+")), behind: 0, now: now, limit: 3)
+        #expect(rare.found.map(\.topic.rawValue) == ["rare/19999", "rare/29999", "rare/9999"] && rare.next == nil)
+        let one = retained.page(of: try #require(TopicFilter("r/7")), behind: 0, now: now, limit: 1)
+        #expect(one.found.map(\.topic.rawValue) == ["r/7"] && one.next == nil)
+        // Many: page by page, while others come and go.
+        let filter = try #require(TopicFilter("#"))
+        var (seen, place, pages): ([String], Int?, Int) = ([], 0, 0)
+        while let here = place {
+            let (found, next) = retained.page(of: filter, behind: here, now: now, limit: 1_000)
+            #expect(found.count <= 1_000 && next.map { $0 > here } ?? true)
+            seen += found.map(\.topic.rawValue)
+            for change in [try publication("r/\(pages)", ""), try publication("new/\(pages)")] {
+                #expect(retained.begin(change))
+                retained.finish(change, isStored: true)
+            }
+            (place, pages) = (next, pages + 1)
+        }
+        #expect(pages >= 30 && Set(seen).count == seen.count && !seen.contains("r/old"))
+        #expect(Set(names).subtracting((0..<pages).map { "r/\($0)" }).isSubset(of: seen))
+        // A page ends after a bounded number of places, found or not.
+        let none = retained.page(of: try #require(TopicFilter("+/29998")), behind: 1, now: now, limit: 9)
+        #expect(none.found.isEmpty && none.next == 20_001)
+        #expect(retained.page(of: filter, behind: .max, now: now, limit: 9).next == nil)
+        #expect(retained.page(of: filter, behind: .min, now: now, limit: 9).found.count == 9)
+    }
+
     @Test func topicsAreNotNormalised() throws {
         let retained = RetainedMessages(messages: SharedLimit(10), bytes: SharedLimit(1 << 20))
         for name in ["caf\u{E9}/x", "cafe\u{301}/x", "a/\u{301}/b", "a/b"] {

@@ -11,12 +11,16 @@ import Testing
 
 @Suite("Deleting accounts", .timeLimit(.minutes(2)))
 struct APIDeletionTests {
-    private static func mqtt(_ server: TestServer, password: String) -> MQTTClient.Configuration {
+    private static func mqtt(
+        _ server: TestServer,
+        as name: String = "ann",
+        password: String
+    ) -> MQTTClient.Configuration {
         var configuration = MQTTClient.Configuration(
             server: ServerAddress(port: server.port("mqtt")),
             clientID: "phone"
         )
-        configuration.userName = "ann"
+        configuration.userName = name
         configuration.password = password
         configuration.cleanStart = false
         configuration.sessionExpiry = .seconds(600)
@@ -100,9 +104,12 @@ struct APIDeletionTests {
         }
     }
 
-    @Test("Who takes the name that another gave up gets none of its sessions", arguments: [false, true])
+    @Test(
+        "Who takes the name that another gave up gets none of its sessions; they stay with who had it",
+        arguments: [false, true]
+    )
     func renamed(isConnected: Bool) async throws {
-        try await withServer { server in
+        try await withServer(store: .sqlite) { server in
             let api = try await APIClient(server)
             let account = #"{"nick_name":"ann","password":"secret1"}"#
             #expect(try await api.send("POST", "/v1/users", account).status == 201)
@@ -125,6 +132,10 @@ struct APIDeletionTests {
             #expect(try await !heir.connect().sessionPresent)
             await heir.close()
             await old.close()
+            try await server.restart()
+            let anna = try MQTTClient(Self.mqtt(server, as: "anna", password: "secret1"))
+            #expect(try await anna.connect().sessionPresent)
+            await anna.close()
         }
     }
 

@@ -230,24 +230,6 @@ struct APITests {
         }
     }
 
-    @Test("What clients report about deliveries can be read")
-    func statistics() async throws {
-        try await withServer { server in
-            let client = try await APIClient(server)
-            #expect(try await client.send("GET", "/v1/stats/delivery").body["versions"]?.array == [])
-            var counts = DeliveryCounts()
-            counts.received = 7
-            counts.lost = 1
-            let report = try ClientReport(appVersion: "1.2", networks: [.init(label: "wifi", counts: counts)])
-            let messenger = try server.messenger()
-            _ = messenger.clientStatistics.add(report, learnsHeartbeats: false, now: messenger.time.now())
-            let version = try await client.send("GET", "/v1/stats/delivery").body["versions"]?.array?.first
-            #expect(version?["app_version"]?.string == "1.2")
-            #expect(version?["received"]?.integer == 7)
-            #expect(version?["never"]?.integer == 1)
-        }
-    }
-
     @Test("What is published with retain can be read and removed")
     func topics() async throws {
         try await withServer { server in

@@ -8,7 +8,7 @@ import DequeModule
 /// Pure arithmetic: each message has a number, contiguous from 1 in a session. Its packet identifier follows from the
 /// number, so that neither is looked up or stored. Contents are not kept here: a clean session never sends again, and a
 /// durable one reads its store. Owner: the session's event loop.
-package struct OutboundWindow: Sendable {
+struct OutboundWindow: Sendable {
     /// The acknowledgement that is awaited.
     private enum Phase: UInt8 {
         /// None.
@@ -20,7 +20,7 @@ package struct OutboundWindow: Sendable {
     }
 
     /// The meaning of an acknowledgement.
-    package enum Answer: Hashable, Sendable {
+    enum Answer: Hashable, Sendable {
         /// No message with that identifier waits for it.
         case unknown
         /// The message with this number is delivered.
@@ -33,58 +33,58 @@ package struct OutboundWindow: Sendable {
 
     private var phases = Deque<Phase>()
     /// The number of the oldest unfinished message.
-    package private(set) var base: UInt64
+    private(set) var base: UInt64
     /// The messages that count towards the client's receive maximum.
-    package private(set) var inflight = 0
+    private(set) var inflight = 0
     /// The smaller of the client's receive maximum and the server's limit.
-    package let limit: Int
+    let limit: Int
     /// The most numbers between the oldest unfinished message and the newest, so that identifiers stay distinct: they
     /// are 1 … ``span``.
-    package let span: Int
+    let span: Int
 
     /// The largest ``span``. Identifiers above it have other uses.
-    package static let maxSpan = 65_023
+    static let maxSpan = 65_023
 
     /// - Parameters:
     ///   - first: the number of the next message, from 1.
     ///   - limit: the most that may be unacknowledged, 1 … `span`.
     ///   - span: the highest identifier, 1 … ``maxSpan``.
-    package init(first: UInt64 = 1, limit: Int, span: Int = maxSpan) {
+    init(first: UInt64 = 1, limit: Int, span: Int = maxSpan) {
         base = max(1, first)
         self.span = min(max(1, span), Self.maxSpan)
         self.limit = min(max(1, limit), self.span)
     }
 
     /// The number of the next message.
-    package var next: UInt64 { base &+ UInt64(phases.count) }
+    var next: UInt64 { base &+ UInt64(phases.count) }
 
     /// The highest number that the next message may have, so that identifiers stay distinct.
-    package var mostNext: UInt64 { phases.isEmpty ? .max : base &+ UInt64(span) &- 1 }
+    var mostNext: UInt64 { phases.isEmpty ? .max : base &+ UInt64(span) &- 1 }
 
     /// Whether another message may be sent now.
-    package var hasRoom: Bool { inflight < limit && phases.count < span }
+    var hasRoom: Bool { inflight < limit && phases.count < span }
 
     /// Whether this number of further messages may be sent now.
-    package func hasRoom(for count: Int) -> Bool {
-        inflight + count <= limit && phases.count + count <= Self.maxSpan
+    func hasRoom(for count: Int) -> Bool {
+        inflight + count <= limit && phases.count + count <= span
     }
 
     /// Whether nothing is awaited.
-    package var isEmpty: Bool { phases.isEmpty }
+    var isEmpty: Bool { phases.isEmpty }
 
     /// The packet identifier of a message: 1 … ``span``.
-    package func packetID(of number: UInt64) -> UInt16 {
+    func packetID(of number: UInt64) -> UInt16 {
         UInt16(truncatingIfNeeded: (number &- 1) % UInt64(span)) &+ 1
     }
 
     /// The packet identifier that the next message will have.
-    package var nextPacketID: UInt16 { packetID(of: next) }
+    var nextPacketID: UInt16 { packetID(of: next) }
 
     /// Records that the next message is sent. Only its acknowledgement frees its place: call this once the message is
     /// certain to be sent.
     ///
     /// - Returns: its packet identifier.
-    package mutating func send(exactlyOnce: Bool) -> UInt16 {
+    mutating func send(exactlyOnce: Bool) -> UInt16 {
         let id = packetID(of: next)
         phases.append(exactlyOnce ? .receipt : .acknowledgement)
         inflight += 1
@@ -92,7 +92,7 @@ package struct OutboundWindow: Sendable {
     }
 
     /// Records that the next message was released before: PUBCOMP is awaited.
-    package mutating func resumeReleased() -> UInt16 {
+    mutating func resumeReleased() -> UInt16 {
         let id = packetID(of: next)
         phases.append(.completion)
         inflight += 1
@@ -100,7 +100,7 @@ package struct OutboundWindow: Sendable {
     }
 
     /// Skips numbers up to (not including) `number`, for messages that are no longer sent.
-    package mutating func skip(to number: UInt64) {
+    mutating func skip(to number: UInt64) {
         guard number > next else { return }
         if phases.isEmpty {
             base = number
@@ -111,7 +111,7 @@ package struct OutboundWindow: Sendable {
     }
 
     /// PUBACK arrived.
-    package mutating func acknowledged(_ packetID: UInt16) -> Answer {
+    mutating func acknowledged(_ packetID: UInt16) -> Answer {
         guard let offset = offset(of: packetID), phases[offset] == .acknowledgement else { return .unknown }
         return .completed(complete(offset))
     }
@@ -119,7 +119,7 @@ package struct OutboundWindow: Sendable {
     /// PUBREC arrived.
     ///
     /// - Parameter isRefused: the client refuses the message: it is done, and not released.
-    package mutating func received(_ packetID: UInt16, isRefused: Bool = false) -> Answer {
+    mutating func received(_ packetID: UInt16, isRefused: Bool = false) -> Answer {
         guard let offset = offset(of: packetID) else { return .unknown }
         switch phases[offset] {
         case .receipt:
@@ -136,13 +136,14 @@ package struct OutboundWindow: Sendable {
     }
 
     /// PUBCOMP arrived.
-    package mutating func finished(_ packetID: UInt16) -> Answer {
+    mutating func finished(_ packetID: UInt16) -> Answer {
         guard let offset = offset(of: packetID), phases[offset] == .completion else { return .unknown }
         return .completed(complete(offset))
     }
 
     private func offset(of packetID: UInt16) -> Int? {
-        guard packetID != 0 else { return nil }
+        // One above the span would be taken for the identifier of another message.
+        guard packetID != 0, Int(packetID) <= span else { return nil }
         let first = (base &- 1) % UInt64(span)
         let distance = (UInt64(packetID) - 1 + UInt64(span) - first) % UInt64(span)
         return distance < UInt64(phases.count) ? Int(distance) : nil

@@ -5,7 +5,7 @@ package import NIOCore
 
 /// Identifies an MQTT client: by account and password or token, by another issuer's token (JWT), by its certificate, or
 /// as anonymous.
-package struct MQTTAuthenticator: Sendable {
+package struct ClientAuthenticator: Sendable {
     /// The identity that was found.
     package struct Outcome: Sendable {
         package let identity: ClientIdentity

@@ -5,7 +5,7 @@ import HermesCore
 import NIOCore
 import Testing
 
-@Suite struct MQTTAuthenticatorTests {
+@Suite struct ClientAuthenticatorTests {
     private let store = MemoryStore()
     private let time = ManualTime()
     private let accounts: AccountService
@@ -41,8 +41,8 @@ import Testing
         certificate: String? = nil,
         anonymous: Bool = true,
         address: String? = nil
-    ) async throws -> MQTTAuthenticator.Outcome {
-        let authenticator = MQTTAuthenticator(
+    ) async throws -> ClientAuthenticator.Outcome {
+        let authenticator = ClientAuthenticator(
             accounts: accounts,
             verifier: Verifier(),
             time: time,
@@ -59,7 +59,7 @@ import Testing
 
     @Test func `a token is held against a clock that was set ahead at once`() async throws {
         let steady = SteadyTime(time)
-        let authenticator = MQTTAuthenticator(
+        let authenticator = ClientAuthenticator(
             accounts: accounts,
             verifier: Verifier(),
             time: steady,
@@ -88,7 +88,7 @@ import Testing
     @Test func `nobody is somebody only where that is allowed`() async throws {
         let outcome = try await logIn(nil, nil)
         #expect(outcome.identity == ClientIdentity(clientID: "phone"))
-        #expect(outcome.identity.owner.isEmpty)
+        #expect(outcome.identity.owner == .anonymous)
         #expect(await code { _ = try await logIn(nil, nil, anonymous: false) } == .notAuthenticated)
         #expect(await code { _ = try await logIn("anna", nil) } == .wrongCredentials)
         #expect(await code { _ = try await logIn(nil, "x") } == .wrongCredentials)
@@ -177,7 +177,7 @@ import Testing
     }
 
     @Test func `a password that is not UTF-8 is a wrong one`() async throws {
-        let authenticator = MQTTAuthenticator(accounts: accounts, time: time, isAnonymousAllowed: true)
+        let authenticator = ClientAuthenticator(accounts: accounts, time: time, isAnonymousAllowed: true)
         let refusal = await code {
             _ = try await authenticator.identify(
                 userName: "anna",

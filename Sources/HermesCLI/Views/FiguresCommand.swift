@@ -1,0 +1,63 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import HermesServer
+
+/// `hermes figures`.
+struct FiguresCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "figures",
+        abstract:
+            "Show figures of a running server over time: of the last hour each 10 s, or of 30 days each half hour.",
+        discussion: """
+            Prints a line for each time; with --month the mean of the half hour and, behind a slash, its maximum. The
+            figures are those of the console; docs/console.md says what they mean, and "hermes stats" lists them.
+
+            Examples:
+              hermes figures memory.resident
+              hermes figures frames.in frames.out --month
+              hermes figures --month --json
+            """
+    )
+
+    @Argument(help: "The names of the figures; with --json all of them if absent.")
+    var names: [String] = []
+
+    @Flag(help: "Show the last 30 days.")
+    var month = false
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    @OptionGroup var data: DataOptions
+
+    func validate() throws {
+        guard json || !names.isEmpty else {
+            throw ValidationError("Name the figures to show; \"hermes stats\" lists them. --json shows all.")
+        }
+    }
+
+    func run() async throws {
+        let request = ControlRequest.figureHistory(names: names, isMonth: month)
+        guard case .figureHistory(let history) = try await Administrator(data).ask(request) else { return }
+        print(json ? try ViewFormat.json(history) : ViewFormat.text(history))
+    }
+}
+
+extension ViewFormat {
+    /// A line for each time at which one of the figures is known.
+    static func text(_ history: ControlHistory) -> String {
+        var rows = [["time"] + history.figures.map(\.name)]
+        for index in 0..<(history.figures.first?.values.count ?? 0) {
+            guard history.figures.contains(where: { $0.values[index] != nil }) else { continue }
+            let values = history.figures.map { figure in
+                let value = number(figure.values[index])
+                guard let maxima = figure.maxima else { return value }
+                return "\(value) / \(number(maxima[index]))"
+            }
+            rows.append([moment(history.from + Int64(index) * history.interval)] + values)
+        }
+        return table(rows, rightAligned: Set(1...max(1, history.figures.count)))
+    }
+}

@@ -1,0 +1,127 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesServer
+
+/// `hermes stats`.
+struct StatsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stats",
+        abstract: "Show the figures of a running server: now, and the mean and the maximum of a period.",
+        discussion: """
+            The figures are those of the console; docs/console.md says what they mean. Rates are per second, sizes in bytes.
+            With --deliveries: what clients report, per version of the app and network.
+
+            Examples:
+              hermes stats
+              hermes stats --period month --json
+              hermes stats --deliveries
+              hermes stats --deliveries --period day --app-version 2.1
+            """
+    )
+
+    enum Period: String, ExpressibleByArgument, CaseIterable {
+        case hour, day, month
+
+        var text: String {
+            switch self {
+            case .hour: "1 h"
+            case .day: "24 h"
+            case .month: "30 days"
+            }
+        }
+    }
+
+    @Flag(help: "Show deliveries, heartbeats and ends of connections as clients report them.")
+    var deliveries = false
+
+    @Option(help: "The time until now; a month has 30 days.")
+    var period = Period.hour
+
+    @Option(help: "With --deliveries: only this version of the app; empty: those that tell none.")
+    var appVersion: String?
+
+    @Option(help: "With --deliveries: only this kind of network; empty: those that tell none.")
+    var network: String?
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    @OptionGroup var data: DataOptions
+
+    func validate() throws {
+        guard deliveries || (appVersion == nil && network == nil) else {
+            throw ValidationError("--app-version and --network need --deliveries")
+        }
+    }
+
+    func run() async throws {
+        guard deliveries else {
+            let answer = try await Administrator(data).ask(.stats(period: period.rawValue))
+            guard case .stats(let stats) = answer else { return }
+            return print(json ? try ViewFormat.json(stats) : ViewFormat.text(stats, period))
+        }
+        let answer = try await Administrator(data).ask(.deliveries(period: period.rawValue))
+        guard case .deliveries(let all) = answer else { return }
+        let wanted = all.filter {
+            (appVersion ?? $0.appVersion) == $0.appVersion && (network ?? $0.network) == $0.network
+        }
+        print(json ? try ViewFormat.json(wanted) : ViewFormat.text(wanted, period))
+    }
+}
+
+extension ViewFormat {
+    static func text(_ stats: ControlStats, _ period: StatsCommand.Period) -> String {
+        var lines = [
+            "hermes \(stats.version), up for \(Duration.seconds(stats.uptimeSeconds).formatted()), "
+                + "\(stats.online) devices online",
+            stats.listeners.map { "\($0.name) \($0.host):\($0.port)" }.joined(separator: ", "), "",
+        ]
+        guard !stats.figures.isEmpty else { return (lines + ["no figures yet"]).joined(separator: "\n") }
+        let rows = stats.figures.map { [$0.name, number($0.now), number($0.mean), number($0.maximum)] }
+        let titles = ["figure", "now", "mean of \(period.text)", "maximum of \(period.text)"]
+        lines.append(table([titles] + rows, rightAligned: [1, 2, 3]))
+        return lines.joined(separator: "\n")
+    }
+
+    static func text(_ all: [ControlDeliveries], _ period: StatsCommand.Period) -> String {
+        guard !all.isEmpty else { return "no client has reported in the last \(period.text)" }
+        func part(_ title: String, _ columns: [(title: String, figure: String)]) -> String {
+            let rows = all.map { group in
+                [name(group.appVersion), name(group.network)]
+                    + columns.map { group.counts[$0.figure].map(String.init) ?? "-" }
+            }
+            let titles = ["app version", "network"] + columns.map(\.title)
+            return "\(title)\n\(table([titles] + rows, rightAligned: Set(2..<2 + columns.count)))\n"
+        }
+        return [
+            part(
+                "deliveries of \(period.text), as clients report them",
+                [
+                    ("reports", "reports"), ("in 1 s", "within_1s"), ("in 10 s", "within_10s"), ("later", "later"),
+                    ("never", "never"), ("repeated", "duplicates"), ("gaps", "gaps"), ("repaired", "repaired"),
+                    ("topics missed", "topic_missed"),
+                ]
+            ),
+            part(
+                "reports by heartbeat interval",
+                [
+                    ("30 s", "heartbeat_30s"), ("60 s", "heartbeat_60s"), ("120 s", "heartbeat_120s"),
+                    ("300 s", "heartbeat_300s"), ("600 s", "heartbeat_600s"), ("longer", "heartbeat_longer"),
+                ]
+            ),
+            part(
+                "ends of connections",
+                [
+                    ("by the server", "ended_closed"), ("broken", "ended_reset"), ("heartbeat", "ended_heartbeat"),
+                    ("network changed", "ended_network"),
+                ]
+            ),
+        ].joined(separator: "\n")
+    }
+
+    /// Clients choose the names: printable ones, which the server has checked.
+    private static func name(_ text: String) -> String { text.isEmpty ? "-" : printable(text) }
+}

@@ -1,0 +1,95 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A conversation in an account's list: the other account, or the group. Accounts come before groups, each by number.
+package enum ConversationPlace: Sendable, Hashable, Comparable {
+    case user(UserID)
+    case group(GroupID)
+
+    /// The place of a conversation that `user` takes part in; nil for an outsider.
+    package init?(_ conversation: ConversationID, of user: UserID) {
+        switch conversation {
+        case .direct:
+            guard let peer = conversation.peer(of: user) else { return nil }
+            self = .user(peer)
+        case .group(let group): self = .group(group)
+        }
+    }
+
+    /// Reads the form of ``text``.
+    ///
+    /// - Returns: nil for any other text.
+    package init?(text: some StringProtocol) {
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, parts[1].utf8.first != UInt8(ascii: "+"), let number = Int32(parts[1]) else {
+            return nil
+        }
+        switch parts[0] {
+        case "user":
+            guard let user = UserID(rawValue: number) else { return nil }
+            self = .user(user)
+        case "group":
+            guard let group = GroupID(rawValue: number) else { return nil }
+            self = .group(group)
+        default: return nil
+        }
+    }
+
+    /// `user:7` or `group:9`.
+    package var text: String {
+        switch self {
+        case .user(let user): "user:\(user.rawValue)"
+        case .group(let group): "group:\(group.rawValue)"
+        }
+    }
+
+    package static func < (left: Self, right: Self) -> Bool {
+        switch (left, right) {
+        case (.user(let left), .user(let right)): left < right
+        case (.group(let left), .group(let right)): left.rawValue < right.rawValue
+        case (.user, .group): true
+        case (.group, .user): false
+        }
+    }
+}
+
+/// A conversation as one of its participants sees it in a list.
+package struct ConversationSummary: Sendable, Hashable {
+    package let place: ConversationPlace
+    /// The present name of the other account or the group; empty if the account is deleted.
+    package let name: String
+    /// The conversation seq of the last message; 0 in a group without messages.
+    package let lastSeq: UInt64
+    /// When the last message was sent; nil: there is none, or it was sent before servers kept this time.
+    package let lastAt: Timestamp?
+    /// The participant has read up to this conversation seq.
+    package let readUpTo: UInt64
+    /// The messages of others behind the mark that were not recalled; of a group those since the participant joined.
+    ///
+    /// Exact if the mark is among the last ``RecentSeqs/window`` messages. Among earlier ones, the participant's own and
+    /// recalled messages count, too.
+    package let unread: UInt64
+
+    package init(
+        place: ConversationPlace,
+        name: String,
+        lastSeq: UInt64,
+        lastAt: Timestamp?,
+        readUpTo: UInt64,
+        unread: UInt64
+    ) {
+        self.place = place
+        self.name = name
+        self.lastSeq = lastSeq
+        self.lastAt = lastAt
+        self.readUpTo = readUpTo
+        self.unread = unread
+    }
+}
+
+/// A page of an account's conversations.
+package struct ConversationPage: Sendable, Hashable {
+    package let conversations: [ConversationSummary]
+    /// Where the next page begins; nil: this is the last one.
+    package let next: ConversationPlace?
+}

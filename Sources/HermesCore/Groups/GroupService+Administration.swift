@@ -1,0 +1,89 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A change of a group by those who run the server.
+package enum GroupAdministration: Sendable, Hashable {
+    case remove(UserID)
+    case setRole(GroupRole, of: UserID)
+    case dissolve
+
+    /// The command of the owner that has this effect; nil: there is nothing to do.
+    ///
+    /// - Throws: `.notFound` for who is no member, `.invalidArgument` for what would leave the group without an owner.
+    package func command(for group: Group) throws(HermesError) -> GroupCommand? {
+        switch self {
+        case .dissolve:
+            return .dissolve(group.id)
+        case .remove(let user):
+            _ = try member(user, of: group, isChanged: true)
+            return .changeMembers(group.id, MemberChanges(removed: [user]))
+        case .setRole(let role, let user):
+            let member = try member(user, of: group, isChanged: role != .owner)
+            guard member.role != role else { return nil }
+            let change = MemberChanges.Role(user: user, role: role, mutedUntil: member.mutedUntil)
+            return .changeMembers(group.id, MemberChanges(roles: [change]))
+        }
+    }
+
+    private func member(_ user: UserID, of group: Group, isChanged: Bool) throws(HermesError) -> GroupMember {
+        guard let member = group.member(user) else {
+            throw HermesError(.notFound, "account \(user) is not in this group")
+        }
+        guard !isChanged || member.role != .owner else {
+            throw HermesError(.invalidArgument, "account \(user) owns this group; make another member the owner first")
+        }
+        return member
+    }
+}
+
+/// Groups, for those who run the server.
+extension GroupService {
+    /// The owner may change meanwhile.
+    private static let maxTries = 3
+    private static let noSuchGroup = HermesError(.notFound, "there is no such group")
+
+    /// Groups whose name contains a text, with ASCII letters in either case, ascending by number. One call looks at a
+    /// bounded number of groups, beside the commits.
+    ///
+    /// - Returns: those found; and where to go on, if there are more groups to look at.
+    package func groups(
+        named text: String,
+        after id: GroupID?,
+        limit: Int
+    ) async throws(HermesError) -> (found: [GroupSummary], next: GroupID?) {
+        let limit = min(max(1, limit), StoreSettings.maxPageEntries)
+        return try await store.groups(after: id, named: Group.searchKey(text), limit: limit)
+    }
+
+    /// A group with its members' names.
+    ///
+    /// - Throws: `.notFound`, `.storageUnavailable`.
+    package func group(_ id: GroupID) async throws(HermesError) -> (group: Group, names: [UserID: String]) {
+        guard let group = try await store.group(id) else { throw Self.noSuchGroup }
+        return (group, try await store.names(of: group.users))
+    }
+
+    /// Changes a group with the rights of its owner, without being charged for it.
+    ///
+    /// Its members are told of it as of a change by the owner, because their notices name an account.
+    ///
+    /// - Returns: the group after it, without members if it is dissolved.
+    /// - Throws: `.notFound` (no such group or member), `.invalidArgument` for what would leave it without an owner, and the
+    ///   errors of the committer.
+    @discardableResult
+    package func administer(_ change: GroupAdministration, in id: GroupID) async throws(HermesError) -> Group {
+        var tries = 0
+        while true {
+            guard let group = try await store.group(id), let owner = group.members.first(where: { $0.role == .owner })
+            else { throw Self.noSuchGroup }
+            guard let command = try change.command(for: group) else { return group }
+            tries += 1
+            do throws(HermesError) {
+                return try await commit(command, by: owner.user).group
+            } catch {
+                // The group has another owner by now, or there is none any more.
+                guard error.code == .forbidden, tries < Self.maxTries else { throw error }
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// What becomes of an account's connections and sessions when the account changes.
+extension DurableSessions {
+    /// Ends connections of an account. If it is deleted, its sessions end, too; if it is renamed, they stay, and what is
+    /// retained below `user/NAME/` does not: the name may be somebody else's soon.
+    ///
+    /// - Parameter name: the name that the account had until now (``NickName/key``); nil if the end does not concern it.
+    func end(_ user: UserID, _ name: String?, _ reason: SessionEnd, _ devices: EndedDevices) {
+        let owner = SessionOwner.account(user)
+        end(owner, reason, devices)
+        if let name, reason == .accountDisabled || reason == .accountDeleted {
+            // Clients that were let in by this name before it was the account's. Their sessions are not the account's.
+            end(.subject(name), .accountDisabled, .all)
+        }
+        guard reason.freesName, let name else { return }
+        let keys = shared.state.withLock { $0.seats.keys(of: owner) }
+        for key in keys { nameFreed(key) }
+        if reason.endsKeptSessions { endAll(of: owner) }
+        forgetRetained(of: name)
+    }
+
+    /// Ends all sessions of an owner who is gone, those with a connection together with it; returns before the store
+    /// knows.
+    func endAll(of owner: SessionOwner) {
+        perform(shared.change { $0.endAll(of: owner) })
+    }
+
+    /// Returns once nothing is left of an owner's sessions, which were ended (``endAll(of:)``): others have what was to be
+    /// theirs (``remove(_:sentUpTo:mayHoldShared:)``).
+    ///
+    /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`: some are still there; their removal goes on.
+    func ended(_ owner: SessionOwner) async throws(HermesError) {
+        let result = await withCheckedContinuation { continuation in
+            shared.change { $0.farewells.wait(for: owner) { continuation.resume(returning: $0) } }
+        }
+        try result.get()
+    }
+}

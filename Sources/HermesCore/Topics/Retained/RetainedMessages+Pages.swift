@@ -1,0 +1,51 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Lists retained publications for operators.
+extension RetainedMessages {
+    /// The most topics that one page looks at, and so many at once, so that others have their turn in between.
+    private static let maxSearched = 20_000
+    private static let slice = 500
+
+    /// A page of the publications that a filter matches. What fits into one page is ascending by topic; longer lists have no
+    /// order, but those publications that stay are in exactly one page.
+    ///
+    /// - Parameters:
+    ///   - place: the end of the page before; 0: from the beginning.
+    ///   - limit: the most publications.
+    /// - Returns: those found, and the place to go on behind, if there is more to look at.
+    package func page(
+        of filter: TopicFilter,
+        behind place: Int,
+        now: Timestamp,
+        limit: Int
+    ) -> (found: [StoredPublication], next: Int?) {
+        let limit = max(1, limit)
+        if place == 0, let whole = self.whole(filter, now: now, atMost: limit) { return (whole, nil) }
+        // From outside: it may be any number.
+        var last = min(max(0, place), Int(Int32.max))
+        let end = last + Self.maxSearched
+        var found: [StoredPublication] = []
+        while last < end {
+            let (candidates, isLast) = publications(behind: last, count: Self.slice)
+            for (place, publication) in candidates where filter.matches(publication.topic) {
+                guard !publication.hasExpired(at: now) else { continue }
+                found.append(publication)
+                if found.count == limit { return (found, place) }
+            }
+            if isLast { return (found, nil) }
+            last += Self.slice
+        }
+        return (found, last)
+    }
+
+    /// All that a filter matches, if these are few and quickly found.
+    private func whole(_ filter: TopicFilter, now: Timestamp, atMost limit: Int) -> [StoredPublication]? {
+        guard filter.hasWildcard else { return matching(filter, now: now) }
+        var search = self.search(filter)
+        var steps = Self.maxSearched
+        let found = next(&search, now: now, limit: limit + 1, steps: &steps)
+        guard search.isAtEnd, found.count <= limit else { return nil }
+        return found.sorted { $0.topic.rawValue < $1.topic.rawValue }
+    }
+}

@@ -1,0 +1,9 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+extension EncodingSlot {
+    /// A whole QSIOP frame.
+    static var qsiop: Self { Self(rawValue: 8) }
+}

@@ -1,0 +1,48 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Logging
+import ServiceLifecycle
+
+/// Keeps what clients report about deliveries in the data directory: written now and then, and at the end.
+struct ClientStatisticsService: Service {
+    static let fileName = "deliveries"
+    private static let interval = Duration.seconds(300)
+
+    private let statistics: ClientStatistics
+    private let file: KeptFile
+    private let logger: Logger
+
+    /// Continues what the last run has kept. A file that is damaged counts as none.
+    init(_ statistics: ClientStatistics, directory: String, logger: Logger) {
+        self.statistics = statistics
+        self.logger = logger
+        file = KeptFile(Self.fileName, in: directory, maxBytes: DeliveryHistory.maxBytes)
+        guard let bytes = file.read() else { return }
+        if let history = DeliveryHistory(bytes: bytes) {
+            statistics.resume(history)
+        } else {
+            logger.warning("the delivery statistics begin anew", metadata: ["unreadable": "\(file.path)"])
+        }
+    }
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                // Throws when the server stops; then the loop ends.
+                try? await Task.sleep(for: Self.interval)
+                if !Task.isCancelled { save() }
+            }
+        }
+        save()
+    }
+
+    private func save() {
+        do {
+            try file.write(statistics.history.bytes)
+        } catch {
+            logger.warning("delivery statistics not written", metadata: ["error": "\(error)"])
+        }
+    }
+}

@@ -1,0 +1,169 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+#if Pages
+import HermesCore
+import HermesGateways
+import HermesWire
+
+/// The search box: one text, looked for in everything that the caller may see.
+///
+/// A search costs a bounded time: of each kind a few are found, and of accounts, groups and sessions no more than
+/// ``StoreSettings/maxSearched`` are looked at. It counts as a change against the session's rate.
+extension ConsoleCore {
+    /// Where a search looks, in the order of its answer.
+    private enum Kind: String, CaseIterable {
+        case account
+        case group
+        case room
+        case retained
+        case client
+        case session
+        case key
+        case message
+        case setting
+
+        /// The role that its view needs.
+        var role: AdministratorRole {
+            switch self {
+            case .account, .group, .room: .viewer
+            case .retained, .client, .session, .key, .message, .setting: .operator
+            }
+        }
+    }
+
+    /// Something that was found.
+    private struct Hit {
+        /// Names it in its view.
+        let id: String
+        let title: String
+        var detail = ""
+    }
+
+    /// The most of one kind.
+    private static let maxHits = 10
+    private static let maxCharacters = 256
+
+    var searchRoutes: [ConsoleRoute] {
+        var route = view(
+            "/search",
+            "search",
+            "Whatever has a text in its name, or as its id.",
+            .viewer,
+            query: [
+                APIRoute.Parameter("text", .string(length: 1...Self.maxCharacters), required: true, "The text.")
+            ],
+            search
+        )
+        route.isCostly = true
+        return [route]
+    }
+
+    private func search(_ call: APICall) async throws -> APIAnswer {
+        let text = Self.trimmed(call.query["text"] ?? "")
+        let role = call.console?.session?.role ?? .viewer
+        var (found, more): ([JSON], [JSON]) = ([], [])
+        for kind in Kind.allCases where role >= kind.role && !text.isEmpty {
+            let hits = try await find(text, in: kind)
+            if hits.count > Self.maxHits { more.append(.string(kind.rawValue)) }
+            found += hits.prefix(Self.maxHits).map { hit in
+                [
+                    "kind": .string(kind.rawValue), "id": .string(hit.id), "title": .string(hit.title),
+                    "detail": .string(hit.detail),
+                ]
+            }
+        }
+        return APIAnswer(["results": .array(found), "more": .array(more)])
+    }
+
+    private static func trimmed(_ text: String) -> String {
+        let rest = text.drop { $0.isWhitespace }
+        return String(rest.dropLast(rest.reversed().prefix { $0.isWhitespace }.count))
+    }
+
+    /// One more than are shown, if there are.
+    private func find(_ text: String, in kind: Kind) async throws -> [Hit] {
+        let limit = Self.maxHits + 1
+        switch kind {
+        case .account: return try await accounts(text, limit)
+        case .group: return try await groups(text, limit)
+        case .room:
+            let rooms = await api.topics.subscriberCounts(withPrefix: TopicName.roomPrefix)
+            let names = rooms.filter { $0.value > 0 }.compactMap { $0.key.room?.rawValue }
+            return Self.names(names, containing: text).map { Hit(id: $0, title: $0) }
+        case .retained:
+            guard let topic = TopicName(text), let found = api.messenger.retained.publication(of: topic),
+                !found.hasExpired(at: api.messenger.time.now())
+            else { return [] }
+            return [Hit(id: text, title: text)]
+        case .client:
+            let found = await api.loops.clients(after: 0, containing: text, limit: limit)
+            return found.map { Hit(id: $0.clientID, title: $0.clientID, detail: $0.owner) }
+        case .session:
+            let found = try await api.messenger.durable.list(
+                after: nil,
+                containing: text,
+                limit: limit,
+                searched: StoreSettings.maxSearched
+            )
+            return found.map { session in
+                let name = String(session.key.clientID.prefix(Self.maxCharacters))
+                return Hit(id: name, title: name, detail: String(session.ownerName.prefix(Self.maxCharacters)))
+            }
+        case .key:
+            return Self.names(try await api.keys.keys().map(\.name), containing: text).map { Hit(id: $0, title: $0) }
+        case .message:
+            return api.messenger.traces.find(text).prefix(limit).map(ControlTrace.init).map {
+                Hit(id: $0.id, title: $0.id, detail: $0.clientID ?? "")
+            }
+        case .setting:
+            return Self.names(configuration.map(\.key), containing: text).map { Hit(id: $0, title: $0) }
+        }
+    }
+
+    /// Those with a text in them, in either case, the alphabetically first of them.
+    private static func names(_ all: [String], containing text: String) -> [String] {
+        let wanted = text.lowercased()
+        return Array(all.filter { $0.lowercased().contains(wanted) }.sorted().prefix(maxHits + 1))
+    }
+
+    private func accounts(_ text: String, _ limit: Int) async throws -> [Hit] {
+        // The one with this number or whole name is found however many there are.
+        var keys: [AccountKey] = UserID(text).map { [.id($0)] } ?? []
+        if let name = try? NickName(text) { keys.append(.nickName(name)) }
+        var found: [Account] = []
+        for key in keys {
+            if let account = try await api.messenger.accounts.account(key) { found.append(account) }
+        }
+        found += try await api.messenger.accounts.accounts(named: text, after: nil, limit: limit).found
+        var shown: Set<UserID> = []
+        return found.filter { shown.insert($0.id).inserted }.prefix(limit).map { account in
+            Hit(id: String(account.id.rawValue), title: account.nickName.rawValue, detail: "#\(account.id.rawValue)")
+        }
+    }
+
+    private func groups(_ text: String, _ limit: Int) async throws -> [Hit] {
+        var found: [GroupSummary] = []
+        if let id = Int32(text).flatMap(GroupID.init(rawValue:)) {
+            do throws(HermesError) {
+                found.append(try await api.messenger.groups.group(id).group.summary)
+            } catch {
+                guard error.code == .notFound else { throw error }
+            }
+        }
+        found += try await api.messenger.groups.groups(named: text, after: nil, limit: limit).found
+        var shown: Set<GroupID> = []
+        return found.filter { shown.insert($0.id).inserted }.prefix(limit).map { group in
+            Hit(id: String(group.id.rawValue), title: group.name, detail: "#\(group.id.rawValue)")
+        }
+    }
+}
+
+extension UserID {
+    /// A number as it is written; nil for all other texts.
+    fileprivate init?(_ text: String) {
+        guard let number = Int32(text) else { return nil }
+        self.init(rawValue: number)
+    }
+}
+#endif

@@ -1,0 +1,126 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTPTypes
+import HermesCore
+import HermesWire
+
+/// The administrators of the console and what they did, to be read. The console has the same operations.
+extension APICore {
+    private typealias Field = APISchema.Field
+
+    private static let maxAuditPage: Int64 = 200
+    private static let text = APISchema.string(length: 0 ... .max)
+
+    static let auditQuery = [
+        APIRoute.Parameter("before", .integer(1 ... .max), "Only entries before this one."),
+        APIRoute.Parameter("limit", .integer(1...maxAuditPage), "The most entries; 100 if absent."),
+    ]
+
+    var administratorRoutes: [APIRoute] {
+        [
+            APIRoute(
+                method: .get,
+                path: "/administrators",
+                id: "listAdministrators",
+                summary: "Who may log in to the console, and in which role.",
+                scope: .auditRead,
+                success: .ok,
+                answer: .object([
+                    Field(
+                        "administrators",
+                        .array(
+                            .object([
+                                Field("name", Self.text, required: true, "The administrator's name."),
+                                Field(
+                                    "role",
+                                    .choice(AdministratorRole.allCases.map(\.rawValue)),
+                                    required: true,
+                                    "What it may do."
+                                ),
+                                Field("second_factor", .boolean, required: true, "Whether its log-in needs a code."),
+                                Field("created_at_ms", Self.time, required: true, "In milliseconds since 1970."),
+                                Field("last_login_at_ms", Self.time, "In milliseconds since 1970; absent: never."),
+                            ]),
+                            count: 0...Int.max
+                        ),
+                        required: true,
+                        "By name."
+                    )
+                ]),
+                handler: listAdministrators
+            ),
+            APIRoute(
+                method: .get,
+                path: "/audit",
+                id: "listAudit",
+                summary: "What administrators did and tried to do, the newest first.",
+                scope: .auditRead,
+                query: Self.auditQuery,
+                success: .ok,
+                answer: .object([
+                    Field(
+                        "entries",
+                        .array(Self.auditEntry, count: 0...Int(Self.maxAuditPage)),
+                        required: true,
+                        "The newest first."
+                    )
+                ]),
+                handler: listAudit
+            ),
+        ]
+    }
+
+    private static let auditEntry = APISchema.named(
+        "AuditEntry",
+        .object([
+            Field("id", .integer(1 ... .max), required: true, "The entry's number."),
+            Field("time_ms", time, required: true, "In milliseconds since 1970."),
+            Field("who", text, required: true, "The administrator's name, as it was given."),
+            Field("address", text, required: true, "Where it came from; local: the command line."),
+            Field("action", text, required: true, "The operation."),
+            Field("target", text, required: true, "What it was about."),
+            Field("result", text, required: true, "done, or why it was refused."),
+        ])
+    )
+
+    func listAdministrators(_ call: APICall) async throws -> APIAnswer {
+        let all = try await administrators.administrators()
+        return APIAnswer([
+            "administrators": .array(
+                all.map {
+                    // Neither the password's hash nor the factor's secret.
+                    .members([
+                        "name": .string($0.name.rawValue),
+                        "role": .string($0.role.rawValue),
+                        "second_factor": .boolean($0.secondFactor != nil),
+                        "created_at_ms": .integer($0.createdAt.rawValue),
+                        "last_login_at_ms": $0.lastLoginAt.map { .integer($0.rawValue) },
+                    ])
+                }
+            )
+        ])
+    }
+
+    func listAudit(_ call: APICall) async throws -> APIAnswer {
+        let entries = try await administrators.auditLog(
+            before: call.number("before"),
+            limit: Int(call.number("limit") ?? 100)
+        )
+        return APIAnswer([
+            "entries": .array(
+                entries.map {
+                    [
+                        "id": .integer($0.id),
+                        "time_ms": .integer($0.time.rawValue),
+                        "who": .string($0.event.who),
+                        "address": .string($0.event.address),
+                        "action": .string($0.event.action),
+                        "target": .string($0.event.target),
+                        "result": .string($0.event.result),
+                    ]
+                }
+            )
+        ])
+    }
+}

@@ -1,0 +1,28 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// A file in the data directory that is written as a whole, and whose loss does no harm.
+struct KeptFile: Sendable {
+    let path: String
+    let maxBytes: Int
+
+    init(_ name: String, in directory: String, maxBytes: Int) {
+        path = "\(directory)/\(name)"
+        self.maxBytes = maxBytes
+    }
+
+    /// The bytes; of a file that is too long one more than it may have. Nil: there is none.
+    func read() -> [UInt8]? {
+        guard let file = FileHandle(forReadingAtPath: path) else { return nil }
+        defer { try? file.close() }
+        guard let data = try? file.read(upToCount: maxBytes + 1) else { return nil }
+        return Array(data)
+    }
+
+    /// Replaces the file in one step.
+    func write(_ bytes: [UInt8]) throws {
+        try Data(bytes).write(to: URL(fileURLWithPath: path), options: .atomic)
+    }
+}

@@ -1,0 +1,15 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import GRDB
+
+/// Brings a file of this version back to an older one.
+extension Database {
+    func takeBackConversationLists() throws {
+        try execute(sql: "DROP INDEX conversation_of_higher")
+        for column in ["last_at", "quiet_a", "quiet_b"] {
+            try execute(sql: "ALTER TABLE conversation DROP COLUMN \(column)")
+        }
+        for column in ["own_seq", "own"] { try execute(sql: "ALTER TABLE group_member DROP COLUMN \(column)") }
+    }
+}

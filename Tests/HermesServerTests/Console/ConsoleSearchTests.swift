@@ -1,0 +1,104 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+#if Pages
+import Foundation
+import Hermes
+import HermesTestKit
+import HermesWire
+import Testing
+
+@testable import HermesCore
+@testable import HermesServer
+
+@Suite(.timeLimit(.minutes(1))) struct ConsoleSearchTests {
+    private func found(_ text: String, _ probe: ConsoleProbe) async throws -> [String] {
+        let answer = try await probe.send("GET", "/search?text=\(text)")
+        #expect(answer.status == 200, "\(text): \(answer.text)")
+        let results = try #require(try JSONParser.parse(Array(answer.text.utf8))["results"]?.array)
+        return results.map { "\($0["kind"]?.string ?? "") \($0["id"]?.string ?? "") \($0["title"]?.string ?? "")" }
+    }
+
+    @Test("One text is found in all that the role may see, and in nothing else")
+    func everything() async throws {
+        let configure: (inout ServerSettings) -> Void = { settings in
+            settings.inForce = [ConfiguredValue(key: "lamp.colour", text: "lamp", origin: "default")]
+        }
+        try await withServer(store: .sqlite, configure: configure) { server in
+            let messenger = try server.messenger()
+            let ann = try await messenger.accounts.createAccount(nickName: "Lamp-<b>", password: "secret1")
+            let phone = HermesCore.DeviceID("phone")
+            let device = try #require(phone)
+            let owner = Principal(user: ann.id, nickName: ann.nickName, device: device)
+            let group = try await messenger.groups.apply(.create(name: "lamps", members: []), by: owner)
+            let lamp = try server.mqtt(as: nil, id: "my-lamp", keeps: true)
+            _ = try await lamp.connect()
+            _ = try await lamp.subscribe(to: "room/lamproom", qos: .atLeastOnce)
+            _ = try await server.assembly().core.keys.create(name: "lampkey", scopes: [.push])
+            let olga = try await ConsoleProbe(server, .operator)
+            let viewer = try await ConsoleProbe(server, .viewer)
+            let body = #"{"topic":"lamp","payload":{"text":"x"},"retain":true}"#
+            #expect(try await olga.send("POST", "/topics/publish", body).status == 202)
+
+            let seen = ["account \(ann.id) Lamp-<b>", "group \(group.id.rawValue) lamps", "room lamproom lamproom"]
+            let hidden = [
+                "retained lamp lamp", "client my-lamp my-lamp", "session my-lamp my-lamp", "key lampkey lampkey",
+                "setting lamp.colour lamp.colour",
+            ]
+            #expect(try await found("lamp", viewer) == seen)
+            #expect(try await found("lamp", olga) == seen + hidden)
+            #expect(try await found("LAMP", viewer) == seen)
+            #expect(try await found("%20lamp-%3Cb%3E%20", viewer) == [seen[0]])
+            // By number: an account, and a group.
+            #expect(try await found("\(ann.id)", viewer) == [seen[0], seen[1]])
+            #expect(try await found("nothing-has-this", olga).isEmpty)
+            #expect(try await found("%20", olga).isEmpty)
+            #expect(try await ConsoleProbe(server).send("GET", "/search?text=lamp").status == 401)
+            for bad in ["", "?text=", "?text=\(String(repeating: "x", count: 257))"] {
+                #expect(try await olga.send("GET", "/search\(bad)").status == 400, "\(bad)")
+            }
+            await lamp.close()
+        }
+    }
+
+    @Test("Of each kind ten are found, and the answer says where there are more; messages are found by both ids")
+    func limits() async throws {
+        try await withServer(store: .sqlite) { server in
+            let messenger = try server.messenger()
+            for number in 0..<12 {
+                _ = try await messenger.accounts.createAccount(nickName: "many\(number)", password: "secret1")
+            }
+            let olga = try await ConsoleProbe(server, .operator)
+            let answer = try await olga.send("GET", "/search?text=many").text
+            #expect(try await found("many", olga).count == 10 && answer.contains(#""more":["account"]"#))
+            // The whole name is found first, however many have it in theirs.
+            #expect(try await found("many11", olga) == ["account 12 many11"])
+            #expect(try await found("many1", olga).first == "account 2 many1")
+
+            let client = try HermesClient(
+                .init(server: ServerAddress(port: server.port("delimited")), device: .init(id: "phone"))
+            )
+            let session = try await client.logIn(.register(nickName: "ann", password: "secret1"))
+            let receipt = try await client.send("hi", to: .user(session.uid)).receipt()
+            let id = "\(receipt.messageID)"
+            #expect(try await found(id, olga) == ["message \(id) \(id)"])
+            await client.close()
+        }
+    }
+
+    @Test("Searches of a session have a rate")
+    func rate() async throws {
+        try await withServer(store: .sqlite) { server in
+            let viewer = try await ConsoleProbe(server, .viewer)
+            var refused = 0
+            for _ in 0..<60 {
+                let status = try await viewer.send("GET", "/search?text=x").status
+                #expect(status == 200 || status == 429)
+                if status == 429 { refused += 1 }
+            }
+            #expect(refused > 0)
+            #expect(try await viewer.send("GET", "/session").status == 200, "views are not limited")
+        }
+    }
+}
+#endif
