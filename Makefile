@@ -56,7 +56,9 @@ soak: build ## attack, cut the power, run the fault schedules and fuzz, for hour
 	@Interop/attack --each --scale 1 --seconds 20 $(ARGS)
 	@Interop/powercut
 	@Interop/console --scale
-	@WEB_PAYLOADS=1 scripts/web-test
+	@Interop/example
+	@scripts/check-without-pages
+	@scripts/web-test
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
 	@Interop/schedules
 	@scripts/fuzz --seconds 1800

@@ -37,6 +37,29 @@ FORBIDDEN_MODULES = {
 HEADER = ("// Hermes", "// SPDX-License-Identifier: Apache-2.0")
 FOLDERS_WITHOUT_MEANING = {"Utils", "Helpers", "Common", "Misc"}
 
+# The wire protocols, by the prefix of their types. A gateway may not name another's types, and what all gateways share
+# may name none; the settings and the catalogue list all protocols.
+PROTOCOL_TYPE = re.compile(r"\b(IMPB|MQTT|Delimited|LiveRoom|QSIOP|STUN)(?![a-z])\w*")
+LISTS_ALL_PROTOCOLS = {"Settings", "GatewayCatalog.swift"}
+# The core may name no protocol and none of its packets.
+CORE_NAME = re.compile(
+    r"\w*(?:mqtt|impb|live_?room|delimited|qsiop|web_?socket|packet|puback|pubrec|pubrel|pubcomp|suback|connack)\w*",
+    re.IGNORECASE,
+)
+# How often a file still does so. The numbers may only fall.
+NAMED_PROTOCOLS = {
+    "Sources/HermesGateways/Content/ApplicationTopics.swift": 4,
+    "Sources/HermesGateways/Delimited/DelimitedRoomTranslation.swift": 8,
+    "Sources/HermesGateways/Delimited/DelimitedRooms.swift": 9,
+    "Sources/HermesGateways/Listening/GatewayEnvironment.swift": 4,
+    "Sources/HermesGateways/MQTT/MQTTInbox.swift": 3,
+    "Sources/HermesGateways/MQTT/MQTTSession+Inbox.swift": 7,
+    "Sources/HermesGateways/MQTT/MQTTSession+NativeLogin.swift": 6,
+    "Sources/HermesGateways/MQTT/MQTTSession+Rooms.swift": 2,
+    "Sources/HermesGateways/MQTT/MQTTTranslation.swift": 1,
+}
+ENCODING_SLOT = re.compile(r"static var \w+: Self \{ Self\(rawValue: (\d+)\) \}")
+
 # Each needs its reason in a comment on the same line or in the three lines before.
 NEEDS_REASON = [
     (re.compile(r"\btry!"), "try!"),
@@ -63,6 +86,11 @@ CREATED_FILE = re.compile(r"\.createFile\(")
 LOCKED_FUNCTION = re.compile(r"\b(Mutex|NIOLockedValueBox)<\(?(@\w+ )*\([^<>\]]*->")
 
 
+# What a build without the trait `Pages` leaves out, and the files among it that it keeps.
+PAGES = ("Sources/HermesServer/Pages/", "Sources/HermesServer/Console/")
+WITHOUT_PAGES = {"NoPages.swift", "Figures.swift"}
+
+
 def is_generated(path: pathlib.Path) -> bool:
     return path.name.endswith(".pb.swift") or path.name == "WebFiles+Content.swift"
 
@@ -72,6 +100,10 @@ def check(path: pathlib.Path) -> list[str]:
     name = path.relative_to(ROOT)
     lines = path.read_text(encoding="utf-8").splitlines()
     in_sources = name.parts[0] == "Sources"
+    if str(name).startswith(PAGES) and path.name not in WITHOUT_PAGES and (
+        "#if Pages" not in lines[:8] or lines[-1] != "#endif"
+    ):
+        problems.append(f"{name}: it belongs between #if Pages and #endif (docs/architecture.md)")
     target = name.parts[1] if len(name.parts) > 2 else ""
     if not is_generated(path):
         if tuple(lines[:2]) != HEADER and path.name != "Package.swift":
@@ -112,6 +144,49 @@ def check(path: pathlib.Path) -> list[str]:
     return problems
 
 
+def named_protocols(path: pathlib.Path) -> list[str]:
+    """The names in a file of the core or of a gateway that belong to a protocol that it must not know."""
+    parts = path.relative_to(ROOT).parts
+    code = [STRING.sub('""', line).split("//")[0] for line in path.read_text(encoding="utf-8").splitlines()]
+    if parts[1] == "HermesCore":
+        return [f"{number}: {name}" for number, line in enumerate(code, 1) for name in CORE_NAME.findall(line)]
+    if parts[1] != "HermesGateways" or parts[2] in LISTS_ALL_PROTOCOLS:
+        return []
+    found = ((number, match) for number, line in enumerate(code, 1) for match in PROTOCOL_TYPE.finditer(line))
+    return [f"{number}: {match.group()}" for number, match in found if match.group(1) != parts[2]]
+
+
+def check_protocols(files: list[pathlib.Path]) -> list[str]:
+    problems = []
+    counts = dict.fromkeys(NAMED_PROTOCOLS, 0)
+    for path in files:
+        name = str(path.relative_to(ROOT))
+        if not name.startswith("Sources/"):
+            continue
+        names = named_protocols(path)
+        known = NAMED_PROTOCOLS.get(name, 0)
+        counts[name] = len(names)
+        if len(names) > known:
+            problems.append(f"{name}: names of another protocol, {len(names)} where {known} are known: {', '.join(names)}")
+    for name, known in NAMED_PROTOCOLS.items():
+        if counts[name] < known:
+            problems.append(f"{name}: names another protocol {counts[name]} times, not {known}: lower it in scripts/check_sources.py")
+    return problems
+
+
+def check_encoding_slots() -> list[str]:
+    """The numbers of the gateways' slots are distinct; each gateway declares its own."""
+    problems = []
+    owners: dict[str, str] = {}
+    for path in sorted((ROOT / "Sources").rglob("*.swift")):
+        text = path.read_text(encoding="utf-8")
+        for number in ENCODING_SLOT.findall(text) if "extension EncodingSlot" in text else ():
+            if number in owners:
+                problems.append(f"{path.relative_to(ROOT)}: slot {number} is in {owners[number]} already")
+            owners[number] = path.name
+    return problems
+
+
 def check_manifest() -> list[str]:
     """The targets of Benchmarks/ and Fuzz/ exist for developers alone."""
     lines = (ROOT / "Package.swift").read_text(encoding="utf-8").splitlines()
@@ -141,6 +216,8 @@ def main() -> int:
         files += sorted((ROOT / folder).rglob("*.swift"))
     files = [path for path in files if ".build" not in path.parts]
     problems = [problem for path in files for problem in check(path)]
+    problems += check_protocols(files)
+    problems += check_encoding_slots()
     problems += check_manifest()
     for target, limit in MAX_PUBLIC_PER_1000_LINES.items():
         problems += check_public(target, limit)

@@ -1,0 +1,229 @@
+# Hermes
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong at known rates while the console is compared: refused connections, dropped messages, full queues."""
+
+import socket
+import sqlite3
+import struct
+import threading
+import time
+
+from clients import mqtt
+from clients.link import Link
+from support.checks import require
+from support.console import Console, metrics, total
+from support.control import control
+from support.server import Server
+
+PER_ADDRESS = 200
+CROWDED = "127.0.0.9"
+EXPIRY = 0x02
+QUEUE = 20
+FLOOD = b"f" * 8_192
+SETTINGS = {
+    "HERMES_LIMITS_CONNECTIONS_PER_ADDRESS": str(PER_ADDRESS), "HERMES_LIMITS_STUCK": "1 h",
+    "HERMES_LIMITS_OUTBOUND_QUEUE": "64 KiB", "HERMES_HTTP_EVENTS_QUEUE": "64 KiB",
+    "HERMES_MQTT_MAX_QUEUED_MESSAGES": str(QUEUE),
+}
+
+
+def quantile(share: float, now: dict[str, float], before: dict[str, float]) -> float:
+    """As Prometheus reckons it from two scrapes of a histogram, in seconds."""
+    bounds = sorted((float(labels.split('"')[1]), now[labels] - before.get(labels, 0)) for labels in now)
+    rank = share * bounds[-1][1]
+    low, below = 0.0, 0.0
+    for bound, count in bounds:
+        if count >= rank and count > below:
+            return low if bound == float("inf") else low + (bound - low) * (rank - below) / (count - below)
+        low, below = bound, count
+    return low
+
+
+class Waiting:
+    """A subscriber that takes one message at a time, one a second; what is older than that has expired."""
+
+    def __init__(self, port: int, counts: dict[str, int]):
+        link = Link(port)
+        link.write(mqtt.connect("waiting", keep_alive=0, receive_maximum=1))
+        link.write(mqtt.subscribe(1, [("soon", 1)]))
+        self.socket, self.counts = link.socket, counts
+        self.socket.settimeout(0.05)
+        self.problem: BaseException | None = None
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        buffer = bytearray()
+        held: tuple[int, float] | None = None
+        while True:
+            try:
+                data = self.socket.recv(1 << 16)
+                if not data:
+                    return
+                self.counts["bytes.out"] += len(data)
+                buffer += data
+            except TimeoutError:
+                pass
+            except OSError:
+                return
+            for kind, _, body in mqtt.packets(buffer):
+                if kind != mqtt.PUBLISH:
+                    continue
+                at = 2 + struct.unpack(">H", body[:2])[0]
+                held = (struct.unpack(">H", body[at:at + 2])[0], time.monotonic())
+                self.counts["messages.out"] += 1
+                self.counts["dropped.expired"] -= 1
+            if held and time.monotonic() - held[1] > 1:
+                data = mqtt.acknowledge(mqtt.PUBACK, held[0])
+                held = None
+                self.socket.sendall(data)
+                self.counts["bytes.in"] += len(data)
+                self.counts["frames.in"] += 1
+
+
+def deaf(port: int) -> socket.socket:
+    """A connection whose end takes next to nothing."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    made.connect(("127.0.0.1", port))
+    return made
+
+
+class Troubles:
+    """Clients that are refused, read nothing, are away, or may not. All of them are ready before the load begins."""
+
+    ONLINE, AWAY = 4, 7
+
+    def __init__(self, server: Server, counts: dict[str, int], publisher, scrape):
+        """`publisher` is a counted MQTT connection; `scrape()` reads the metrics."""
+        self.server, self.counts, self.publisher = server, counts, publisher
+        for name in ("opened.refused", "dropped.slow_reader", "dropped.queue_full", "dropped.expired", "dropped.forbidden",
+                     "dropped.events"):
+            counts[name] = 0
+        port = server.ports["mqtt"]
+        self.packet = 0
+        # Kept sessions: some are there, some are away; the last one's queue is full.
+        self.kept = []
+        for number in range(self.ONLINE + self.AWAY):
+            link = Link(port)
+            link.write(mqtt.connect(f"kept-{number}", clean=False, keep_alive=0, expiry=3_600))
+            if number == self.ONLINE + self.AWAY - 1:
+                link.write(mqtt.subscribe(1, [("full", 1)]))
+                self._gets(link, mqtt.SUBACK)
+            else:
+                self._gets(link, mqtt.CONNACK)
+            if number < self.ONLINE:
+                self.kept.append(link)
+            else:
+                link.write(mqtt.packet(mqtt.DISCONNECT))
+                link.close()
+        self.crowd = []
+        for number in range(PER_ADDRESS):
+            one = Link(port, source=CROWDED)
+            one.write(mqtt.connect(f"crowd-{number}", keep_alive=0))
+            self.crowd.append(one)
+        for one in self.crowd:
+            self._gets(one, mqtt.CONNACK)
+        self.waiting = Waiting(port, counts)
+        self.slow = deaf(port)
+        self.slow.sendall(mqtt.connect("slow", keep_alive=0) + mqtt.subscribe(1, [("flood", 0)]))
+        secret = control(server.data, "createAPIKey", name="troubles", scopes="all")["apiKeyCreated"]["secret"]
+        self.stream = deaf(server.ports["http"])
+        self.stream.sendall((f"GET /v1/events?topic=flood HTTP/1.1\r\nHost: 127.0.0.1:{server.ports['http']}\r\n"
+                             f"Authorization: Bearer {secret}\r\n\r\n").encode())
+        self._fill(scrape)
+        self.held = self.ONLINE + PER_ADDRESS + 2  # the waiting and the slow one
+
+    @staticmethod
+    def _gets(link: Link, wanted: int) -> None:
+        buffer = bytearray()
+        while True:
+            data = link.socket.recv(4_096)
+            require(data, "the server closed a connection")
+            buffer += data
+            if any(kind == wanted for kind, _, _ in mqtt.packets(buffer)):
+                return
+
+    def _fill(self, scrape) -> None:
+        """Fills what must be full: the kept session's queue, and the system's buffers of those that read nothing."""
+        for _ in range(QUEUE + 1):
+            self._publish("full", b"x", 1)
+        deadline = time.monotonic() + 120
+        while True:
+            values = scrape()
+            if all(sum(values.get(name, {}).values()) > 2 for name in (
+                    "hermes_frames_dropped_total", "hermes_events_dropped_total")) \
+                    and sum(values.get("hermes_mqtt_queue_full_total", {}).values()) > 0:
+                return
+            require(time.monotonic() < deadline, "those that read nothing still get everything")
+            for _ in range(50):
+                self._publish("flood", FLOOD)
+
+    def _publish(self, topic: str, payload: bytes, qos: int = 0, raw: bytes = b"") -> None:
+        self.packet = self.packet % 60_000 + 1
+        self.publisher.send(mqtt.publish(topic, payload, qos, self.packet, raw=raw), 1)
+
+    def tick(self, number: int) -> None:
+        """What happens fifty times a second."""
+        if number % 5 == 0:
+            Link(self.server.ports["mqtt"], source=CROWDED).close()
+            self.counts["opened.refused"] += 1
+            self._publish("$SYS/forbidden", b"x")
+            self.counts["dropped.forbidden"] += 1
+            self._publish("flood", FLOOD)
+            self.counts["dropped.slow_reader"] += 1
+            self.counts["dropped.events"] += 1
+            self.counts["messages.in"] += 1
+            self.counts["messages.out"] += 1
+        if number % 10 == 0:
+            self._publish("full", b"x", 1)
+            self.counts["dropped.queue_full"] += 1
+            self._publish("soon", b"x", 1, struct.pack(">BI", EXPIRY, 1))
+            # Unless it comes in time.
+            self.counts["dropped.expired"] += 1
+            self.counts["messages.in"] += 2
+
+
+def following(console: Console, newest: int) -> tuple[dict[str, float], int, float]:
+    """The next row of the console, its time, and when it came."""
+    deadline = time.monotonic() + 30
+    while True:
+        first, interval, values = console.figures(newest)
+        count = len(values.get("frames.in", []))
+        if count:
+            last = first + (count - 1) * interval
+            return {name: each[-1] for name, each in values.items()}, last, time.monotonic()
+        require(time.monotonic() < deadline, "the console has no new rows")
+        time.sleep(0.02)  # polling another process, bounded by the deadline
+
+
+def stall(server: Server, console: Console, operation, count: int) -> str:
+    """Another process holds the database for a moment, in which the figures are sampled: so many operations wait. Then it
+    holds it for longer than the server waits, and a commit fails. `operation(n)` sends one to the inboxes, and one of MQTT.
+    """
+    _, newest, _ = following(console, 0)
+    _, newest, at = following(console, newest)
+    store = sqlite3.connect(f"{server.data}/hermes.db", timeout=10, isolation_level=None)
+    time.sleep(max(0.0, at + 10 - 0.7 - time.monotonic()))
+    store.execute("BEGIN IMMEDIATE")
+    try:
+        for number in range(count):
+            operation(number)
+        row, newest, at = following(console, newest)
+    finally:
+        store.execute("ROLLBACK")
+    waiting = row["waiting.operations"], row["waiting.mqtt"]
+    require(waiting == (count, count), f"{waiting} operations wait, not {count}")
+    before = metrics(server.ports["http"])
+    row, newest, at = following(console, newest)
+    require((row["waiting.operations"], row["waiting.mqtt"]) == (0, 0), f"something waits: {row}")
+    store.execute("BEGIN IMMEDIATE")
+    try:
+        operation(count)
+        time.sleep(3)  # longer than the server waits for the database
+    finally:
+        store.execute("ROLLBACK")
+    store.close()
+    row, newest, _ = following(console, newest)
+    failed = total(metrics(server.ports["http"]), "hermes_commits_failed_total") - total(before, "hermes_commits_failed_total")
+    require(failed > 0 and abs(row["commits.failed"] * 10 - failed) <= 0.02 * failed, (row["commits.failed"], failed))
+    return f"{count} of each waited, {failed:.0f} failed"
