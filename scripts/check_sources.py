@@ -53,9 +53,9 @@ NAMED_PROTOCOLS = {
     "Sources/HermesGateways/Delimited/DelimitedRooms.swift": 9,
     "Sources/HermesGateways/Listening/GatewayEnvironment.swift": 4,
     "Sources/HermesGateways/MQTT/MQTTInbox.swift": 3,
-    "Sources/HermesGateways/MQTT/MQTTSession+Inbox.swift": 7,
-    "Sources/HermesGateways/MQTT/MQTTSession+NativeLogin.swift": 6,
-    "Sources/HermesGateways/MQTT/MQTTSession+Rooms.swift": 2,
+    "Sources/HermesGateways/MQTT/MQTTConnection+Inbox.swift": 7,
+    "Sources/HermesGateways/MQTT/MQTTConnection+NativeLogin.swift": 6,
+    "Sources/HermesGateways/MQTT/MQTTConnection+Rooms.swift": 2,
     "Sources/HermesGateways/MQTT/MQTTTranslation.swift": 1,
 }
 ENCODING_SLOT = re.compile(r"static var \w+: Self \{ Self\(rawValue: (\d+)\) \}")

@@ -106,9 +106,9 @@ final class ServedPort: Sendable {
         invariant(isServed || answer.hasPrefix("HTTP/1.1 429 "), "another client gets: \(answer)")
         for _ in 0..<30_000 {
             let open = assembly.openConnections
-            if open.gateways == 0, open.http == 0, assembly.messenger.sessions.count == 0 { return }
+            if open.gateways == 0, open.http == 0, assembly.messenger.devices.count == 0 { return }
             usleep(1_000)
         }
-        broken("left behind: \(assembly.openConnections), \(assembly.messenger.sessions.count) sessions")
+        broken("left behind: \(assembly.openConnections), \(assembly.messenger.devices.count) sessions")
     }
 }

@@ -119,7 +119,7 @@ package final class ServedGateway<G: Gateway> {
         ]
         if connections == 0 {
             excess["bytes of strangers"] = environment.loginBudget.bytes
-            excess["sessions"] = environment.messenger.sessions.count
+            excess["sessions"] = environment.messenger.devices.count
             excess["bytes held"] = loops.reduce(0) { $0 + onLoop($1) { abs($0.heldBytes) } }
         }
         return excess.filter { $0.value > 0 }.map { "\($0.value) \($0.key)" }.sorted().joined(separator: ", ")

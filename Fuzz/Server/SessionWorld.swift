@@ -60,6 +60,6 @@ package struct SessionWorld<G: Gateway> {
     }
 
     func isOnline(_ account: FuzzAccount) -> Bool {
-        users[account.uid].map { served.environment.messenger.sessions.isOnline($0) } ?? false
+        users[account.uid].map { served.environment.messenger.devices.isOnline($0) } ?? false
     }
 }

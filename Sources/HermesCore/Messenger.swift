@@ -8,7 +8,7 @@ package final class Messenger: Sendable {
     package let pushes: PushService
     package let contacts: ContactService
     package let groups: GroupService
-    package let sessions: SessionRegistry
+    package let devices: DeviceRegistry
     /// The push tokens of devices.
     package let pushTokens: PushTokenService
     /// The place for an observer of commits and acknowledgements.
@@ -59,16 +59,16 @@ package final class Messenger: Sendable {
         steadyTime = time
         self.messageStore = messageStore
         self.sessionStore = sessionStore
-        sessions = SessionRegistry(time: time)
+        devices = DeviceRegistry(time: time)
         pushTokens = PushTokenService(store: pushTokenStore, time: time)
         messages = MessageService(
             store: messageStore,
             social: socialStore,
-            sessions: sessions,
+            devices: devices,
             time: time,
             settings: messageSettings
         )
-        sessions.presenceChanged.observe { [events = messages.committer.watch.events] user, isOnline in
+        devices.presenceChanged.observe { [events = messages.committer.watch.events] user, isOnline in
             if isOnline {
                 events.note(.notice(.online(user)), .online)
             } else {
@@ -86,7 +86,7 @@ package final class Messenger: Sendable {
         contacts = ContactService(
             store: socialStore,
             committer: messages.committer,
-            sessions: sessions,
+            devices: devices,
             time: time,
             requestsPerHour: messageSettings.contactRequestsPerHour,
             acceptedFrom: messageSettings.acceptedFrom
@@ -102,7 +102,7 @@ package final class Messenger: Sendable {
         accounts = AccountService(
             store: accountStore,
             messages: messageStore,
-            sessions: sessions,
+            devices: devices,
             time: time,
             settings: accountSettings,
             committer: messages.committer,
@@ -142,7 +142,7 @@ package final class Messenger: Sendable {
         deletions.resume()
         pushes.resume()
         retained.expire(now: purgeTime)
-        sessions.tellLate()
+        devices.tellLate()
         await accounts.writeTraces()
         var sum = 0
         for _ in 0..<max(1, maxSteps) where !Task.isCancelled {

@@ -7,8 +7,8 @@ package import NIOCore
 /// One wire protocol. Everything that lists protocols (`hermes serve`, metrics, documentation) reads
 /// ``GatewayCatalog``.
 package protocol Gateway: Sendable {
-    /// The session of one connection.
-    associatedtype Session: GatewaySession
+    /// What speaks the protocol on one connection.
+    associatedtype ClientConnection: GatewayConnection
 
     /// The key in the configuration (`listeners.<name>`) and the label in metrics: lower-case letters.
     static var name: String { get }
@@ -37,8 +37,8 @@ package protocol Gateway: Sendable {
     /// The longest body of a frame, in bytes.
     var maxFrameBytes: Int { get }
 
-    /// Creates the session of a new connection; called on the connection's event loop.
-    func makeSession(for connection: Connection) -> Session
+    /// Creates the side of the server for a new connection; called on the connection's event loop.
+    func makeConnection(for connection: Connection) -> ClientConnection
 }
 
 extension Gateway {

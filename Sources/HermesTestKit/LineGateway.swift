@@ -20,7 +20,7 @@ package struct LineGateway: Gateway {
         maxFrameBytes = environment.settings.limits.maxFrameBytes
     }
 
-    package func makeSession(for connection: Connection) -> LineSession { LineSession(connection) }
+    package func makeConnection(for connection: Connection) -> LineConnection { LineConnection(connection) }
 }
 
 /// A line without its end.
@@ -51,7 +51,7 @@ package struct LineDecoder: FrameDecoder {
 }
 
 /// One connection of ``LineGateway``.
-package final class LineSession: GatewaySession {
+package final class LineConnection: GatewayConnection {
     package typealias Decoder = LineDecoder
 
     private let connection: Connection

@@ -12,10 +12,10 @@ import Testing
     @Test("LiveRoom and QSIOP tell why, where there is somebody to tell") func farewells() {
         let told: [(CloseReason, HermesError.Code)] = [
             (.notAuthenticated, .notAuthenticated), (.shuttingDown, .shuttingDown),
-            (.session(.replaced), .replaced), (.session(.accountDisabled), .accountDisabled),
-            (.session(.accountDeleted), .accountDisabled), (.session(.accountRenamed), .notAuthenticated),
-            (.session(.revoked), .invalidToken), (.tokenExpired, .invalidToken),
-            (.session(.shuttingDown), .shuttingDown), (.memory, .overloaded), (.rateLimited, .rateLimited),
+            (.attachment(.replaced), .replaced), (.attachment(.accountDisabled), .accountDisabled),
+            (.attachment(.accountDeleted), .accountDisabled), (.attachment(.accountRenamed), .notAuthenticated),
+            (.attachment(.revoked), .invalidToken), (.tokenExpired, .invalidToken),
+            (.attachment(.shuttingDown), .shuttingDown), (.memory, .overloaded), (.rateLimited, .rateLimited),
         ]
         for (reason, code) in told {
             #expect(LiveRoomTranslation.kick(for: reason)?.code == code)
@@ -30,10 +30,10 @@ import Testing
     private static let reasons: [CloseReason] = [
         .goodbye, .finished, .malformed(WireError(.badBody, "")), .notAuthenticated, .tokenExpired,
         .loginBudget, .idle, .slowReader,
-        .memory, .rateLimited, .session(.replaced), .session(.accountDisabled), .session(.accountDeleted),
-        .session(.accountRenamed),
-        .session(.revoked),
-        .session(.shuttingDown), .shuttingDown,
+        .memory, .rateLimited, .attachment(.replaced), .attachment(.accountDisabled), .attachment(.accountDeleted),
+        .attachment(.accountRenamed),
+        .attachment(.revoked),
+        .attachment(.shuttingDown), .shuttingDown,
     ]
 
     @Test func `every label is known to the metrics`() {

@@ -9,7 +9,7 @@ package struct Principal: Sendable, Hashable {
     package let device: DeviceID
     /// Shared by all copies, so that a connection has the new name at once.
     private let name: CurrentName
-    /// When the login began, in the count of the ``SessionRegistry``'s ends; not part of the identity.
+    /// When the login began, in the count of the ``DeviceRegistry``'s ends; not part of the identity.
     let loginStamp: UInt64?
     /// The device whose token was shown, if it was one; not part of the identity.
     let tokenOwner: DeviceID?
@@ -41,7 +41,7 @@ package struct Principal: Sendable, Hashable {
         self.isProven = isProven
     }
 
-    /// The account's name; it changes when the account is renamed (``SessionRegistry/rename(_:to:)``).
+    /// The account's name; it changes when the account is renamed (``DeviceRegistry/rename(_:to:)``).
     package var nickName: NickName { name.value.withLock(\.self) }
 
     func rename(to new: NickName) { name.value.withLock { $0 = new } }

@@ -66,7 +66,7 @@ extension AccountService {
             return try await store.update(user, change)
         }
         let account = try await store.update(user, change)
-        if account.nickName.rawValue != old.rawValue { sessions.rename(user, to: account.nickName) }
+        if account.nickName.rawValue != old.rawValue { devices.rename(user, to: account.nickName) }
         if account.nickName.key != old.key { endTopicClients(user, old.key, .accountRenamed, .all) }
         return account
     }

@@ -18,7 +18,7 @@ extension AccountService {
         device: DeviceID?,
         address: String?
     ) async throws(HermesError) -> Admission {
-        let stamp = sessions.stamp()
+        let stamp = devices.stamp()
         let address = address.map(NetworkAddress.key)
         switch credential {
         case .password(let nickName, let password):

@@ -23,7 +23,7 @@ extension AccountService {
         device: DeviceDescription,
         address: String?
     ) async throws(HermesError) -> Login {
-        let stamp = sessions.stamp()
+        let stamp = devices.stamp()
         let key = address.map(NetworkAddress.key)
         let name = try NickName(nickName)
         try check(newPassword: password)

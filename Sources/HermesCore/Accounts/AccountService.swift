@@ -11,11 +11,11 @@ import Synchronization
 package final class AccountService: Sendable {
     /// Ends connections of an account that are logged in and have no inbox. The text is the name (``NickName/key``) that
     /// the account had until now; nil if the end does not concern the name.
-    package typealias EndOfTopicClients = @Sendable (UserID, String?, SessionEnd, EndedDevices) -> Void
+    package typealias EndOfTopicClients = @Sendable (UserID, String?, AttachmentEnd, EndedDevices) -> Void
 
     let store: any AccountStore
     let messages: any MessageStore
-    let sessions: SessionRegistry
+    let devices: DeviceRegistry
     let time: any TimeSource
     let settings: AccountSettings
     let hasher: PasswordHasher
@@ -36,7 +36,7 @@ package final class AccountService: Sendable {
     /// - Parameters:
     ///   - store: keeps the accounts.
     ///   - messages: knows the positions of inboxes.
-    ///   - sessions: the sessions to end when an account changes.
+    ///   - devices: the connected devices, which are ended when an account changes.
     ///   - time: tells the time.
     ///   - settings: the rules.
     ///   - committer: opens devices in shared commits; nil: each in its own commit.
@@ -46,7 +46,7 @@ package final class AccountService: Sendable {
     package init(
         store: any AccountStore,
         messages: any MessageStore,
-        sessions: SessionRegistry,
+        devices: DeviceRegistry,
         time: any TimeSource,
         settings: AccountSettings = AccountSettings(),
         committer: InboxCommitter? = nil,
@@ -55,7 +55,7 @@ package final class AccountService: Sendable {
     ) {
         self.store = store
         self.messages = messages
-        self.sessions = sessions
+        self.devices = devices
         self.time = time
         self.settings = settings
         self.committer = committer
@@ -225,7 +225,7 @@ package final class AccountService: Sendable {
         if let token { try await store.revoke(.token(token), now: time.now()) }
         if removeDevice { try await store.revoke(.device(principal.device, of: principal.user), now: time.now()) }
         guard token != nil || removeDevice else { return }
-        sessions.end(principal.user, .revoked, .only(principal.device), but: principal.device)
+        devices.end(principal.user, .revoked, .only(principal.device), but: principal.device)
         endTopicClients(principal.user, nil, .revoked, .only(principal.device))
     }
 
@@ -252,13 +252,13 @@ package final class AccountService: Sendable {
         }
     }
 
-    func end(_ account: Account, _ reason: SessionEnd, _ devices: EndedDevices) {
-        sessions.end(account.id, reason, devices)
+    func end(_ account: Account, _ reason: AttachmentEnd, _ devices: EndedDevices) {
+        self.devices.end(account.id, reason, devices)
         endTopicClients(account.id, account.nickName.key, reason, devices)
     }
 
-    func end(_ user: UserID, _ reason: SessionEnd, _ devices: EndedDevices) {
-        sessions.end(user, reason, devices)
+    func end(_ user: UserID, _ reason: AttachmentEnd, _ devices: EndedDevices) {
+        self.devices.end(user, reason, devices)
         endTopicClients(user, nil, reason, devices)
     }
 }

@@ -11,7 +11,7 @@ package struct Admission: Sendable {
     package let tokenOwner: DeviceID?
     let proof: DeviceProof
     let standing: LoginStanding
-    /// When the login began, in the count of the ``SessionRegistry``'s ends.
+    /// When the login began, in the count of the ``DeviceRegistry``'s ends.
     let stamp: UInt64
     let login: LoginNumber
 

@@ -3,7 +3,7 @@
 
 extension Messenger {
     /// Deletes an account for good, with everything that belongs to it alone; its connections are told
-    /// ``SessionEnd/accountDeleted``.
+    /// ``AttachmentEnd/accountDeleted``.
     ///
     /// First it is locked out, so that nobody is logged in when it goes, and others get what its members of shared
     /// subscriptions leave behind. The rest takes as many commits as it has much (``AccountDeletions``). A call that failed

@@ -11,7 +11,7 @@ import Synchronization
 package final class ContactService: Sendable {
     private let store: any SocialStore
     private let committer: InboxCommitter
-    private let sessions: SessionRegistry
+    private let devices: DeviceRegistry
     private let time: any TimeSource
     private let acceptedFrom: MessageSettings.Senders
     private let allowance: Mutex<AccountAllowance>
@@ -25,14 +25,14 @@ package final class ContactService: Sendable {
     init(
         store: any SocialStore,
         committer: InboxCommitter,
-        sessions: SessionRegistry,
+        devices: DeviceRegistry,
         time: any TimeSource,
         requestsPerHour: Int,
         acceptedFrom: MessageSettings.Senders
     ) {
         self.store = store
         self.committer = committer
-        self.sessions = sessions
+        self.devices = devices
         self.time = time
         self.acceptedFrom = acceptedFrom
         allowance = Mutex(AccountAllowance(perHour: requestsPerHour))
@@ -73,7 +73,7 @@ package final class ContactService: Sendable {
             )
         }.get()
         // After the commit: later questions find the block.
-        if command == .block { sessions.hide(principal.user, from: peer) }
+        if command == .block { devices.hide(principal.user, from: peer) }
     }
 
     /// The contacts, requests and blocks of an account, ascending by id.
@@ -106,7 +106,7 @@ package final class ContactService: Sendable {
 
     /// The connected accounts among `users` that `viewer` may see: an account that blocks it never counts as connected.
     package func online(among users: [UserID], for viewer: UserID) async throws(HermesError) -> Set<UserID> {
-        let online = Set(users.filter { sessions.isOnline($0) })
+        let online = Set(users.filter { devices.isOnline($0) })
         guard !online.isEmpty else { return [] }
         return online.subtracting(try await store.blockers(of: viewer, among: Array(online)))
     }
@@ -118,11 +118,11 @@ package final class ContactService: Sendable {
         let viewer = attachment.principal.user
         let blockers = try await store.blockers(of: viewer, among: users)
         let visible = users.filter { !blockers.contains($0) }
-        sessions.watch(visible, by: attachment)
-        let online = visible.filter { sessions.isOnline($0) }
+        devices.watch(visible, by: attachment)
+        let online = visible.filter { devices.isOnline($0) }
         // A block committed since then either found nobody to hide from, or is found now.
         let late = try await store.blockers(of: viewer, among: visible)
-        if !late.isEmpty { sessions.unwatch(Array(late), by: attachment) }
+        if !late.isEmpty { devices.unwatch(Array(late), by: attachment) }
         return Set(online).subtracting(late)
     }
 

@@ -7,7 +7,7 @@ extension Messenger {
     /// - Returns: the number of devices that got it.
     /// - Throws: `.storageUnavailable`.
     package func tell(_ peer: UserID, _ event: EphemeralEvent, from user: UserID) async throws(HermesError) -> Int {
-        try await contacts.mayWrite(user, to: peer) ? sessions.notify(peer, event) : 0
+        try await contacts.mayWrite(user, to: peer) ? devices.notify(peer, event) : 0
     }
 
     /// Sends an ephemeral event that only contacts may send, such as a signal: signals make telephones ring and contain
@@ -22,7 +22,7 @@ extension Messenger {
         from user: UserID
     ) async throws(HermesError) -> Int {
         try await checkLink(user, peer)
-        return sessions.notify(peer, event)
+        return devices.notify(peer, event)
     }
 
     /// - Throws: `.forbidden` unless the two are contacts or the same account; `.storageUnavailable`.

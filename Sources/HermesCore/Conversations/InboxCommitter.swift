@@ -32,7 +32,7 @@ package final class InboxCommitter: Sendable {
     private typealias Queue = CommitQueue<Pending, Acknowledgements>
 
     private let store: any MessageStore
-    private let sessions: SessionRegistry
+    private let devices: DeviceRegistry
     private let time: any TimeSource
     private let limits: CommitLimits
     private let queue: Queue
@@ -47,12 +47,12 @@ package final class InboxCommitter: Sendable {
     /// Creates the committer and starts its thread, which ends with ``shutdown()``.
     package init(
         store: any MessageStore,
-        sessions: SessionRegistry,
+        devices: DeviceRegistry,
         time: any TimeSource,
         limits: CommitLimits = CommitLimits()
     ) {
         self.store = store
-        self.sessions = sessions
+        self.devices = devices
         self.time = time
         self.limits = limits
         traces = MessageTraces(time: time)
@@ -158,7 +158,7 @@ package final class InboxCommitter: Sendable {
             }
         }
         for (user, entries) in deliveries {
-            for attachment in sessions.attachments(of: user) { attachment.inboxAdvanced(entries) }
+            for attachment in devices.attachments(of: user) { attachment.inboxAdvanced(entries) }
         }
         watch.committed(deliveries)
     }

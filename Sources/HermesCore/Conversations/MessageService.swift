@@ -29,7 +29,7 @@ package final class MessageService: Sendable {
     package init(
         store: any MessageStore,
         social: any SocialStore,
-        sessions: SessionRegistry,
+        devices: DeviceRegistry,
         time: any TimeSource,
         settings: MessageSettings = MessageSettings()
     ) {
@@ -38,7 +38,7 @@ package final class MessageService: Sendable {
         self.time = time
         self.settings = settings
         stored = Mutex(StoredAllowance(bytes: settings.maxStoredBytes, each: MessageSettings.storedPeriod))
-        committer = InboxCommitter(store: store, sessions: sessions, time: time, limits: settings.commit)
+        committer = InboxCommitter(store: store, devices: devices, time: time, limits: settings.commit)
         reads = ReadGate(maxRunning: settings.maxConcurrentReads, maxWaiting: settings.maxWaitingReads)
     }
 

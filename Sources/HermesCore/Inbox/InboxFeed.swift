@@ -9,7 +9,7 @@
 /// further ones stay in the store until acknowledgements arrive. Messages that the device sent over this connection are
 /// counted but not written back.
 ///
-/// Usage: attach to the ``SessionRegistry`` first. Then report ``Event/opened(after:head:)`` with the result of the
+/// Usage: attach to the ``DeviceRegistry`` first. Then report ``Event/opened(after:head:)`` with the result of the
 /// login, which always loads a first page (perhaps an empty one). Carry out each action. After ``Action/write(_:)``
 /// report ``Event/writable`` or ``Event/unwritable``, which requests the next step. Then call ``takeAcknowledgement()``
 /// and pass the result to the ``MessageService``.

@@ -50,7 +50,7 @@ package final class PushHandOff: Sendable {
     let store: any MessageStore
     let accounts: any AccountStore
     let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
-    let sessions: SessionRegistry
+    let devices: DeviceRegistry
     /// Nil: there are no pushes, only webhooks.
     let sender: (any PushSender)?
     let webhooks: WebhookOutbox?
@@ -94,7 +94,7 @@ package final class PushHandOff: Sendable {
         self.store = store
         self.accounts = accounts
         acknowledged = { [messages = messenger.messages] in messages.acknowledged($0, $1) }
-        sessions = messenger.sessions
+        devices = messenger.devices
         self.sender = sender
         self.webhooks = webhooks
         events = messenger.events
@@ -135,7 +135,7 @@ package final class PushHandOff: Sendable {
             guard let last = HandOffPlan.pushWorthy(entries, for: user, nil).last else { continue }
             if reportsUndelivered { news.append((HandOffKey(user, nil), last.seq, settings.deadline)) }
             guard let devices = devices[user] else { continue }
-            let awake = sessions.awakeDevices(of: user)
+            let awake = devices.awakeDevices(of: user)
             for device in devices {
                 let wait = awake.contains(device) ? settings.deadline : .zero
                 news.append((HandOffKey(user, device), last.seq, wait))

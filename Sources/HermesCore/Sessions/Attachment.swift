@@ -16,7 +16,7 @@ package protocol Attachment: AnyObject, Sendable {
     func ephemeralArrived(_ event: EphemeralEvent)
 
     /// The connection must end: tell the client the reason, then close.
-    func ended(_ reason: SessionEnd)
+    func ended(_ reason: AttachmentEnd)
 }
 
 /// An event for connected devices only.
@@ -31,7 +31,7 @@ package enum EphemeralEvent: Sendable, Hashable {
 }
 
 /// The reason why the server ends a session.
-package enum SessionEnd: Sendable, Hashable {
+package enum AttachmentEnd: Sendable, Hashable {
     /// The same device authenticated again.
     case replaced
     case accountDisabled

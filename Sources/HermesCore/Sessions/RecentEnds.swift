@@ -36,7 +36,7 @@ final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
     private struct End: Sendable {
         let stamp: UInt64
         let subject: Subject
-        let reason: SessionEnd
+        let reason: AttachmentEnd
         let devices: EndedDevices
     }
 
@@ -54,7 +54,7 @@ final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
     /// A stamp for a login that begins now.
     func stamp() -> UInt64 { state.withLock { $0.lastStamp } }
 
-    func record(_ subject: Subject, _ reason: SessionEnd, _ devices: EndedDevices) {
+    func record(_ subject: Subject, _ reason: AttachmentEnd, _ devices: EndedDevices) {
         state.withLock { state in
             state.lastStamp += 1
             if state.ends.count >= Self.maxEnds {
@@ -71,7 +71,7 @@ final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
     ///   - subject: the login's user or owner.
     ///   - stamp: the stamp of its beginning.
     ///   - isMeant: whether the login is of these devices.
-    func reason(toEnd subject: Subject, since stamp: UInt64, where isMeant: (EndedDevices) -> Bool) -> SessionEnd? {
+    func reason(toEnd subject: Subject, since stamp: UInt64, where isMeant: (EndedDevices) -> Bool) -> AttachmentEnd? {
         state.withLock { state in
             guard stamp < state.lastStamp else { return nil }
             guard stamp >= state.forgottenStamp else { return .revoked }

@@ -26,7 +26,7 @@ package struct DelimitedGateway: Gateway {
     package var idleTimeout: Duration { environment.settings.limits.idle }
     package var maxFrameBytes: Int { environment.settings.limits.maxFrameBytes }
 
-    package func makeSession(for connection: Connection) -> DelimitedSession {
-        DelimitedSession(connection: connection, environment: environment)
+    package func makeConnection(for connection: Connection) -> DelimitedConnection {
+        DelimitedConnection(connection: connection, environment: environment)
     }
 }

@@ -42,7 +42,7 @@ struct DelimitedRooms {
 }
 
 /// Rooms: topics whose payloads are LiveRoom bodies, so that viewers of both protocols share them.
-extension DelimitedSession: TopicSubscriber {
+extension DelimitedConnection: TopicSubscriber {
     func room(_ request: Hermes_V1_RoomRequest, id: UInt64, from sender: Sender) {
         guard let room = RoomName(request.room) else {
             return fail(id, HermesError(.invalidArgument, "a room's name is 1 to 64 letters, digits, '-', '_' or '.'"))

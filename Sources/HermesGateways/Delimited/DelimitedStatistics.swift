@@ -89,7 +89,7 @@ extension ClientReport {
     }
 }
 
-extension DelimitedSession {
+extension DelimitedConnection {
     /// The least time between two reports of a connection.
     private static let reportInterval = Duration.seconds(10)
 

@@ -208,22 +208,22 @@ enum DelimitedTranslation {
         case .rateLimited:
             kicked.reason = .limit
             kicked.message = CloseReason.rateText
-        case .session(.replaced):
+        case .attachment(.replaced):
             kicked.reason = .replaced
             kicked.message = "the same device connected again"
-        case .session(.accountDisabled):
+        case .attachment(.accountDisabled):
             kicked.reason = .disabled
             kicked.message = "the account was disabled"
-        case .session(.accountDeleted):
+        case .attachment(.accountDeleted):
             kicked.reason = .disabled
             kicked.message = "the account was deleted"
-        case .session(.accountRenamed):
+        case .attachment(.accountRenamed):
             kicked.reason = .revoked
             kicked.message = "the account has another name; log in again"
-        case .session(.revoked):
+        case .attachment(.revoked):
             kicked.reason = .revoked
             kicked.message = "the token was revoked; log in again"
-        case .session(.shuttingDown), .shuttingDown:
+        case .attachment(.shuttingDown), .shuttingDown:
             kicked.reason = .shutdown
             kicked.message = "the server is stopping"
             kicked.reconnect.windowMs = reconnectWindow

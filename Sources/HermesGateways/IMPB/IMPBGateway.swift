@@ -16,7 +16,7 @@ package struct IMPBGateway: Gateway {
     package var idleTimeout: Duration { environment.settings.limits.idle }
     package var maxFrameBytes: Int { min(environment.settings.limits.maxFrameBytes, IMPBFrame.maxBodyBytes) }
 
-    package func makeSession(for connection: Connection) -> IMPBSession {
-        IMPBSession(connection: connection, environment: environment)
+    package func makeConnection(for connection: Connection) -> IMPBConnection {
+        IMPBConnection(connection: connection, environment: environment)
     }
 }

@@ -39,12 +39,12 @@ enum IMPBTranslation {
         case .slowReader: HermesError(.rateLimited, "the client did not read its messages")
         case .memory: HermesError(.overloaded, CloseReason.memoryText)
         case .rateLimited: HermesError(.rateLimited, CloseReason.rateText)
-        case .session(.replaced): HermesError(.replaced, "the same device logged in again")
-        case .session(.accountDisabled): HermesError(.accountDisabled, "the account was disabled")
-        case .session(.accountDeleted): HermesError(.accountDisabled, "the account was deleted")
-        case .session(.accountRenamed): HermesError(.notAuthenticated, "the account has another name")
-        case .session(.revoked): HermesError(.invalidToken, "the token was revoked; log in again")
-        case .session(.shuttingDown), .shuttingDown: HermesError(.shuttingDown, "the server is stopping")
+        case .attachment(.replaced): HermesError(.replaced, "the same device logged in again")
+        case .attachment(.accountDisabled): HermesError(.accountDisabled, "the account was disabled")
+        case .attachment(.accountDeleted): HermesError(.accountDisabled, "the account was deleted")
+        case .attachment(.accountRenamed): HermesError(.notAuthenticated, "the account has another name")
+        case .attachment(.revoked): HermesError(.invalidToken, "the token was revoked; log in again")
+        case .attachment(.shuttingDown), .shuttingDown: HermesError(.shuttingDown, "the server is stopping")
         }
     }
 

@@ -27,7 +27,7 @@ extension Connection {
         let pause = min(TimeAmount.milliseconds(Int64(left * 1_000)), Self.longestLook)
         loop.eventLoop.scheduleTask(in: pause) { [weak self] in
             guard let self, isOpen else { return }
-            if Date().timeIntervalSince1970 >= end { self.end(.session(.revoked)) } else { lookAgain(at: end) }
+            if Date().timeIntervalSince1970 >= end { self.end(.attachment(.revoked)) } else { lookAgain(at: end) }
         }
     }
 }

@@ -77,7 +77,7 @@ extension Connection {
 
     /// The number of users whose presence the session watches.
     func watches(_ count: Int) {
-        let bytes = count &* SessionRegistry.bytesOfWatched
+        let bytes = count &* DeviceRegistry.bytesOfWatched
         guard bytes != watchedBytes else { return }
         watchedBytes = bytes
         measureMemory()

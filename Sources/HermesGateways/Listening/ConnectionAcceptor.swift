@@ -11,7 +11,7 @@ package final class ConnectionAcceptor: Sendable {
     let state: ListenerState
     private let loops: LoopContexts
     private let counter: ConnectionCounter
-    private let addSession: @Sendable (any Channel, Connection.Opening) throws -> Void
+    private let addConnection: @Sendable (any Channel, Connection.Opening) throws -> Void
 
     /// - Parameters:
     ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
@@ -37,15 +37,15 @@ package final class ConnectionAcceptor: Sendable {
         self.state = state
         loops = environment.loops
         counter = environment.counter
-        addSession = { channel, opening in
+        addConnection = { channel, opening in
             let connection = Connection(
                 opening,
                 listener: state,
-                requiresAuthentication: G.Session.requiresAuthentication
+                requiresAuthentication: G.ClientConnection.requiresAuthentication
             )
-            let handler = ConnectionHandler<G.Session>(
+            let handler = ConnectionHandler<G.ClientConnection>(
                 connection: connection,
-                session: gateway.makeSession(for: connection),
+                side: gateway.makeConnection(for: connection),
                 isEncrypted: opening.carrier == .tls
             )
             try channel.pipeline.syncOperations.addHandler(handler)
@@ -129,7 +129,7 @@ package final class ConnectionAcceptor: Sendable {
         if carrier == .plain { try? channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true) }
         var opening = Connection.Opening(loop: loop, peer: peer, countedAs: address, carrier: carrier)
         opening.startsInText = startsInText
-        try addSession(channel, opening)
+        try addConnection(channel, opening)
     }
 
     /// Takes over a channel that was accepted elsewhere (WebSocket), with a complete pipeline below the protocol.
@@ -167,7 +167,7 @@ package final class ConnectionAcceptor: Sendable {
                         guard let certificates = connection.certificates else { continue }
                         // Who resumed a session comes back with a whole handshake.
                         guard revocations.isRevoked(certificates) || !certificates.isChainKnown else { continue }
-                        connection.end(.session(.revoked))
+                        connection.end(.attachment(.revoked))
                     }
                 }
             )

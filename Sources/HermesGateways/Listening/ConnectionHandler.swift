@@ -8,16 +8,16 @@ package import NIOCore
 import NIOSSL
 import NIOTLS
 
-/// The single handler in a connection's pipeline (behind TLS): decodes bytes into frames for the session, and passes
+/// The single handler in a connection's pipeline (behind TLS): decodes bytes into frames for the side, and passes
 /// channel events to ``Connection``.
-package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHandler, ConnectionReader {
+package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHandler, ConnectionReader {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
 
     private let connection: Connection
-    private let session: Session
-    private var decoder: Session.Decoder
+    private let side: Side
+    private var decoder: Side.Decoder
     private var hasFullLimit: Bool
     /// An incomplete frame, and bytes that arrived during a pause; otherwise empty.
     private var unread = ByteBuffer()
@@ -42,14 +42,14 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     private static var costPerLook: Int { 16 }
     private static var bytesPerLook: Int { 8_192 }
 
-    /// - Parameter isEncrypted: whether TLS comes first: the session then opens after the handshake, so that nothing is
+    /// - Parameter isEncrypted: whether TLS comes first: the side then opens after the handshake, so that nothing is
     ///   written to a peer that never completes it.
-    package init(connection: Connection, session: Session, isEncrypted: Bool = false) {
+    package init(connection: Connection, side: Side, isEncrypted: Bool = false) {
         self.connection = connection
-        self.session = session
+        self.side = side
         hasFullLimit = connection.isAuthenticated
-        decoder = session.makeDecoder(maxFrameBytes: Self.maxFrameBytes(of: connection))
-        connection.events = session
+        decoder = side.makeDecoder(maxFrameBytes: Self.maxFrameBytes(of: connection))
+        connection.events = side
         opensWithHandshake = isEncrypted
         // That it comes is no end of a silence.
         lastReadAt = connection.loop.clock()
@@ -61,11 +61,11 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             (try? context.pipeline.syncOperations.handler(type: NIOSSLServerHandler.self)) != nil
         connection.isOutputCut = opensWithHandshake && connection.isOutputCopied
         connection.start(context)
-        if context.channel.isActive, !opensWithHandshake { session.opened() }
+        if context.channel.isActive, !opensWithHandshake { side.opened() }
     }
 
     package func channelActive(context: ChannelHandlerContext) {
-        if !opensWithHandshake { session.opened() }
+        if !opensWithHandshake { side.opened() }
         context.fireChannelActive()
     }
 
@@ -74,18 +74,18 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             opensWithHandshake = false
             let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate()
             guard isGood(certificate, context), takesName(of: certificate) else { return context.close(promise: nil) }
-            session.opened()
+            side.opened()
         }
         if case .inputClosed? = event as? ChannelEvent { inputClosed() }
         if let frames = event as? FurtherWebSocketFrames { connection.charge(.furtherFrames(frames.count)) }
         context.fireUserInboundEventTriggered(event)
     }
 
-    /// Whether the certificate is still valid: TLS has verified it in a whole handshake, but not its revocation. A session
+    /// Whether the certificate is still valid: TLS has verified it in a whole handshake, but not its revocation. A side
     /// that is resumed may be older than the end of its certificate.
     private func isGood(_ certificate: NIOSSLCertificate?, _ context: ChannelHandlerContext) -> Bool {
         if let certificate, !connection.lasts(untilEndOf: certificate) {
-            connection.listener.metrics.ended(.session(.revoked))
+            connection.listener.metrics.ended(.attachment(.revoked))
             connection.listener.logger.notice("client's certificate has expired")
             return false
         }
@@ -96,7 +96,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         guard let names = try? CertificateNames(der: certificate.toDERBytes()), chain?.isUnreadable != true,
             !revocations.isRevoked(PeerCertificates(names, chain: chain?.certificates ?? []))
         else {
-            connection.listener.metrics.ended(.session(.revoked))
+            connection.listener.metrics.ended(.attachment(.revoked))
             connection.listener.logger.notice("client's certificate is revoked")
             return false
         }
@@ -139,7 +139,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             connection.resume(.turn)
             guard connection.waitsOnlyForTurn else { break }
         }
-        while connection.isOpen, let frame = try? decoder.next(from: &unread) { session.receivedLast(frame) }
+        while connection.isOpen, let frame = try? decoder.next(from: &unread) { side.receivedLast(frame) }
     }
 
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -148,7 +148,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     }
 
     package func channelWritabilityChanged(context: ChannelHandlerContext) {
-        connection.writabilityChanged(context.channel.isWritable, pausesReading: Session.pausesReadingWhenStuck)
+        connection.writabilityChanged(context.channel.isWritable, pausesReading: Side.pausesReadingWhenStuck)
         context.fireChannelWritabilityChanged()
     }
 
@@ -225,7 +225,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         isCutting = true
         defer { isCutting = false }
         let rate = connection.listener.limits.requestsPerSecond
-        let now = Session.hasRequestLimit ? connection.loop.uptime : .zero
+        let now = Side.hasRequestLimit ? connection.loop.uptime : .zero
         var frames = 0
         var spent = connection.spent
         var lookedAt = bytes.readerIndex
@@ -240,10 +240,10 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
                 lookedAt = bytes.readerIndex
             }
             raiseLimit()
-            guard !Session.hasRequestLimit || connection.bucket.hasToken(rate: rate, burst: rate, now: now) else {
+            guard !Side.hasRequestLimit || connection.bucket.hasToken(rate: rate, burst: rate, now: now) else {
                 return connection.throttle(for: connection.bucket.delay(rate: rate))
             }
-            let frame: Session.Decoder.Frame
+            let frame: Side.Decoder.Frame
             do {
                 guard let next = try decoder.next(from: &bytes) else { return }
                 frame = next
@@ -253,9 +253,9 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             let count = frame.frameCount
             frames += count
             connection.tally.framesIn += count
-            if Session.everyFrameIsLife { connection.touch() }
-            if Session.hasRequestLimit { connection.pay(1 + RequestCost.bytes(frame.encodedBytes).units) }
-            session.received(frame)
+            if Side.everyFrameIsLife { connection.touch() }
+            if Side.hasRequestLimit { connection.pay(1 + RequestCost.bytes(frame.encodedBytes).units) }
+            side.received(frame)
             if connection.givenBack > 0 {
                 bytes.moveReaderIndex(to: max(0, bytes.readerIndex - connection.givenBack))
                 connection.givenBack = 0
@@ -269,12 +269,12 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     private func raiseLimit() {
         guard !hasFullLimit, connection.isAuthenticated else { return }
         hasFullLimit = true
-        decoder = session.makeDecoder(maxFrameBytes: Self.maxFrameBytes(of: connection))
+        decoder = side.makeDecoder(maxFrameBytes: Self.maxFrameBytes(of: connection))
     }
 
     private static func maxFrameBytes(of connection: Connection) -> Int {
         let limit = connection.listener.maxFrameBytes(connection.isAuthenticated)
-        return connection.isAuthenticated ? limit : min(limit, Session.maxLoginFrameBytes)
+        return connection.isAuthenticated ? limit : min(limit, Side.maxLoginFrameBytes)
     }
 }
 

@@ -15,7 +15,7 @@ package final class InboxLink {
     static let retryDelay = TimeAmount.seconds(1)
 
     package let principal: Principal
-    package let attachment: SessionAttachment
+    package let attachment: DeviceAttachment
     private let connection: Connection
     private let messenger: Messenger
     private let write: Writer
@@ -44,7 +44,7 @@ package final class InboxLink {
         self.connection = connection
         self.messenger = messenger
         self.write = write
-        attachment = SessionAttachment(
+        attachment = DeviceAttachment(
             principal: principal,
             connection: connection,
             directAddress: directAddress
@@ -58,7 +58,7 @@ package final class InboxLink {
     ///   - cursor: the last entry that the device has.
     ///   - head: the inbox's head at the login.
     package func open(after cursor: UInt64, head: UInt64) {
-        connection.chargeInTheEnd(.watchers(messenger.sessions.attach(attachment)))
+        connection.chargeInTheEnd(.watchers(messenger.devices.attach(attachment)))
         headAtOpen = head
         // Always reads, which finds entries committed between the login and the attachment.
         handle(.opened(after: cursor, head: head))
@@ -68,7 +68,7 @@ package final class InboxLink {
     package func close() {
         guard !isClosed else { return }
         isClosed = true
-        connection.leaves(attachment, messenger.sessions)
+        connection.leaves(attachment, messenger.devices)
     }
 
     /// From ``ConnectionEvents/inboxAdvanced(_:)``.

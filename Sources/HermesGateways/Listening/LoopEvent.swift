@@ -7,7 +7,7 @@ package import HermesCore
 package enum LoopEvent: Sendable {
     case inboxAdvanced(Connection, [InboxEntry])
     case ephemeral(Connection, EphemeralEvent)
-    case ended(Connection, SessionEnd)
+    case ended(Connection, AttachmentEnd)
     /// With the bytes that the request held meanwhile.
     case sent(Connection, correlation: UInt64, Result<SendReceipt, HermesError>, bytes: Int)
     /// Other, rarer work.
@@ -18,7 +18,7 @@ package enum LoopEvent: Sendable {
         switch self {
         case .inboxAdvanced(let connection, let entries): connection.events?.inboxAdvanced(entries)
         case .ephemeral(let connection, let event): connection.events?.ephemeralArrived(event)
-        case .ended(let connection, let reason): connection.end(.session(reason))
+        case .ended(let connection, let reason): connection.end(.attachment(reason))
         case .sent(let connection, let correlation, let result, let bytes):
             connection.sendCompleted(correlation, result, bytes: bytes)
         case .run(let body): body()

@@ -21,7 +21,7 @@ package struct LiveRoomGateway: Gateway {
     package var idleTimeout: Duration { environment.settings.room.silence }
     package var maxFrameBytes: Int { environment.settings.room.maxBodyBytes }
 
-    package func makeSession(for connection: Connection) -> LiveRoomViewer {
+    package func makeConnection(for connection: Connection) -> LiveRoomViewer {
         LiveRoomViewer(connection: connection, gateway: self)
     }
 }

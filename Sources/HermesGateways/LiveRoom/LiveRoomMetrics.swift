@@ -16,7 +16,7 @@ struct LiveRoomMetrics: Sendable {
     private let applicationType = counter("application_type")
     private let forbidden = counter("forbidden")
 
-    func ignored(_ reason: LiveRoomSession.Ignored) {
+    func ignored(_ reason: LiveRoomConnection.Ignored) {
         switch reason {
         case .ended, .entering: break
         case .outside: outside.increment()

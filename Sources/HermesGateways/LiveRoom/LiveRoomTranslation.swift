@@ -54,7 +54,7 @@ enum LiveRoomTranslation {
     }
 
     /// The viewer's reason for the end of its session.
-    static func kick(for end: SessionEnd) -> LiveRoomKick {
+    static func kick(for end: AttachmentEnd) -> LiveRoomKick {
         switch end {
         case .replaced: LiveRoomKick(.replaced, "the same device entered again on another connection")
         case .accountDisabled: LiveRoomKick(.accountDisabled, "the account was disabled")
@@ -68,8 +68,8 @@ enum LiveRoomTranslation {
     /// The viewer's reason for a closed connection; nil if there is none, or nobody to tell.
     static func kick(for reason: CloseReason) -> LiveRoomKick? {
         switch reason {
-        case .session(let end): kick(for: end)
-        case .shuttingDown: kick(for: SessionEnd.shuttingDown)
+        case .attachment(let end): kick(for: end)
+        case .shuttingDown: kick(for: AttachmentEnd.shuttingDown)
         case .notAuthenticated: LiveRoomKick(.notAuthenticated, "no access token arrived in time")
         case .tokenExpired: LiveRoomKick(.invalidToken, "the token has expired")
         case .memory: LiveRoomKick(.overloaded, CloseReason.memoryText)

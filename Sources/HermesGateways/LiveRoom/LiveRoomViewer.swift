@@ -5,10 +5,10 @@ package import HermesCore
 package import HermesWire
 import NIOCore
 
-/// One viewer's connection: carries out the actions of ``LiveRoomSession``, and writes its room's publications.
+/// One viewer's connection: carries out the actions of ``LiveRoomConnection``, and writes its room's publications.
 ///
 /// Owner: the connection's event loop.
-package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
+package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
     package typealias Decoder = LiveRoomFrameDecoder
 
     package static let everyFrameIsLife = false
@@ -18,11 +18,11 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     private let connection: Connection
     private let gateway: LiveRoomGateway
     private let topics: TopicShard
-    private var session: LiveRoomSession
+    private var session: LiveRoomConnection
     /// The room's topic, cached because each frame needs it.
     private var topic: TopicName
     private var subscription: TopicSubscription?
-    private var attachment: SessionAttachment?
+    private var attachment: DeviceAttachment?
     private var access = ClientAccess()
     private var isServerStopping = false
 
@@ -30,7 +30,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         self.connection = connection
         self.gateway = gateway
         topics = connection.loop.topics
-        session = LiveRoomSession(rules: gateway.rules)
+        session = LiveRoomConnection(rules: gateway.rules)
         topic = session.room.topic
     }
 
@@ -125,7 +125,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
 
     // MARK: Actions
 
-    private func perform(_ action: LiveRoomSession.Action, frame: LiveRoomFrame? = nil) {
+    private func perform(_ action: LiveRoomConnection.Action, frame: LiveRoomFrame? = nil) {
         switch action {
         case .ignore(let reason):
             gateway.metrics.ignored(reason)
@@ -215,15 +215,15 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         detach()
         connection.authenticated()
         connection.account = principal.user
-        let attachment = SessionAttachment(principal: principal, connection: connection)
+        let attachment = DeviceAttachment(principal: principal, connection: connection)
         self.attachment = attachment
-        connection.chargeInTheEnd(.watchers(gateway.environment.messenger.sessions.attach(attachment)))
+        connection.chargeInTheEnd(.watchers(gateway.environment.messenger.devices.attach(attachment)))
     }
 
     private func detach() {
         guard let attachment else { return }
         self.attachment = nil
-        connection.leaves(attachment, gateway.environment.messenger.sessions)
+        connection.leaves(attachment, gateway.environment.messenger.devices)
     }
 }
 

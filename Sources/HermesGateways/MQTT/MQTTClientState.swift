@@ -64,7 +64,7 @@ final class MQTTClientState {
     var account: MQTTAccountState?
     var inbox: MQTTInbox? { account?.inbox }
     /// The connection's link to its session.
-    var link: MQTTSessionLink?
+    var link: MQTTKeptSessionLink?
     /// Set if the session outlives its connection.
     var durable: MQTTDurableQueue?
     /// Whether some subscriptions match more than the client may read.

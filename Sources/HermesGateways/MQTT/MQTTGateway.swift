@@ -59,7 +59,7 @@ package final class MQTTGateway: Gateway {
         }
     }
 
-    package func makeSession(for connection: Connection) -> MQTTSession {
-        MQTTSession(connection: connection, gateway: self)
+    package func makeConnection(for connection: Connection) -> MQTTConnection {
+        MQTTConnection(connection: connection, gateway: self)
     }
 }

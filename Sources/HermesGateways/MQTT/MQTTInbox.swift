@@ -35,7 +35,7 @@ final class MQTTInbox {
 
     private(set) var form: Form
     /// Serves the packets; nil while the client does not subscribe to them.
-    private(set) var packets: DelimitedSession?
+    private(set) var packets: DelimitedConnection?
     /// The last seq that the client has; a new subscription continues behind it.
     private(set) var cursor: UInt64
     /// The answer to a login of the native protocol, until CONNACK carries it.
@@ -53,7 +53,7 @@ final class MQTTInbox {
         self.cursor = cursor
     }
 
-    func open(_ packets: DelimitedSession) { self.packets = packets }
+    func open(_ packets: DelimitedConnection) { self.packets = packets }
 
     func change(to form: Form) { self.form = form }
 

@@ -121,10 +121,11 @@ enum MQTTTranslation {
         // "The maximum connection time authorized for this connection has been exceeded" (table 3-10). 0x87 is for a request
         // that is not authorized, and there is none.
         case .tokenExpired: .maximumConnectTime
-        case .session(.replaced): .sessionTakenOver
-        case .session(.accountDisabled), .session(.accountDeleted), .session(.accountRenamed), .session(.revoked):
+        case .attachment(.replaced): .sessionTakenOver
+        case .attachment(.accountDisabled), .attachment(.accountDeleted), .attachment(.accountRenamed),
+            .attachment(.revoked):
             .notAuthorized
-        case .session(.shuttingDown), .shuttingDown: .serverShuttingDown
+        case .attachment(.shuttingDown), .shuttingDown: .serverShuttingDown
         }
     }
 

@@ -5,10 +5,10 @@ package import HermesCore
 package import HermesWire
 import NIOCore
 
-/// One device's connection: carries out the actions of ``QSIOPSession``, and pushes its inbox entries.
+/// One device's connection: carries out the actions of ``QSIOPConnection``, and pushes its inbox entries.
 ///
 /// Owner: the connection's event loop.
-package final class QSIOPDevice: GatewaySession, TopicSubscriber {
+package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
     package typealias Decoder = QSIOPFrameDecoder
 
     /// The number of unacknowledged pushes. Each may fill a frame, and all together must fit into a connection's
@@ -17,7 +17,7 @@ package final class QSIOPDevice: GatewaySession, TopicSubscriber {
 
     private let connection: Connection
     private let gateway: QSIOPGateway
-    private var session: QSIOPSession
+    private var session: QSIOPConnection
     private var inbox: InboxLink?
     /// Of the application's operations for this device; nil before the login and after the end.
     private var subscription: TopicSubscription?
@@ -26,7 +26,7 @@ package final class QSIOPDevice: GatewaySession, TopicSubscriber {
     init(connection: Connection, gateway: QSIOPGateway) {
         self.connection = connection
         self.gateway = gateway
-        session = QSIOPSession(rules: gateway.rules)
+        session = QSIOPConnection(rules: gateway.rules)
     }
 
     // MARK: Connection events
@@ -59,7 +59,7 @@ package final class QSIOPDevice: GatewaySession, TopicSubscriber {
 
     // MARK: Actions
 
-    private func perform(_ action: QSIOPSession.Action) {
+    private func perform(_ action: QSIOPConnection.Action) {
         switch action {
         case .ignore:
             break

@@ -19,7 +19,7 @@ package struct QSIOPGateway: Gateway {
     package var idleTimeout: Duration { environment.settings.limits.idle }
     package var maxFrameBytes: Int { 65_535 }
 
-    package func makeSession(for connection: Connection) -> QSIOPDevice {
+    package func makeConnection(for connection: Connection) -> QSIOPDevice {
         QSIOPDevice(connection: connection, gateway: self)
     }
 }

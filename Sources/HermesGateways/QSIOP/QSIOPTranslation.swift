@@ -86,7 +86,7 @@ package enum QSIOPTranslation {
     }
 
     /// The answer when the server ends a session.
-    static func answer(for end: SessionEnd) -> QSIOPAnswer {
+    static func answer(for end: AttachmentEnd) -> QSIOPAnswer {
         switch end {
         case .replaced: QSIOPAnswer(.replaced, "the same device reported on another connection")
         case .accountDisabled: QSIOPAnswer(.accountDisabled, "the account was disabled")
@@ -100,8 +100,8 @@ package enum QSIOPTranslation {
     /// The answer when the server closes a connection; nil if there is none, or nobody to tell.
     static func answer(for reason: CloseReason) -> QSIOPAnswer? {
         switch reason {
-        case .session(let end): answer(for: end)
-        case .shuttingDown: answer(for: SessionEnd.shuttingDown)
+        case .attachment(let end): answer(for: end)
+        case .shuttingDown: answer(for: AttachmentEnd.shuttingDown)
         case .malformed(let error): answer(for: error)
         case .notAuthenticated: QSIOPAnswer(.notAuthenticated, "no userid was reported in time")
         case .tokenExpired: QSIOPAnswer(.invalidToken, "the token has expired")

@@ -155,7 +155,7 @@ struct OutboundServices: Service {
             report: { logger.debug("webhook not taken", metadata: ["reason": "\($0)"]) }
         )
         if outbox.wants(.online) || outbox.wants(.offline) {
-            messenger.sessions.presenceChanged.observe { user, isOnline in
+            messenger.devices.presenceChanged.observe { user, isOnline in
                 outbox.note(isOnline ? .online(user) : .offline(user))
             }
         }

@@ -197,7 +197,7 @@ struct ConsoleCore: Sendable {
         APIAnswer([
             "version": .string(HermesVersion.current),
             "time_ms": .integer(api.messenger.time.latest().rawValue),
-            "online": .integer(api.messenger.sessions.count),
+            "online": .integer(api.messenger.devices.count),
             "listeners": .array(
                 listeners().map { ["name": .string($0.name), "host": .string($0.host), "port": .integer($0.port)] }
             ),

@@ -57,7 +57,7 @@ extension ControlStats {
         version = HermesVersion.current
         time = assembly.messenger.time.latest().rawValue
         uptimeSeconds = uptime.components.seconds
-        online = assembly.messenger.sessions.count
+        online = assembly.messenger.devices.count
         listeners = assembly.opened.withLock { $0 }.map {
             ControlListener(name: $0.name, host: $0.host, port: $0.port)
         }

@@ -10,7 +10,7 @@ package struct Administration: Sendable {
 
     let messenger: Messenger
     let accounts: AccountService
-    let sessions: SessionRegistry
+    let devices: DeviceRegistry
     let store: any MessageStore
     let keys: APIKeyService
     let administrators: AdministratorService
@@ -29,7 +29,7 @@ package struct Administration: Sendable {
         self.administrators = administrators
         self.messenger = messenger
         accounts = messenger.accounts
-        sessions = messenger.sessions
+        devices = messenger.devices
         self.store = store
     }
 
@@ -61,7 +61,7 @@ package struct Administration: Sendable {
             return .done
         case .listDevices(let nickName):
             let account = try await find(nickName)
-            let online = Set(sessions.attachedDevices(of: account.id))
+            let online = Set(devices.attachedDevices(of: account.id))
             let devices = try await accounts.devices(of: account.id)
             return .devices(devices.map { device($0, isOnline: online.contains($0.description.id)) })
         case .removeDevice(let nickName, let device):
@@ -118,7 +118,7 @@ package struct Administration: Sendable {
             nickName: account.nickName.rawValue,
             isDisabled: account.isDisabled,
             createdAt: account.createdAt.rawValue,
-            isOnline: sessions.isOnline(account.id)
+            isOnline: devices.isOnline(account.id)
         )
     }
 

@@ -77,7 +77,7 @@ final class StateGauges: Sendable {
         outbound.read()
         budgets.read(isForMetrics: isForMetrics)
         for (count, gauge) in open { gauge.record(count()) }
-        sessions.record(messenger.sessions.count)
+        sessions.record(messenger.devices.count)
         let now = messenger.messages.statistics
         waiting.record(now.waiting)
         last.withLock { last in

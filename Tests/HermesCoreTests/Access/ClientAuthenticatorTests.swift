@@ -14,7 +14,7 @@ import Testing
         accounts = AccountService(
             store: store,
             messages: store,
-            sessions: SessionRegistry(time: time),
+            devices: DeviceRegistry(time: time),
             time: time,
             settings: AccountSettings(passwordParameters: PasswordTests.cheap)
         )

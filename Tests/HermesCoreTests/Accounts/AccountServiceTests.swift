@@ -8,21 +8,21 @@ import Testing
 @Suite struct AccountServiceTests {
     private let store = MemoryStore()
     private let time = ManualTime()
-    private let sessions: SessionRegistry
+    private let devices: DeviceRegistry
 
-    init() { sessions = SessionRegistry(time: time) }
+    init() { devices = DeviceRegistry(time: time) }
 
     private func service(_ change: (inout AccountSettings) -> Void = { _ in }) -> AccountService {
         var settings = AccountSettings(passwordParameters: PasswordTests.cheap)
         change(&settings)
-        return AccountService(store: store, messages: store, sessions: sessions, time: time, settings: settings)
+        return AccountService(store: store, messages: store, devices: devices, time: time, settings: settings)
     }
 
     private func phone(_ id: String = "phone") throws -> DeviceDescription { DeviceDescription(id: try device(id)) }
 
     private func attach(_ login: Login) -> RecordingAttachment {
         let attachment = RecordingAttachment(login.principal)
-        sessions.attach(attachment)
+        devices.attach(attachment)
         return attachment
     }
 
@@ -54,7 +54,7 @@ import Testing
         let accounts = AccountService(
             store: store,
             messages: store,
-            sessions: sessions,
+            devices: devices,
             time: time,
             settings: AccountSettings(passwordParameters: PasswordTests.cheap),
             endTopicClients: { user, _, _, _ in ended.withLock { $0.append(user) } }
@@ -217,7 +217,7 @@ import Testing
         let attachment = attach(login)
         try await accounts.setDisabled(login.principal.user, true)
         #expect(attachment.ends == [.accountDisabled])
-        #expect(!sessions.isOnline(login.principal.user))
+        #expect(!devices.isOnline(login.principal.user))
         let token = try #require(login.token)
         let device = try phone()
         #expect(
@@ -229,7 +229,7 @@ import Testing
         try await accounts.setDisabled(login.principal.user, false)
         let again = try await accounts.logIn(.token(token), device: device, address: nil)
         #expect(attach(again).ends.isEmpty)
-        #expect(sessions.isOnline(login.principal.user))
+        #expect(devices.isOnline(login.principal.user))
     }
 
     @Test func removingADeviceEndsItsSessionOnly() async throws {
@@ -435,7 +435,7 @@ import Testing
             await code {
                 let description = DeviceDescription(id: try device(id), platform: "QSIOP")
                 let claimed = try await accounts.logIn(.claim(login.principal.user), device: description, address: nil)
-                sessions.attach(RecordingAttachment(claimed.principal))
+                devices.attach(RecordingAttachment(claimed.principal))
             }
         }
         #expect(await claim("phone") == .forbidden)

@@ -16,7 +16,7 @@ import Testing
         return AccountService(
             store: store,
             messages: store,
-            sessions: SessionRegistry(time: time),
+            devices: DeviceRegistry(time: time),
             time: time,
             settings: settings
         )

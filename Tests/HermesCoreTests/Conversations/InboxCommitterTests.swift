@@ -8,16 +8,16 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct InboxCommitterTests {
     private let store = FakeStore()
     private let time = ManualTime()
-    private let sessions: SessionRegistry
+    private let devices: DeviceRegistry
     private let results = Collector<Result<SendReceipt, HermesError>>()
 
     init() async throws {
-        sessions = SessionRegistry(time: time)
+        devices = DeviceRegistry(time: time)
         try await addAccounts(3, to: store.base)
     }
 
     private func committer(_ limits: CommitLimits = CommitLimits()) -> InboxCommitter {
-        InboxCommitter(store: store, sessions: sessions, time: time, limits: limits)
+        InboxCommitter(store: store, devices: devices, time: time, limits: limits)
     }
 
     private func append(_ number: Int, from sender: Int32 = 1, to peer: Int32 = 2) throws -> MessageAppend {
@@ -259,7 +259,7 @@ import Testing
         let attachments = try [principal(1), principal(1, "pad"), principal(2), principal(3)].map(
             RecordingAttachment.init
         )
-        for attachment in attachments { sessions.attach(attachment) }
+        for attachment in attachments { devices.attach(attachment) }
         store.close()
         try submit(0..<1, to: committer)
         await store.waitForCommit()

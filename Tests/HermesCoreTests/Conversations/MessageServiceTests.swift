@@ -51,7 +51,7 @@ import Testing
 
     @Test func sendsToBothSides() async throws {
         let receiver = RecordingAttachment(try principal(2))
-        messenger.sessions.attach(receiver)
+        messenger.devices.attach(receiver)
         let receipt = try await send(draft(clientID: "c1"), from: principal(1))
         #expect(receipt.conversationSeq == 1)
         #expect(receipt.inboxSeq == 1)

@@ -33,7 +33,7 @@ struct PushServiceTests {
     func few() async throws {
         let world = try await World(accounts: 2)
         let attachment = RecordingAttachment(try principal(1))
-        world.messenger.sessions.attach(attachment)
+        world.messenger.devices.attach(attachment)
         for title in ["a", "b"] {
             let push = try world.messenger.pushes.make(PushContent(title: title))
             #expect(try await world.messenger.pushes.send(push, to: .users([user(1), user(2)])) == nil)

@@ -26,19 +26,19 @@ final class ManualTime: TimeSource {
 /// An attachment that notes what it is told.
 final class RecordingAttachment: HermesCore.Attachment {
     let principal: Principal
-    private let state = Mutex((entries: [[InboxEntry]](), events: [EphemeralEvent](), ends: [SessionEnd]()))
+    private let state = Mutex((entries: [[InboxEntry]](), events: [EphemeralEvent](), ends: [AttachmentEnd]()))
 
     init(_ principal: Principal) { self.principal = principal }
 
     var calls: [[InboxEntry]] { state.withLock { $0.entries } }
     var events: [EphemeralEvent] { state.withLock { $0.events } }
-    var ends: [SessionEnd] { state.withLock { $0.ends } }
+    var ends: [AttachmentEnd] { state.withLock { $0.ends } }
 
     func inboxAdvanced(_ entries: [InboxEntry]) { state.withLock { $0.entries.append(entries) } }
 
     func ephemeralArrived(_ event: EphemeralEvent) { state.withLock { $0.events.append(event) } }
 
-    func ended(_ reason: SessionEnd) { state.withLock { $0.ends.append(reason) } }
+    func ended(_ reason: AttachmentEnd) { state.withLock { $0.ends.append(reason) } }
 }
 
 /// A store in memory whose commits can be held up and made to fail.

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct MessageTracesTests {
     private let time = ManualTime()
-    private let sessions: SessionRegistry
+    private let devices: DeviceRegistry
     private let committer: InboxCommitter
     private let receipts = Collector<Result<SendReceipt, HermesError>>()
 
@@ -15,9 +15,9 @@ import Testing
 
     init() async throws {
         let store = MemoryStore()
-        sessions = SessionRegistry(time: time)
+        devices = DeviceRegistry(time: time)
         try await addAccounts(3, to: store)
-        committer = InboxCommitter(store: store, sessions: sessions, time: time)
+        committer = InboxCommitter(store: store, devices: devices, time: time)
     }
 
     private func send(_ clientID: String, _ number: UInt64, to peer: Int32 = 2) async throws -> SendReceipt {
@@ -74,7 +74,7 @@ import Testing
     @Test("Entries that were just committed know when they were accepted")
     func acceptance() async throws {
         let bob = RecordingAttachment(try principal(2))
-        _ = sessions.attach(bob)
+        _ = devices.attach(bob)
         time.advance(by: .milliseconds(7))
         _ = try await send("c1", 1)
         await committer.shutdown()

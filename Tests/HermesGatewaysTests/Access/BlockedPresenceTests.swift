@@ -73,7 +73,7 @@ struct BlockedPresenceTests {
             try await ann.ask(3, .presence(.with { $0.watchUids = [bobUID, carlUID] }))
             try await bob.wire.close()
             let user = try await server.principal(bobUID).user
-            while server.messenger.sessions.isOnline(user) { await Task.yield() }
+            while server.messenger.devices.isOnline(user) { await Task.yield() }
             let again = try await server.delimited()
             _ = try await again.authenticate("bob", device: "one")
             try await carl.wire.close()

@@ -124,9 +124,9 @@ struct DelimitedConversationTests {
             let before = memory.used
             let uids = [UInt32](1_000..<2_000)
             _ = try await ann.ask(2, .presence(.with { $0.watchUids = uids }))
-            #expect(memory.used - before >= 1_000 * SessionRegistry.bytesOfWatched)
+            #expect(memory.used - before >= 1_000 * DeviceRegistry.bytesOfWatched)
             _ = try await ann.ask(3, .presence(.with { $0.unwatchUids = Array(uids.prefix(500)) }))
-            #expect((500...600).contains((memory.used - before) / SessionRegistry.bytesOfWatched))
+            #expect((500...600).contains((memory.used - before) / DeviceRegistry.bytesOfWatched))
             try await ann.wire.close()
             let end = ContinuousClock.now + .seconds(10)
             while memory.used > before, ContinuousClock.now < end { try await Task.sleep(for: .milliseconds(5)) }

@@ -100,7 +100,7 @@ import Testing
             let user = try #require(UserID(uid))
             let native = try await server.delimited()
             _ = try await native.register("bob")
-            #expect(server.messenger.sessions.notify(user, .command([0, 255, 7])) == 1)
+            #expect(server.messenger.devices.notify(user, .command([0, 255, 7])) == 1)
             let notification = try await ann.notification()
             #expect(notification.type == .cmd)
             #expect(notification.targetUid == uid)

@@ -12,7 +12,7 @@ import Testing
 
 /// Budgets over connections: who pays for memory, and for what requests cause.
 @Suite struct BudgetTests {
-    typealias Session = ConnectionHandlerTests.RecordingSession
+    typealias Session = ConnectionHandlerTests.RecordingConnection
 
     /// Connections on one loop with a clock that stands still.
     final class Fixture {

@@ -13,7 +13,7 @@ import Testing
 /// The handler on a channel without a socket, with a clock that stands still until told otherwise.
 struct ConnectionHandlerTests {
     /// Records what it is told.
-    final class RecordingSession: GatewaySession {
+    final class RecordingConnection: GatewayConnection {
         typealias Decoder = IMPBFrameDecoder
 
         let connection: Connection
@@ -46,7 +46,7 @@ struct ConnectionHandlerTests {
     struct Fixture {
         let channel = EmbeddedChannel()
         let connection: Connection
-        let session: RecordingSession
+        let session: RecordingConnection
 
         init(
             _ limits: ConnectionLimits = ConnectionLimits(),
@@ -64,8 +64,8 @@ struct ConnectionHandlerTests {
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
             )
             connection = Connection(loop: loop, listener: state, requiresAuthentication: true)
-            session = RecordingSession(connection)
-            let handler = ConnectionHandler<RecordingSession>(connection: connection, session: session)
+            session = RecordingConnection(connection)
+            let handler = ConnectionHandler<RecordingConnection>(connection: connection, session: session)
             if isWebSocket {
                 let webSocket = WebSocketHandler(WebSocketInput()) { WebSocketMessage(bytes: $0.readableBytes) }
                 try channel.pipeline.syncOperations.addHandler(webSocket)
@@ -437,9 +437,9 @@ struct ConnectionHandlerTests {
         let count = LoopContext.maxClosesAtOnce * 2 + 1
         let channels = try (0..<count).map { _ in
             let connection = Connection(loop: loop, listener: state, requiresAuthentication: false)
-            let handler = ConnectionHandler<RecordingSession>(
+            let handler = ConnectionHandler<RecordingConnection>(
                 connection: connection,
-                session: RecordingSession(connection)
+                session: RecordingConnection(connection)
             )
             let channel = EmbeddedChannel(handler: handler, loop: group)
             try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()

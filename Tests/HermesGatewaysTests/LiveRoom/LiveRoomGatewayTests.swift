@@ -240,7 +240,7 @@ import Testing
             let text = try Frames.text("it is me")
             try await viewer.send(try Frames.enter(token: login.token), text)
             #expect(try await viewer.next() == text)
-            let devices = harness.messenger.sessions.attachedDevices(of: login.principal.user)
+            let devices = harness.messenger.devices.attachedDevices(of: login.principal.user)
             #expect(devices.map(\.rawValue) == ["liveroom"])
             // What comes for the account does not wait for a device that shows no inbox.
             try await viewer.close()

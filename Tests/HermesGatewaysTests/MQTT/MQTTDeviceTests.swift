@@ -54,7 +54,7 @@ import Testing
             #expect(try await devices(harness, ann) == ["phone"])
             #expect(try await client.subscribe("hermes/v1/down", qos: .atLeastOnce).reasons == [.grantedQoS1])
             #expect(try await devices(harness, ann) == ["phone", "sensor"])
-            #expect(harness.messenger.sessions.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["sensor"])
+            #expect(harness.messenger.devices.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["sensor"])
         }
     }
 
@@ -117,7 +117,7 @@ import Testing
             try await first.drop()
             let again = try await connect(harness, "sensor", version, durable: true)
             _ = try await again.untilPong()
-            #expect(harness.messenger.sessions.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["sensor"])
+            #expect(harness.messenger.devices.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["sensor"])
         }
     }
 

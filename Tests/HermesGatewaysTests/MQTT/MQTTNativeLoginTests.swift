@@ -10,7 +10,7 @@ import Testing
 
 /// A login of the native protocol in the authentication data of CONNECT.
 @Suite(.timeLimit(.minutes(1))) struct MQTTNativeLoginTests {
-    private static let method = MQTTSession.nativeMethod
+    private static let method = MQTTConnection.nativeMethod
 
     private func connect(
         _ body: Hermes_V1_Packet.OneOf_Body,

@@ -123,12 +123,12 @@ import Testing
             #expect(try code(await device.next()) == HermesError.Code.invalidToken.rawValue)
             try await device.send(QSIOPFrame(.report, ["userid": "\(ann.principal.user)", "token": bob.token ?? ""]))
             #expect(try code(await device.next()) == HermesError.Code.wrongCredentials.rawValue)
-            #expect(harness.messenger.sessions.attachedDevices(of: bob.principal.user).isEmpty)
+            #expect(harness.messenger.devices.attachedDevices(of: bob.principal.user).isEmpty)
             let bobs = try await harness.messenger.accounts.devices(of: bob.principal.user)
             #expect(bobs.map(\.description.id.rawValue) == ["phone"], "no device of somebody else is made")
             try await device.send(report(ann))
             #expect(try code(await device.next()) == 0)
-            #expect(harness.messenger.sessions.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["qsiop"])
+            #expect(harness.messenger.devices.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["qsiop"])
         }
     }
 
@@ -142,7 +142,7 @@ import Testing
             let thief = try await harness.connect(QSIOPFrameDecoder.self)
             try await thief.send(QSIOPFrame(.report, ["userid": "\(ann.principal.user)", "device": "pager"]))
             #expect(try code(await thief.next()) == HermesError.Code.forbidden.rawValue)
-            #expect(harness.messenger.sessions.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["pager"])
+            #expect(harness.messenger.devices.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["pager"])
             try await thief.send(QSIOPFrame(.report, ["userid": "\(ann.principal.user)", "device": "other"]))
             #expect(try code(await thief.next()) == 0)
         }

@@ -22,9 +22,9 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// that.
     func replaced()
 
-    /// The connection must end: tell the client why, close, and detach. After ``SessionEnd/endsKeptSessions`` the session ends
+    /// The connection must end: tell the client why, close, and detach. After ``AttachmentEnd/endsKeptSessions`` the session ends
     /// with it.
-    func ended(_ reason: SessionEnd)
+    func ended(_ reason: AttachmentEnd)
 
     /// These were queued for the session: contiguous within one call, all behind ``DurableOpening/head``, one call per
     /// commit. The attachment may forget those that cannot be sent now:

@@ -9,7 +9,7 @@ extension DurableSessions {
     /// retained below `user/NAME/` does not: the name may be somebody else's soon.
     ///
     /// - Parameter name: the name that the account had until now (``NickName/key``); nil if the end does not concern it.
-    func end(_ user: UserID, _ name: String?, _ reason: SessionEnd, _ devices: EndedDevices) {
+    func end(_ user: UserID, _ name: String?, _ reason: AttachmentEnd, _ devices: EndedDevices) {
         let owner = SessionOwner.account(user)
         end(owner, reason, devices)
         if let name, reason == .accountDisabled || reason == .accountDeleted {

@@ -84,14 +84,14 @@ extension DurableSessions {
         toEnd key: SessionKey,
         of attachment: (any DurableAttachment)? = nil,
         since stamp: UInt64
-    ) -> SessionEnd? {
+    ) -> AttachmentEnd? {
         ends.reason(toEnd: key.owner, since: stamp) {
             $0.contains(clientID: key.clientID, tokenOwner: attachment?.tokenOwner, login: attachment?.login)
         }
     }
 
     /// Ends connections of an owner (``SessionKey/owner``), including logins under way.
-    package func end(_ owner: SessionOwner, _ reason: SessionEnd, _ devices: EndedDevices) {
+    package func end(_ owner: SessionOwner, _ reason: AttachmentEnd, _ devices: EndedDevices) {
         // Recorded first, so that later attachments find it.
         ends.record(owner, reason, devices)
         let attachments = shared.state.withLock {

@@ -115,7 +115,7 @@ extension APICore {
 
     private func listDevices(_ call: APICall) async throws -> APIAnswer {
         let user = try await account(of: call).id
-        let online = Set(messenger.sessions.attachedDevices(of: user))
+        let online = Set(messenger.devices.attachedDevices(of: user))
         let devices = try await messenger.accounts.devices(of: user).map { device -> JSON in
             [
                 "device_id": .string(device.description.id.rawValue),
@@ -147,7 +147,7 @@ extension APICore {
         guard bytes.readableBytes <= Self.maxCommandBytes else {
             throw APIProblem(.unprocessableContent, .tooLarge, "A command has at most \(Self.maxCommandBytes) bytes.")
         }
-        messenger.sessions.notify(user, .command(Array(bytes.readableBytesView)))
+        messenger.devices.notify(user, .command(Array(bytes.readableBytesView)))
         return .empty
     }
 

@@ -111,7 +111,7 @@ extension APICore {
             "nick_name": .string(account.nickName.rawValue),
             "avatar_url": .string(account.avatarURL),
             "disabled": .boolean(account.isDisabled),
-            "online": .boolean(messenger.sessions.isOnline(account.id)),
+            "online": .boolean(messenger.devices.isOnline(account.id)),
             "created_at_ms": .integer(account.createdAt.rawValue),
         ]
     }

@@ -10,7 +10,7 @@ import Testing
 
 /// A connection that notes what it is told.
 final class RecordingConnection: DurableAttachment {
-    private let state = Mutex((replaced: 0, batches: [[QueuedPublication]](), ends: [SessionEnd]()))
+    private let state = Mutex((replaced: 0, batches: [[QueuedPublication]](), ends: [AttachmentEnd]()))
     let replacements = Collector<Void>()
     let deliveries = Collector<[QueuedPublication]>()
     let reader: (any TopicReader)?
@@ -30,9 +30,9 @@ final class RecordingConnection: DurableAttachment {
         replacements.add(())
     }
 
-    var ends: [SessionEnd] { state.withLock { $0.ends } }
+    var ends: [AttachmentEnd] { state.withLock { $0.ends } }
 
-    func ended(_ reason: SessionEnd) { state.withLock { $0.ends.append(reason) } }
+    func ended(_ reason: AttachmentEnd) { state.withLock { $0.ends.append(reason) } }
 
     func committed(_ publications: [QueuedPublication]) {
         state.withLock { $0.batches.append(publications) }

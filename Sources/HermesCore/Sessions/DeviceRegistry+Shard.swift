@@ -1,0 +1,224 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+extension DeviceRegistry {
+    /// The sessions of a part of the users. State: a `Mutex` around a struct.
+    final class Shard: Sendable {
+        struct Presence {
+            let isOnline: Bool
+            let watchers: Dictionary<ObjectIdentifier, any Attachment>.Values
+            let version: UInt64
+        }
+
+        private struct Record: Sendable {
+            var attachments: [any Attachment] = []
+            /// By identity, because one of thousands leaves as quickly as one of a few.
+            var watchers: [ObjectIdentifier: any Attachment] = [:]
+            /// Devices whose apps are not in the foreground, as reported over their present connection.
+            var resting: Set<DeviceID> = []
+            /// The version of the last change between online and offline.
+            var version: UInt64 = 0
+
+            var isEmpty: Bool { attachments.isEmpty && watchers.isEmpty }
+        }
+
+        private struct State: Sendable {
+            var records: [UserID: Record] = [:]
+            /// The users that the attachments of this shard's users watch.
+            var watched: [ObjectIdentifier: Set<UserID>] = [:]
+            var lastVersion: UInt64 = 0
+            /// The notices of users that changed in the last second.
+            var told: [UserID: (since: Timestamp, count: Int)] = [:]
+            /// The users of whom there is a notice later.
+            var late: Set<UserID> = []
+
+            mutating func changePresence(of user: UserID) {
+                lastVersion += 1
+                records[user]?.version = lastVersion
+            }
+
+            mutating func dropIfEmpty(_ user: UserID) {
+                if records[user]?.isEmpty == true { records[user] = nil }
+            }
+        }
+
+        private let state = Mutex(State())
+
+        func attach(
+            _ attachment: any Attachment,
+            _ principal: Principal
+        ) -> (replaced: (any Attachment)?, isFirst: Bool) {
+            state.withLock { state in
+                var attachments = state.records[principal.user]?.attachments ?? []
+                if attachments.contains(where: { $0 === attachment }) { return (nil, false) }
+                let isFirst = attachments.isEmpty
+                state.records[principal.user]?.resting.remove(principal.device)
+                var replaced: (any Attachment)?
+                if let index = attachments.firstIndex(where: { $0.principal.device == principal.device }) {
+                    replaced = attachments[index]
+                    attachments[index] = attachment
+                } else {
+                    attachments.append(attachment)
+                }
+                state.records[principal.user, default: Record()].attachments = attachments
+                if isFirst { state.changePresence(of: principal.user) }
+                return (replaced, isFirst)
+            }
+        }
+
+        /// - Returns: whether the user is offline because of this.
+        func detach(_ attachment: any Attachment, _ user: UserID) -> Bool {
+            state.withLock { state in
+                guard let index = state.records[user]?.attachments.firstIndex(where: { $0 === attachment }) else {
+                    return false
+                }
+                state.records[user]?.attachments.remove(at: index)
+                state.records[user]?.resting.remove(attachment.principal.device)
+                return Self.settle(user, &state)
+            }
+        }
+
+        func remove(
+            _ user: UserID,
+            where matching: (Principal) -> Bool
+        ) -> (removed: [any Attachment], isOffline: Bool) {
+            // The caller's closure runs outside the lock; later attachments are left to the next call.
+            let candidates = attachments(of: user).filter { matching($0.principal) }
+            guard !candidates.isEmpty else { return ([], false) }
+            return state.withLock { state in
+                var removed: [any Attachment] = []
+                for candidate in candidates {
+                    guard let index = state.records[user]?.attachments.firstIndex(where: { $0 === candidate }) else {
+                        continue
+                    }
+                    state.records[user]?.attachments.remove(at: index)
+                    removed.append(candidate)
+                }
+                return (removed, removed.isEmpty ? false : Self.settle(user, &state))
+            }
+        }
+
+        func attachments(of user: UserID) -> [any Attachment] {
+            state.withLock { $0.records[user]?.attachments ?? [] }
+        }
+
+        func setResting(_ isResting: Bool, _ attachment: any Attachment, _ principal: Principal) {
+            state.withLock { state in
+                guard state.records[principal.user]?.attachments.contains(where: { $0 === attachment }) == true else {
+                    return
+                }
+                if isResting {
+                    state.records[principal.user]?.resting.insert(principal.device)
+                } else {
+                    state.records[principal.user]?.resting.remove(principal.device)
+                }
+            }
+        }
+
+        func awakeDevices(of user: UserID) -> [DeviceID] {
+            let (attachments, resting) = state.withLock { state in
+                (state.records[user]?.attachments ?? [], state.records[user]?.resting ?? [])
+            }
+            return attachments.map(\.principal.device).filter { !resting.contains($0) }
+        }
+
+        var count: Int {
+            state.withLock { $0.records.values.reduce(0) { $0 + $1.attachments.count } }
+        }
+
+        func presence(of user: UserID) -> Presence {
+            state.withLock { state in
+                let record = state.records[user]
+                return Presence(
+                    isOnline: record?.attachments.isEmpty == false,
+                    watchers: (record?.watchers ?? [:]).values,
+                    version: record?.version ?? 0
+                )
+            }
+        }
+
+        /// Whether a change is told at once; if not, ``takeLate(now:)`` returns it.
+        func mayTell(of user: UserID, now: Timestamp) -> Bool {
+            state.withLock { state in
+                guard let told = state.told[user], Self.isRecent(told.since, now) else {
+                    state.told[user] = (now, 1)
+                    return true
+                }
+                guard told.count < DeviceRegistry.maxToldPerSecond else {
+                    state.late.insert(user)
+                    return false
+                }
+                state.told[user] = (told.since, told.count + 1)
+                return true
+            }
+        }
+
+        private static func isRecent(_ since: Timestamp, _ now: Timestamp) -> Bool {
+            now >= since && now < since.advanced(by: .seconds(1))
+        }
+
+        func takeLate(now: Timestamp) -> Set<UserID> {
+            state.withLock { state in
+                if !state.told.isEmpty { state.told = state.told.filter { Self.isRecent($1.since, now) } }
+                defer { state.late = [] }
+                return state.late
+            }
+        }
+
+        // MARK: Watching
+
+        /// - Returns: the newly watched users.
+        func addWatched(
+            _ users: [UserID],
+            by attachment: any Attachment,
+            _ own: UserID,
+            limit: Int
+        ) -> [UserID] {
+            state.withLock { state in
+                // An attachment that is already detached must leave nothing behind.
+                guard state.records[own]?.attachments.contains(where: { $0 === attachment }) == true else { return [] }
+                var watched = state.watched[ObjectIdentifier(attachment)] ?? []
+                var added: [UserID] = []
+                for user in users where watched.count < limit && watched.insert(user).inserted { added.append(user) }
+                if !added.isEmpty { state.watched[ObjectIdentifier(attachment)] = watched }
+                return added
+            }
+        }
+
+        func watches(_ user: UserID, _ attachment: any Attachment) -> Bool {
+            state.withLock { $0.watched[ObjectIdentifier(attachment)]?.contains(user) ?? false }
+        }
+
+        func watchedCount(by attachment: any Attachment) -> Int {
+            state.withLock { $0.watched[ObjectIdentifier(attachment)]?.count ?? 0 }
+        }
+
+        func removeWatched(_ users: [UserID], by attachment: any Attachment) {
+            state.withLock { $0.watched[ObjectIdentifier(attachment)]?.subtract(users) }
+        }
+
+        func takeWatched(by attachment: any Attachment) -> Set<UserID> {
+            state.withLock { $0.watched.removeValue(forKey: ObjectIdentifier(attachment)) ?? [] }
+        }
+
+        func addWatcher(_ attachment: any Attachment, of user: UserID) {
+            state.withLock { $0.records[user, default: Record()].watchers[ObjectIdentifier(attachment)] = attachment }
+        }
+
+        func removeWatcher(_ attachment: any Attachment, of user: UserID) {
+            state.withLock { state in
+                state.records[user]?.watchers[ObjectIdentifier(attachment)] = nil
+                state.dropIfEmpty(user)
+            }
+        }
+
+        private static func settle(_ user: UserID, _ state: inout State) -> Bool {
+            let isOffline = state.records[user]?.attachments.isEmpty == true
+            if isOffline { state.changePresence(of: user) }
+            state.dropIfEmpty(user)
+            return isOffline
+        }
+    }
+}

@@ -1,0 +1,218 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The connected devices: the attachments of each user, by device. Presence follows from them.
+///
+/// State: ``Shard``s by user, each a `Mutex` around a struct. No attachment is called under a lock, and no lock is
+/// taken inside another.
+package final class DeviceRegistry: Sendable {
+    /// The most users that one attachment can watch.
+    package static let maxWatchedUsers = 1000
+    /// The number of changes of one user's presence that watchers hear within a second; then only the last.
+    package static let maxToldPerSecond = 4
+
+    private let shards: [Shard]
+    private let ends = RecentEnds<UserID>()
+    private let time: any TimeSource
+    /// A user has come online or gone offline.
+    package let presenceChanged = Hook<(user: UserID, isOnline: Bool)>()
+
+    /// Creates an empty registry.
+    ///
+    /// - Parameters:
+    ///   - time: for the time a user was last seen.
+    ///   - shardCount: the number of locks over which users are spread.
+    package init(time: any TimeSource, shardCount: Int = 64) {
+        self.time = time
+        shards = (0..<max(1, shardCount)).map { _ in Shard() }
+    }
+
+    private func shard(of user: UserID) -> Shard { shards[Int(user.rawValue) % shards.count] }
+
+    // MARK: Attaching
+
+    /// Adds an attachment. One with the same user and device is ended with ``AttachmentEnd/replaced``.
+    ///
+    /// Watchers are told if the user was offline. If the account was disabled, the device removed or the like after the
+    /// login began, the attachment is ended for that reason instead.
+    ///
+    /// - Returns: the number of watchers that were told.
+    @discardableResult
+    package func attach(_ attachment: any Attachment) -> Int {
+        let principal = attachment.principal
+        let shard = shard(of: principal.user)
+        let (replaced, isFirst) = shard.attach(attachment, principal)
+        if let replaced {
+            unwatchAll(replaced)
+            replaced.ended(.replaced)
+        }
+        // Checked after the addition: a later end finds it; an earlier end is found here.
+        if let reason = reason(toEnd: principal) {
+            let told = detach(attachment)
+            attachment.ended(reason)
+            return told
+        }
+        return isFirst ? tellPresence(of: principal.user) : 0
+    }
+
+    /// Removes an attachment; does nothing if it was replaced.
+    ///
+    /// - Returns: the number of watchers that were told.
+    @discardableResult
+    package func detach(_ attachment: any Attachment) -> Int {
+        let (told, watched) = leave(attachment)
+        for user in watched { shard(of: user).removeWatcher(attachment, of: user) }
+        return told
+    }
+
+    /// Removes an attachment as ``detach(_:)`` does, but leaves what it watched to the caller, who calls
+    /// ``unwatch(_:by:)`` for some at a time.
+    ///
+    /// - Returns: the number of watchers that were told, and the users that it watched.
+    package func leave(_ attachment: any Attachment) -> (told: Int, watched: [UserID]) {
+        let user = attachment.principal.user
+        let watched = shard(of: user).takeWatched(by: attachment)
+        return (shard(of: user).detach(attachment, user) ? tellPresence(of: user) : 0, Array(watched))
+    }
+
+    /// Whether any device of the user is connected.
+    package func isOnline(_ user: UserID) -> Bool { !attachments(of: user).isEmpty }
+
+    /// The devices of the user that are connected.
+    package func attachedDevices(of user: UserID) -> [DeviceID] { attachments(of: user).map(\.principal.device) }
+
+    /// Records whether the app behind an attachment is in the foreground; initially it is.
+    package func setResting(_ isResting: Bool, _ attachment: any Attachment) {
+        let principal = attachment.principal
+        shard(of: principal.user).setResting(isResting, attachment, principal)
+    }
+
+    /// The connected devices of the user whose apps are in the foreground.
+    package func awakeDevices(of user: UserID) -> [DeviceID] { shard(of: user).awakeDevices(of: user) }
+
+    /// All connections of the user.
+    package func attachments(of user: UserID) -> [any Attachment] { shard(of: user).attachments(of: user) }
+
+    /// The total number of connections.
+    package var count: Int { shards.reduce(0) { $0 + $1.count } }
+
+    // MARK: Ending
+
+    /// Ends the sessions of a user for which `matching` is true.
+    package func end(_ user: UserID, _ reason: AttachmentEnd, where matching: (Principal) -> Bool = { _ in true }) {
+        let (ended, isOffline) = shard(of: user).remove(user, where: matching)
+        for attachment in ended {
+            unwatchAll(attachment)
+            attachment.ended(reason)
+        }
+        // The operator's doing, or somebody's who has paid for it otherwise.
+        if isOffline { _ = tellPresence(of: user) }
+    }
+
+    /// Ends sessions of a user, including logins under way.
+    ///
+    /// - Parameter kept: the device whose own session stays, because it ends itself.
+    func end(_ user: UserID, _ reason: AttachmentEnd, _ devices: EndedDevices, but kept: DeviceID? = nil) {
+        ends.record(user, reason, devices)
+        end(user, reason) { $0.device != kept && devices.contains($0) }
+    }
+
+    /// The account has another name: its connections have it from now on. Logins under way, which may have read the old
+    /// name, are ended.
+    func rename(_ user: UserID, to name: NickName) {
+        ends.record(user, .accountRenamed, .all)
+        for attachment in attachments(of: user) { attachment.principal.rename(to: name) }
+    }
+
+    private func reason(toEnd principal: Principal) -> AttachmentEnd? {
+        guard let stamp = principal.loginStamp else { return nil }
+        return ends.reason(toEnd: principal.user, since: stamp) { $0.contains(principal) }
+    }
+
+    /// A stamp for a login that begins now: ``Principal/loginStamp``.
+    func stamp() -> UInt64 { ends.stamp() }
+
+    // MARK: Events that matter only now
+
+    /// Passes an ephemeral event to all attachments of a user.
+    /// - Returns: their number.
+    @discardableResult
+    package func notify(_ user: UserID, _ event: EphemeralEvent) -> Int {
+        let attachments = attachments(of: user)
+        for attachment in attachments { attachment.ephemeralArrived(event) }
+        return attachments.count
+    }
+
+    /// Sends the attachment presence events of these users from now on; at most 1,000 per attachment.
+    ///
+    /// Further users are left out. The present states are not sent: call ``isOnline(_:)`` afterwards.
+    package func watch(_ users: [UserID], by attachment: any Attachment) {
+        let own = attachment.principal.user
+        let added = shard(of: own).addWatched(users, by: attachment, own, limit: Self.maxWatchedUsers)
+        for user in added { shard(of: user).addWatcher(attachment, of: user) }
+        // Detached meanwhile: nothing else would remove it from the lists.
+        if !attachments(of: own).contains(where: { $0 === attachment }) {
+            unwatchAll(attachment)
+            for user in added { shard(of: user).removeWatcher(attachment, of: user) }
+        }
+    }
+
+    /// The number of users that the attachment watches.
+    package func watchedCount(by attachment: any Attachment) -> Int {
+        shard(of: attachment.principal.user).watchedCount(by: attachment)
+    }
+
+    /// The approximate memory of one watched user.
+    package static let bytesOfWatched = 240
+
+    /// Ends the presence events of these users.
+    package func unwatch(_ users: [UserID], by attachment: any Attachment) {
+        shard(of: attachment.principal.user).removeWatched(users, by: attachment)
+        for user in users { shard(of: user).removeWatcher(attachment, of: user) }
+    }
+
+    /// Hides the user's presence from another user, who last sees the user go offline.
+    package func hide(_ user: UserID, from viewer: UserID) {
+        for attachment in attachments(of: viewer) where shard(of: viewer).watches(user, attachment) {
+            unwatch([user], by: attachment)
+            attachment.ephemeralArrived(.presence(user, isOnline: false, lastSeen: nil))
+        }
+    }
+
+    private func unwatchAll(_ attachment: any Attachment) {
+        for user in shard(of: attachment.principal.user).takeWatched(by: attachment) {
+            shard(of: user).removeWatcher(attachment, of: user)
+        }
+    }
+
+    /// Tells watchers and observers about users whose state changed too often to report each change; called about once a
+    /// second.
+    package func tellLate() {
+        for shard in shards {
+            for user in shard.takeLate(now: time.now()) { _ = tellPresence(of: user, isLate: true) }
+        }
+    }
+
+    /// Tells watchers and observers the user's state, and again if it changed meanwhile, so that their last notice is right.
+    ///
+    /// - Returns: the number of watchers that were told.
+    private func tellPresence(of user: UserID, isLate: Bool = false) -> Int {
+        let shard = shard(of: user)
+        // A change may go to many watchers, and into a queue: within a second only the last state matters.
+        let isTold = isLate || shard.mayTell(of: user, now: time.now())
+        var presence = shard.presence(of: user)
+        var told = 0
+        while true {
+            let lastSeen = presence.isOnline ? nil : time.now()
+            let event = EphemeralEvent.presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
+            if isTold {
+                for watcher in presence.watchers { watcher.ephemeralArrived(event) }
+                told += presence.watchers.count
+            }
+            if isTold { presenceChanged((user, presence.isOnline)) }
+            let latest = shard.presence(of: user)
+            if latest.version == presence.version { return told }
+            presence = latest
+        }
+    }
+}

@@ -1,0 +1,180 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+
+/// Accounts and devices.
+extension DelimitedConnection {
+    func register(_ request: Hermes_V1_Register, id: UInt64) {
+        do throws(HermesError) { logIn(try DelimitedLogin(request), id: id) } catch { fail(id, error) }
+    }
+
+    func authenticate(_ request: Hermes_V1_Authenticate, id: UInt64) {
+        do throws(HermesError) { logIn(try DelimitedLogin(request), id: id) } catch { fail(id, error) }
+    }
+
+    private func logIn(_ request: DelimitedLogin, id: UInt64) {
+        connection.charge(request.cost)
+        let accounts = messenger.accounts
+        let address = connection.remoteHost
+        connection.ask { () async throws(HermesError) in
+            try await request.perform(by: accounts, address: address)
+        } then: { [self] result in
+            switch result {
+            case .failure(let error): fail(id, error)
+            case .success(let login):
+                let (session, cursor) = request.welcome(login, on: connection, in: environment)
+                succeed(id, .session(session))
+                if cursor > login.device.cursor { messenger.messages.acknowledge(login.principal, upTo: cursor) }
+                authenticated(login, after: cursor)
+            }
+        }
+    }
+
+    func logOut(_ request: Hermes_V1_LogOut, id: UInt64, from sender: Sender) {
+        let accounts = messenger.accounts
+        let principal = sender.principal
+        let token = sender.login.tokenHash
+        loggingOut = id
+        connection.ask { () async throws(HermesError) in
+            try await accounts.logOut(principal, token: token, removeDevice: request.removeDevice)
+        } then: { [self] result in
+            loggingOut = nil
+            switch result {
+            case .failure(let error): fail(id, error)
+            case .success:
+                succeed(id)
+                connection.end(.finished)
+            }
+        }
+    }
+
+    func account(_ request: Hermes_V1_AccountRequest, id: UInt64, from sender: Sender) {
+        let accounts = messenger.accounts
+        let contacts = messenger.contacts
+        let principal = sender.principal
+        switch request.request {
+        case .get(let selector):
+            guard let key = DelimitedTranslation.accountKey(selector, own: principal.user) else {
+                return fail(id, HermesError(.invalidArgument, "uid is 1 to 2^31-1, nick_name a name"))
+            }
+            connection.ask { () async throws(HermesError) in
+                guard let account = try await accounts.account(key) else {
+                    throw HermesError(.notFound, "there is no such account")
+                }
+                return (account, try await !contacts.online(among: [account.id], for: principal.user).isEmpty)
+            } then: { [self] (result: Result<(account: Account, isOnline: Bool), HermesError>) in
+                answer(id, result, own: principal.user)
+            }
+        case .changeProfile(let change):
+            connection.ask { () async throws(HermesError) in
+                let account = try await accounts.changeOwnProfile(
+                    of: principal.user,
+                    nickName: change.hasNickName ? change.nickName : nil,
+                    avatarURL: change.hasAvatarURL ? change.avatarURL : nil
+                )
+                return (account, true)
+            } then: { [self] (result: Result<(account: Account, isOnline: Bool), HermesError>) in
+                answer(id, result, own: principal.user)
+            }
+        case .changePassword(let change):
+            // Checks the old password and hashes the new one.
+            connection.charge(.password)
+            connection.charge(.password)
+            connection.ask { () async throws(HermesError) in
+                try await accounts.changePassword(of: principal, old: change.oldPassword, new: change.newPassword)
+            } then: { [self] result in
+                answer(id, result)
+            }
+        case .revokeTokens:
+            fail(id, HermesError(.unsupported, "change the password to end all other sessions"))
+        case nil:
+            fail(id, HermesError(.unsupported, "the server does not know this account request"))
+        }
+    }
+
+    private func answer(
+        _ id: UInt64,
+        _ result: Result<(account: Account, isOnline: Bool), HermesError>,
+        own: UserID
+    ) {
+        switch result {
+        case .failure(let error): fail(id, error)
+        case .success(let (account, isOnline)):
+            succeed(id, .account(DelimitedTranslation.account(account, isOnline: isOnline, isOwn: account.id == own)))
+        }
+    }
+
+    func answer(_ id: UInt64, _ result: Result<Void, HermesError>) {
+        switch result {
+        case .failure(let error): fail(id, error)
+        case .success: succeed(id)
+        }
+    }
+
+    func device(_ request: Hermes_V1_DeviceRequest, id: UInt64, from sender: Sender) {
+        let accounts = messenger.accounts
+        let principal = sender.principal
+        switch request.request {
+        case .list:
+            connection.ask { () async throws(HermesError) in
+                try await accounts.devices(of: principal.user)
+            } then: { [self] result in
+                switch result {
+                case .failure(let error): fail(id, error)
+                case .success(let devices):
+                    let online = Set(messenger.devices.attachedDevices(of: principal.user))
+                    succeed(
+                        id,
+                        .devices(DelimitedTranslation.devices(devices, online: online, current: principal.device))
+                    )
+                }
+            }
+        case .remove(let remove):
+            guard let device = DeviceID(remove.deviceID) else {
+                return fail(id, HermesError(.invalidArgument, "device_id is 1 to 64 bytes of printable ASCII"))
+            }
+            connection.ask { () async throws(HermesError) in
+                try await accounts.removeOwnDevice(device, of: principal.user)
+            } then: { [self] result in
+                answer(id, result)
+            }
+        case .setPushToken(let request):
+            setPushToken(request, id: id, of: principal)
+        case .clearPushToken_p:
+            let tokens = messenger.pushTokens
+            connection.ask { () async throws(HermesError) in
+                try await tokens.set(nil, of: principal)
+            } then: { [self] result in
+                answer(id, result)
+            }
+        case nil:
+            fail(id, HermesError(.unsupported, "the server does not know this device request"))
+        }
+    }
+
+    private func setPushToken(_ request: Hermes_V1_PushToken, id: UInt64, of principal: Principal) {
+        let service: PushToken.Service
+        switch request.service {
+        case .apns: service = .apns
+        case .apnsSandbox: service = .apnsSandbox
+        case .fcm: service = .fcm
+        case .webPush: service = .webPush
+        case .unspecified, .UNRECOGNIZED:
+            return fail(id, HermesError(.invalidArgument, "the server does not know this push service"))
+        }
+        let token: PushToken
+        do throws(HermesError) {
+            token = try PushToken(service, text: request.token, appID: request.appID)
+        } catch {
+            return fail(id, error)
+        }
+        let tokens = messenger.pushTokens
+        connection.ask { () async throws(HermesError) in
+            try await tokens.set(token, of: principal)
+        } then: { [self] result in
+            answer(id, result)
+        }
+    }
+}

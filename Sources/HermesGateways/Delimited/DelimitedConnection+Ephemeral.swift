@@ -1,0 +1,133 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import HermesWire
+
+/// Ephemeral events, which are never stored: typing, presence, signals.
+extension DelimitedConnection {
+    func typing(_ request: Hermes_V1_Typing, id: UInt64, from sender: Sender) {
+        guard let conversation = conversation(request.conversation, id: id, from: sender) else { return }
+        let user = sender.principal.user
+        // Checked before any read.
+        let now = messenger.time.now()
+        guard messenger.typing.admits(conversation, by: user, isStopped: request.stopped, now: now) else {
+            return succeed(id)
+        }
+        let event = EphemeralEvent.typing(conversation, by: user, stopped: request.stopped)
+        switch conversation {
+        case .direct:
+            guard let peer = conversation.peer(of: user) else { return succeed(id) }
+            let messenger = messenger
+            connection.ask { () async throws(HermesError) in
+                try await messenger.tell(peer, event, from: user)
+            } then: { [self] result in
+                switch result {
+                case .failure(let error):
+                    messenger.typing.forget(conversation, by: user)
+                    fail(id, error)
+                // The answer does not depend on whether anybody got it: that would reveal a block.
+                case .success: succeed(id)
+                }
+            }
+        case .group(let group):
+            let groups = messenger.groups
+            connection.ask { () async throws(HermesError) in
+                try await groups.listeners(in: group, to: user)
+            } then: { [self] result in
+                switch result {
+                case .failure(let error):
+                    messenger.typing.forget(conversation, by: user)
+                    fail(id, error)
+                case .success(let others):
+                    connection.charge(.listeners(others.count))
+                    for other in others { messenger.devices.notify(other, event) }
+                    succeed(id)
+                }
+            }
+        }
+    }
+
+    func presence(_ request: Hermes_V1_PresenceRequest, id: UInt64, from sender: Sender) {
+        let watched = request.watchUids.prefix(1_000).compactMap { UserID($0) }
+        let unwatched = request.unwatchUids.prefix(1_000).compactMap { UserID($0) }
+        guard watched.count == request.watchUids.count, unwatched.count == request.unwatchUids.count else {
+            return fail(id, HermesError(.invalidArgument, "name at most 1,000 uids, each 1 to 2^31-1"))
+        }
+        connection.charge(.watched(watched.count + unwatched.count))
+        let devices = messenger.devices
+        if request.hasAppState {
+            switch request.appState {
+            case .background, .suspended: devices.setResting(true, sender.link.attachment)
+            case .foreground: devices.setResting(false, sender.link.attachment)
+            case .unspecified, .UNRECOGNIZED: break
+            }
+        }
+        let attachment = sender.link.attachment
+        if !unwatched.isEmpty {
+            devices.unwatch(unwatched, by: attachment)
+            connection.watches(devices.watchedCount(by: attachment))
+        }
+        guard !watched.isEmpty else { return succeed(id, .presence(Hermes_V1_PresenceList())) }
+        let contacts = messenger.contacts
+        connection.ask { () async throws(HermesError) in
+            try await contacts.watch(watched, by: attachment)
+        } then: { [self] result in
+            connection.watches(devices.watchedCount(by: attachment))
+            switch result {
+            case .failure(let error): fail(id, error)
+            case .success(let online):
+                var list = Hermes_V1_PresenceList()
+                list.presences = watched.map { user in
+                    var presence = Hermes_V1_Presence()
+                    presence.uid = UInt32(user.rawValue)
+                    presence.isOnline = online.contains(user)
+                    return presence
+                }
+                succeed(id, .presence(list))
+            }
+        }
+    }
+
+    func signal(_ request: Hermes_V1_Signal, id: UInt64, from sender: Sender) {
+        guard let peer = UserID(request.toUid), request.signal != nil else {
+            return fail(id, HermesError(.invalidArgument, "a signal needs to_uid and one of address, data and end"))
+        }
+        guard (1...64).contains(request.sessionID.utf8.count) else {
+            return fail(id, HermesError(.invalidArgument, "session_id is 1 to 64 bytes"))
+        }
+        if case .data(let data) = request.signal, data.count > 16_384 {
+            return fail(id, HermesError(.tooLarge, "a signal's data is at most 16 KiB"))
+        }
+        let payload: [UInt8]
+        do {
+            payload = try request.wireBytes()
+        } catch {
+            return fail(id, HermesError(.invalidArgument, "the signal cannot be passed on", cause: error))
+        }
+        connection.charge(.bytes(payload.count))
+        let principal = sender.principal
+        let event = EphemeralEvent.signal(from: principal.user, device: principal.device, payload: payload)
+        let messenger = messenger
+        connection.ask { () async throws(HermesError) in
+            try await messenger.tellContact(peer, event, from: principal.user)
+        } then: { [self] result in
+            switch result {
+            case .failure(let error): fail(id, error)
+            case .success(0): fail(id, HermesError(.notFound, "the user is not connected"))
+            case .success: succeed(id)
+            }
+        }
+    }
+
+    package func ephemeralArrived(_ event: EphemeralEvent) {
+        guard let user, let ephemeral = DelimitedTranslation.ephemeral(event, reader: user)
+        else {
+            return
+        }
+        var packet = Hermes_V1_Packet()
+        packet.ephemeral = ephemeral
+        // Dropped first if the client does not keep up: it matters only now.
+        write(packet, .presence)
+    }
+}

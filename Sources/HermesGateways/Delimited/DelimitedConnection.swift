@@ -1,0 +1,265 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+package import HermesCore
+package import HermesWire
+import NIOCore
+
+/// One connection of the native protocol. Lives on its event loop.
+package final class DelimitedConnection: GatewayConnection {
+    package typealias Decoder = DelimitedFrameDecoder
+
+    let connection: Connection
+    let environment: GatewayEnvironment
+    /// Nil before authentication and after the end.
+    private var sender: Sender?
+    /// The connection's rooms; nil for the many that are in none.
+    var rooms: DelimitedRooms?
+    /// When the client last reported its counts.
+    var lastReport: Duration?
+
+    /// The protocol that carries the packets in place of frames.
+    private let carrier: Carrier?
+    private var access = ClientAccess()
+    /// The id of a log-out that is under way; nil: none.
+    var loggingOut: UInt64?
+    /// Whether the connection ends with the client's log-out.
+    private(set) var hasLoggedOut = false
+    /// The form of the client's last packet, in which the server writes: JSON in text messages of a WebSocket.
+    private(set) var isJSON: Bool
+
+    /// The result of writing a packet through a carrier.
+    enum Carriage {
+        case carried
+        /// The peer can take neither the packet nor a stand-in: an inbox entry counts as taken.
+        case leftOut
+    }
+
+    /// Another protocol that carries the packets.
+    struct Carrier {
+        let write: (Hermes_V1_Packet, Publication.DropClass) -> Carriage
+        /// The client's rules, which a token may narrow.
+        let rules: () -> BoundTopicRules?
+    }
+
+    init(connection: Connection, environment: GatewayEnvironment, carrier: Carrier? = nil) {
+        self.connection = connection
+        self.environment = environment
+        self.carrier = carrier
+        isJSON = connection.startsInText
+    }
+
+    /// Whether another protocol carries the packets.
+    var isCarried: Bool { carrier != nil }
+
+    var messenger: Messenger { environment.messenger }
+
+    // MARK: Frames
+
+    package func makeDecoder(maxFrameBytes: Int) -> DelimitedFrameDecoder {
+        DelimitedFrameDecoder(maxFrameBytes: maxFrameBytes, takesText: connection.isWebSocket)
+    }
+
+    package func received(_ frame: DelimitedFrame) {
+        isJSON = frame.isJSON
+        if isJSON { connection.charge(.json(frame.body.readableBytes)) }
+        let packet: Hermes_V1_Packet
+        do {
+            packet = try frame.packet { connection.charge(.parts($0)) }
+        } catch {
+            return connection.end(.malformed(error))
+        }
+        received(packet)
+    }
+
+    func received(_ packet: Hermes_V1_Packet) {
+        // Delimited frames are charged when they are decoded.
+        if isCarried { connection.charge(.packet) }
+        guard let sender else { return receivedFromStranger(packet) }
+        received(packet, from: sender)
+    }
+
+    /// The authenticated origin of requests.
+    final class Sender {
+        let principal: Principal
+        let login: Login
+        let link: InboxLink
+
+        init(login: Login, link: InboxLink) {
+            principal = login.principal
+            self.login = login
+            self.link = link
+        }
+    }
+
+    /// The connection's account.
+    var user: UserID? { sender?.principal.user }
+
+    var principal: Principal? { sender?.principal }
+
+    /// Whether the connection may perform an action in a room, by the rules in force.
+    func may(_ action: TopicAction, _ room: RoomName) -> Bool {
+        if let carrier { return carrier.rules()?.may(action, room) ?? false }
+        guard let principal else { return false }
+        return access.may(action, room, ClientIdentity(principal), by: environment.access)
+    }
+
+    private func receivedFromStranger(_ packet: Hermes_V1_Packet) {
+        switch packet.body {
+        case .register(let register): self.register(register, id: packet.id)
+        case .authenticate(let authenticate): self.authenticate(authenticate, id: packet.id)
+        case .ping(let ping): pong(ping, id: packet.id)
+        default: fail(packet.id, HermesError(.notAuthenticated, "authenticate first"))
+        }
+    }
+
+    private func received(_ packet: Hermes_V1_Packet, from sender: Sender) {
+        let id = packet.id
+        switch packet.body {
+        case .send(let send): self.send(send, id: id, from: sender)
+        case .acknowledge(let acknowledge):
+            sender.link.acknowledged(upTo: acknowledge.upToSeq)
+            if id != 0 { succeed(id) }
+        case .ping(let ping): pong(ping, id: id)
+        case .register, .authenticate:
+            fail(id, HermesError(.alreadyAuthenticated, "this connection is authenticated; use another one"))
+        case .synchronize(let synchronize): self.synchronize(synchronize, id: id, from: sender)
+        case .markRead(let mark): markRead(mark, id: id, from: sender)
+        case .typing(let typing): self.typing(typing, id: id, from: sender)
+        case .recall(let recall): self.recall(recall, id: id, from: sender)
+        case .presence(let presence): self.presence(presence, id: id, from: sender)
+        case .room(let room): self.room(room, id: id, from: sender)
+        case .device(let device): self.device(device, id: id, from: sender)
+        case .signal(let signal): self.signal(signal, id: id, from: sender)
+        case .statistics(let statistics): self.statistics(statistics, id: id)
+        case .account(let account): self.account(account, id: id, from: sender)
+        case .logOut(let logOut): self.logOut(logOut, id: id, from: sender)
+        case .history(let history): self.history(history, id: id, from: sender)
+        case .contact(let contact): self.contact(contact, id: id, from: sender)
+        case .group(let group): self.group(group, id: id, from: sender)
+        case .result, .event, .ephemeral, .notice, .kicked, .pong:
+            fail(id, HermesError(.invalidArgument, "only the server sends this body"))
+        case nil:
+            fail(id, HermesError(.unsupported, "the server does not know this body; it may be of a newer version"))
+        }
+    }
+
+    private func pong(_ ping: Hermes_V1_Ping, id: UInt64) {
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.pong.clientTimeMs = ping.clientTimeMs
+        packet.pong.serverTimeMs = messenger.time.now().rawValue
+        write(packet)
+    }
+
+    // MARK: Answers
+
+    func write(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass = .control) {
+        if let carrier {
+            switch carrier.write(packet, kind) {
+            case .carried: break
+            case .leftOut: if case .event = packet.body { sender?.link.leftOut() }
+            }
+            return
+        }
+        if isJSON {
+            connection.write(kind) { try DelimitedFrame.write(json: packet, into: &$0) }
+        } else {
+            connection.write(kind) { try DelimitedFrame.write(packet, into: &$0) }
+        }
+    }
+
+    /// Writes an empty result, if an answer is wanted.
+    func succeed(_ id: UInt64) {
+        guard id != 0 else { return }
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.result = Hermes_V1_Result()
+        write(packet)
+    }
+
+    /// Writes a result with a value, if an answer is wanted.
+    func succeed(_ id: UInt64, _ value: Hermes_V1_Result.OneOf_Value) {
+        guard id != 0 else { return }
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.result.value = value
+        write(packet)
+    }
+
+    /// Writes an error, even if no answer is wanted.
+    func fail(_ id: UInt64, _ error: HermesError) {
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.result.error = DelimitedTranslation.error(error)
+        write(packet)
+    }
+
+    /// Warns that the connection ends when its token expires, unless it gets a new one before.
+    func warn(tokenExpiresAt end: Timestamp) {
+        var packet = Hermes_V1_Packet()
+        packet.notice.kind = .tokenExpires
+        packet.notice.expiresAtMs = end.rawValue
+        packet.notice.message = "the token expires soon; authenticate with a new one to keep the connection"
+        write(packet)
+    }
+
+    // MARK: Life
+
+    /// Binds the connection to an account.
+    ///
+    /// - Parameter window: the number of entries that may be written and not acknowledged.
+    func authenticated(_ login: Login, after cursor: UInt64, window: Int = 1_024) {
+        connection.authenticated()
+        connection.account = login.principal.user
+        let link = InboxLink(
+            principal: login.principal,
+            connection: connection,
+            messenger: messenger,
+            window: window,
+            write: { [unowned self] entries in write(entries) }
+        )
+        sender = Sender(login: login, link: link)
+        // A device may open its inbox again long after its login.
+        link.open(after: cursor, head: max(login.position.head, cursor))
+    }
+
+    package func farewell(_ reason: CloseReason) {
+        if case .attachment(.revoked) = reason, let id = loggingOut {
+            // The revoked token is the client's own: over MQTT that ends its connection before the answer is there.
+            loggingOut = nil
+            hasLoggedOut = true
+            succeed(id)
+        } else if var kicked = DelimitedTranslation.kicked(reason) {
+            if kicked.hasReconnect, let user {
+                kicked.reconnect.ticket = Data(environment.tickets.issue(to: user, now: messenger.time.now()))
+            }
+            var packet = Hermes_V1_Packet()
+            packet.kicked = kicked
+            write(packet)
+        }
+        if case .shuttingDown = reason { letGo(isServerStopping: true) } else { letGo() }
+    }
+
+    package func closed() { letGo() }
+
+    private func letGo(isServerStopping: Bool = false) {
+        let user = user
+        sender?.link.close()
+        sender = nil
+        var left = rooms
+        rooms = nil
+        left?.leaveAll(on: connection.loop.topics, as: user, isAnnounced: !isServerStopping)
+    }
+
+    /// The last seq that the client has; nil without a login.
+    var acknowledgedSeq: UInt64? { sender?.link.acknowledgedSeq }
+
+    /// The client has everything up to this seq.
+    func acknowledged(upTo seq: UInt64) { sender?.link.acknowledged(upTo: seq) }
+
+    package func becameWritable() { sender?.link.becameWritable() }
+
+    package func inboxAdvanced(_ entries: [InboxEntry]) { sender?.link.advanced(entries) }
+}

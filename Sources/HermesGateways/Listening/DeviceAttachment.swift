@@ -1,0 +1,55 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+
+/// The core's attachment for an authenticated connection, for every protocol with an inbox.
+package final class DeviceAttachment: Attachment {
+    package let principal: Principal
+    /// The device's direct addresses, for peer-to-peer links.
+    package let directAddress: DirectAddress?
+    private let connection: Connection
+
+    package init(principal: Principal, connection: Connection, directAddress: DirectAddress? = nil) {
+        self.principal = principal
+        self.directAddress = directAddress
+        self.connection = connection
+    }
+
+    package func inboxAdvanced(_ entries: [InboxEntry]) {
+        connection.loop.post(.inboxAdvanced(connection, entries))
+    }
+
+    package func ephemeralArrived(_ event: EphemeralEvent) {
+        connection.loop.post(.ephemeral(connection, event))
+    }
+
+    package func ended(_ reason: AttachmentEnd) {
+        connection.loop.post(.ended(connection, reason))
+    }
+}
+
+extension Connection {
+    /// Detaches: others are told, and the users that it watched are left a slice at a time. The account and the address pay
+    /// for both.
+    func leaves(_ attachment: DeviceAttachment, _ devices: DeviceRegistry) {
+        let (told, watched) = devices.leave(attachment)
+        watches(0)
+        chargeInTheEnd(.watchers(told))
+        guard !watched.isEmpty else { return }
+        chargeInTheEnd(.watched(watched.count))
+        loop.finishLater(watched.count) { devices.unwatch(Array(watched[$0]), by: attachment) }
+    }
+}
+
+/// The addresses of a device.
+package struct DirectAddress: Sendable, Hashable {
+    /// The host that the device reported.
+    package var localHost = ""
+    package var localPort: UInt16 = 0
+    /// The host that the server observed.
+    package var observedHost = ""
+    package var observedPort: UInt16 = 0
+
+    package init() {}
+}

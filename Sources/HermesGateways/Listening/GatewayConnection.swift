@@ -1,0 +1,201 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+package import HermesWire
+
+/// What speaks one protocol on one connection: the server's side of it. Lives on the connection's event loop and is touched only there: no
+/// locks, and no tasks except those for slow requests (``Connection/hold()``).
+///
+/// It keeps its ``Connection`` as a `let` and writes to it; the connection releases this object once it is closed.
+package protocol GatewayConnection: AnyObject, ConnectionEvents {
+    /// Decodes input into frames.
+    associatedtype Decoder: FrameDecoder
+
+    /// Whether a connection must call ``Connection/authenticated()`` within the time limit.
+    static var requiresAuthentication: Bool { get }
+    /// Whether each frame counts as a sign of life; otherwise this object calls ``Connection/touch()``.
+    static var everyFrameIsLife: Bool { get }
+    /// Whether ``ConnectionLimits/requestsPerSecond`` applies; false where the protocol's flow control and the
+    /// subscribers' pace slow a peer down.
+    static var hasRequestLimit: Bool { get }
+    /// Whether reading pauses while the peer does not read; true where requests have answers.
+    static var pausesReadingWhenStuck: Bool { get }
+
+    /// The longest body before the login, in bytes, if ``ConnectionLimits/maxLoginFrameBytes`` allows it: as much as a
+    /// login may need, since a stranger pays for nothing.
+    static var maxLoginFrameBytes: Int { get }
+
+    /// Creates a decoder of the connection's input.
+    ///
+    /// - Parameter maxFrameBytes: the longest body that is accepted.
+    func makeDecoder(maxFrameBytes: Int) -> Decoder
+
+    /// A frame arrived. Bodies are slices of the read buffer: copy what is kept.
+    func received(_ frame: Decoder.Frame)
+
+    /// A frame arrived before the peer closed and was not examined then: only the way in which it ended matters now.
+    func receivedLast(_ frame: Decoder.Frame)
+}
+
+extension GatewayConnection {
+    package func makeDecoder(maxFrameBytes: Int) -> Decoder { Decoder(maxFrameBytes: maxFrameBytes) }
+
+    package func receivedLast(_ frame: Decoder.Frame) {}
+
+    package static var requiresAuthentication: Bool { true }
+    package static var everyFrameIsLife: Bool { true }
+    package static var hasRequestLimit: Bool { true }
+    package static var pausesReadingWhenStuck: Bool { true }
+    /// Room for a JSON Web Token, and more.
+    package static var maxLoginFrameBytes: Int { 16_384 }
+}
+
+/// Events of a connection other than frames, on the connection's event loop.
+package protocol ConnectionEvents: AnyObject {
+    /// The connection is ready.
+    func opened()
+
+    /// The connection will be closed: write the protocol's last packet, if it has one. Output is still flushed.
+    func farewell(_ reason: CloseReason)
+
+    /// The connection is closed: detach and release everything. The last call.
+    func closed()
+
+    /// The operating system has taken the whole queue; writes go through again.
+    func becameWritable()
+
+    /// The operating system has taken everything written before ``Connection/reportWritten(_:)``.
+    func written(_ mark: UInt64)
+
+    /// Entries were committed to the inbox of this connection's user.
+    func inboxAdvanced(_ entries: [InboxEntry])
+
+    /// An ephemeral event.
+    func ephemeralArrived(_ event: EphemeralEvent)
+
+    /// A message sent with ``Connection/send(_:from:correlation:)`` is committed, or failed.
+    func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>)
+
+    /// The topic rules were replaced.
+    func accessChanged()
+
+    /// The time requested with ``Connection/wake(in:)`` has come.
+    func woken()
+
+    /// The code of the close frame of a WebSocket (RFC 6455, section 7.4.1) where the server ends the connection.
+    func webSocketCode(for reason: CloseReason) -> UInt16
+
+    /// An operator removes a user from a room, or everybody.
+    ///
+    /// - Parameter account: nil: everybody.
+    /// - Returns: whether this connection belonged to that user and was in that room.
+    func removed(_ account: Account?, from room: RoomName) -> Bool
+
+    /// The client that operators may look at; nil: there is none yet, or the protocol has none.
+    var operated: (any OperatedClient)? { get }
+}
+
+extension ConnectionEvents {
+    package func opened() {}
+    package func farewell(_ reason: CloseReason) {}
+    package func closed() {}
+    package func becameWritable() {}
+    package func written(_ mark: UInt64) {}
+    package func inboxAdvanced(_ entries: [InboxEntry]) {}
+    package func ephemeralArrived(_ event: EphemeralEvent) {}
+    package func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {}
+    package func accessChanged() {}
+    package func woken() {}
+    package func webSocketCode(for reason: CloseReason) -> UInt16 { reason.webSocketCode }
+    package func removed(_ account: Account?, from room: RoomName) -> Bool { false }
+    package var operated: (any OperatedClient)? { nil }
+}
+
+/// The reason why the server ends a connection.
+package enum CloseReason: Sendable {
+    /// The peer has left and reads no more: do not wait for it.
+    case goodbye
+    /// The peer asked for it, or did something that ends a connection in its protocol.
+    case finished
+    /// The bytes broke the protocol.
+    case malformed(WireError)
+    /// Not authenticated in time.
+    case notAuthenticated
+    /// The peer's token has expired.
+    case tokenExpired
+    /// The unauthenticated connections have sent too much, and this one most.
+    case loginBudget
+    /// No sign of life.
+    case idle
+    /// The peer does not read what is sent to it.
+    case slowReader
+    /// The connection uses the most memory, and memory is short.
+    case memory
+    /// The connection has exceeded its rate for a long time.
+    case rateLimited
+    /// The core ended the attachment.
+    case attachment(AttachmentEnd)
+    case shuttingDown
+
+    /// Its number in the catalogue of errors, as protocols tell it that have a place for one; 0: nobody is told.
+    package var code: UInt32 {
+        switch self {
+        case .goodbye, .finished: 0
+        case .malformed(let error): error.code.rawValue
+        case .notAuthenticated, .idle, .attachment(.accountRenamed): HermesError.Code.notAuthenticated.rawValue
+        case .tokenExpired, .attachment(.revoked): HermesError.Code.invalidToken.rawValue
+        case .loginBudget, .memory: HermesError.Code.overloaded.rawValue
+        case .slowReader, .rateLimited: HermesError.Code.rateLimited.rawValue
+        case .attachment(.replaced): HermesError.Code.replaced.rawValue
+        case .attachment(.accountDisabled), .attachment(.accountDeleted): HermesError.Code.accountDisabled.rawValue
+        case .attachment(.shuttingDown), .shuttingDown: HermesError.Code.shuttingDown.rawValue
+        }
+    }
+
+    /// The code of the close frame of a WebSocket.
+    var webSocketCode: UInt16 { Self.webSocketCode(for: code) }
+
+    /// The code of the close frame of a WebSocket (RFC 6455, section 7.4.1) for a number of the catalogue of errors.
+    static func webSocketCode(for code: UInt32) -> UInt16 {
+        switch code {
+        case 0: 1000
+        case HermesError.Code.shuttingDown.rawValue: 1001
+        case WireError.Code.badText.rawValue: 1007
+        case WireError.Code.frameTooLong.rawValue: 1009
+        case 4000..<5000: 1002
+        case HermesError.Code.overloaded.rawValue: 1013
+        case HermesError.Code.internalError.rawValue: 1011
+        default: 1008
+        }
+    }
+
+    /// All labels that there are.
+    static let labels = [
+        "goodbye", "finished", "malformed", "not_authenticated", "token_expired", "login_budget", "idle", "slow_reader",
+        "memory", "rate_limited", "replaced", "account_disabled", "account_deleted", "account_renamed", "revoked",
+        "shutting_down",
+    ]
+
+    /// The label in metrics and logs; one of ``labels``.
+    package var label: String {
+        switch self {
+        case .goodbye: "goodbye"
+        case .finished: "finished"
+        case .malformed: "malformed"
+        case .notAuthenticated: "not_authenticated"
+        case .tokenExpired: "token_expired"
+        case .loginBudget: "login_budget"
+        case .idle: "idle"
+        case .slowReader: "slow_reader"
+        case .memory: "memory"
+        case .rateLimited: "rate_limited"
+        case .attachment(.replaced): "replaced"
+        case .attachment(.accountDisabled): "account_disabled"
+        case .attachment(.accountDeleted): "account_deleted"
+        case .attachment(.accountRenamed): "account_renamed"
+        case .attachment(.revoked): "revoked"
+        case .attachment(.shuttingDown), .shuttingDown: "shutting_down"
+        }
+    }
+}

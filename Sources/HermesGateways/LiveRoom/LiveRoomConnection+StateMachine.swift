@@ -1,0 +1,164 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+package import HermesWire
+import NIOCore
+
+extension LiveRoomConnection {
+    // MARK: Coming
+
+    /// The connection was accepted: it enters its listener's room, unless that requires an account.
+    package mutating func accepted() -> Action {
+        guard state == .outside, !rules.requiresAccount else { return .ignore(.outside) }
+        state = .inside
+        return .enter(room)
+    }
+
+    /// The token of an entry is valid.
+    package mutating func entryAccepted(_ principal: Principal) -> Action {
+        guard case .entering(let target, let wasInside) = state else { return .ignore(.ended) }
+        self.principal = principal
+        return move(to: target, wasInside: wasInside)
+    }
+
+    /// The token of an entry was refused, or could not be checked.
+    package mutating func entryRefused(_ kick: LiveRoomKick) -> Action {
+        guard case .entering = state else { return .ignore(.ended) }
+        return .kick(kick, end())
+    }
+
+    // MARK: Frames
+
+    /// A complete frame arrived.
+    package mutating func frameReceived(_ frame: LiveRoomFrame) -> Action {
+        switch state {
+        case .ended: .ignore(.ended)
+        case .outside: frameReceivedOutside(frame)
+        case .inside: frameReceivedInside(frame)
+        // Nothing is read meanwhile, so no frame can arrive.
+        case .entering: .ignore(.entering)
+        }
+    }
+
+    private mutating func frameReceivedInside(_ frame: LiveRoomFrame) -> Action {
+        switch frame.type {
+        case .heartbeat:
+            return .live
+        case .join:
+            guard frame.hasGoodBody else { return .ignore(.badBody) }
+            keepJoin(frame.body)
+            return .publish
+        case .text, .gift:
+            return frame.hasGoodBody ? .publish : .ignore(.badBody)
+        case .leave:
+            guard frame.hasGoodBody else { return .ignore(.badBody) }
+            _ = end()
+            return .leave(LiveRoomDeparture(room: room, announcement: frame.body))
+        case .enter:
+            return enterReceived(frame.body, wasInside: true)
+        default:
+            // The other numbers below 16 are the server's for those who entered, and the application's for all others.
+            if hasEntered, !frame.type.isApplicationDefined {
+                return .ignore(frame.type.isServers ? .serverType : .unknownType)
+            }
+            return rules.forwardsApplicationTypes ? .publish : .ignore(.applicationType)
+        }
+    }
+
+    private mutating func frameReceivedOutside(_ frame: LiveRoomFrame) -> Action {
+        switch frame.type {
+        case .heartbeat:
+            return .live
+        case .leave:
+            return .leave(end())
+        case .enter:
+            return enterReceived(frame.body, wasInside: false)
+        default:
+            return .ignore(.outside)
+        }
+    }
+
+    private mutating func enterReceived(_ body: ByteBuffer, wasInside: Bool) -> Action {
+        hasEntered = true
+        switch LiveRoomTranslation.entry(from: body, defaultRoom: rules.room) {
+        case .withToken(let entry):
+            state = .entering(entry.room, wasInside: wasInside)
+            return .checkToken(entry)
+        case .anonymous(let target):
+            guard principal != nil || !rules.requiresAccount else {
+                return .kick(LiveRoomKick(.notAuthenticated, "this room requires an access token"), end())
+            }
+            return move(to: target, wasInside: wasInside)
+        case .refused(let kick):
+            return .kick(kick, end())
+        }
+    }
+
+    /// The last join was not forwarded.
+    mutating func joinRefused() { joinBody = nil }
+
+    // MARK: Going
+
+    /// The server removes the viewer.
+    package mutating func removalDecided(_ kick: LiveRoomKick) -> Action {
+        guard state != .ended else { return .ignore(.ended) }
+        return .kick(kick, end())
+    }
+
+    /// The viewer is lost: silent for too long, not reading, breaking the protocol, or disconnected. Nothing can be
+    /// sent to it.
+    package mutating func viewerLost() -> Action {
+        guard state != .ended else { return .ignore(.ended) }
+        return .leave(end())
+    }
+
+    // MARK: Shared
+
+    private mutating func move(to target: RoomName, wasInside: Bool) -> Action {
+        state = .inside
+        guard wasInside else {
+            room = target
+            return .move(nil, to: target)
+        }
+        // Already in this room: no leave to announce.
+        guard target != room else { return .move(nil, to: target) }
+        let departure = LiveRoomDeparture(room: room, announcement: joinBody)
+        joinBody = nil
+        room = target
+        return .move(departure, to: target)
+    }
+
+    /// Ends the session; the departure is nil if it was in no room.
+    private mutating func end() -> LiveRoomDeparture? {
+        let wasInside =
+            switch state {
+            case .inside, .entering(_, wasInside: true): true
+            case .outside, .entering(_, wasInside: false), .ended: false
+            }
+        state = .ended
+        defer { joinBody = nil }
+        return wasInside ? LiveRoomDeparture(room: room, announcement: joinBody) : nil
+    }
+
+    /// Copies the join, so that the session does not keep the whole read buffer alive.
+    private mutating func keepJoin(_ body: ByteBuffer) {
+        guard body.readableBytes <= rules.maxKeptJoinBytes else {
+            joinBody = nil
+            return
+        }
+        joinBody = ByteBuffer(bytes: body.readableBytesView)
+    }
+}
+
+extension LiveRoomFrame {
+    /// Whether the body fits its type.
+    var hasGoodBody: Bool {
+        do {
+            try validateBody()
+            return true
+        } catch {
+            return false
+        }
+    }
+}

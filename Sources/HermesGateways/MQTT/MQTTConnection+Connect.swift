@@ -1,0 +1,280 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+
+/// CONNECT and CONNACK (3.1, 3.2).
+extension MQTTConnection {
+    func connectReceived(_ frame: MQTTFrame) {
+        let connect: MQTTConnect
+        do throws(MQTTPacketError) {
+            let packet = try MQTTPacket(fromClient: frame, version: .v5)
+            connection.charge(.properties(packet.propertyCount))
+            guard case .connect(let found) = packet else { return }
+            connect = found
+        } catch {
+            // As many as were parsed at most.
+            let most = min(frame.body.readableBytes / MQTTPacket.minPropertyBytes, 2 * MQTTPacket.maxClientProperties)
+            connection.charge(.properties(most))
+            return refuse(error)
+        }
+        version = connect.version
+        phase = .connecting
+        connection.charge(.login)
+        // Tokens of Hermes have 43 characters, foreign ones more.
+        if let password = connect.password, password.readableBytes < 43 { connection.charge(.password) }
+        for case .maximumPacketSize(let bytes) in connect.properties.list { maxPacketBytes = Int(bytes) }
+        if let problem = problem(of: connect) { return refuse(problem) }
+        if connect.authenticationMethod != nil { return logInNatively(connect) }
+        let isAssigned = connect.clientID.isEmpty
+        let clientID = isAssigned ? Self.randomClientID() : connect.clientID
+        let certificate = connection.certificateName
+        let authenticator = environment.authenticator
+        if connect.userName == nil, connect.password == nil, certificate == nil {
+            return identified(authenticator.anonymous(clientID: clientID), since: nil, connect, isAssigned: isAssigned)
+        }
+        let stamp = environment.messenger.durable.loginBegins()
+        let address = connection.remoteHost
+        connection.ask { () async throws(HermesError) -> ClientAuthenticator.Outcome in
+            try await authenticator.logIn(
+                userName: connect.userName,
+                password: connect.password,
+                clientID: clientID,
+                certificateIdentity: certificate,
+                address: address
+            )
+        } then: { [self] result in
+            identified(result, since: stamp, connect, isAssigned: isAssigned)
+        }
+    }
+
+    /// The first demand of a well-formed CONNECT that cannot be met.
+    private func problem(of connect: MQTTConnect) -> MQTTPacketError? {
+        if let method = connect.authenticationMethod, method != Self.nativeMethod {
+            return MQTTPacketError(
+                .badAuthenticationMethod,
+                "the only authentication method is \(Self.nativeMethod) [MQTT-4.12.0-1]"
+            )
+        }
+        if connect.authenticationData != nil, connect.authenticationMethod == nil {
+            return MQTTPacketError(.protocolError, "authentication data comes without a method (3.1.2.11.10)")
+        }
+        if connect.clientID.isEmpty, connect.version == .v311, !connect.cleanStart {
+            return MQTTPacketError(
+                .clientIdentifierNotValid,
+                "a kept session needs a client identifier [MQTT-3.1.3-8]"
+            )
+        }
+        guard connect.clientID.utf8.count <= gateway.settings.maxClientIDBytes else {
+            return MQTTPacketError(
+                .clientIdentifierNotValid,
+                "the client identifier is longer than \(gateway.settings.maxClientIDBytes) bytes"
+            )
+        }
+        return nil
+    }
+
+    private static func randomClientID() -> String {
+        let letters = "0123456789abcdefghjkmnpqrstvwxyz"
+        return "auto-" + String((0..<20).compactMap { _ in letters.randomElement() })
+    }
+
+    private func identified(
+        _ result: Result<ClientAuthenticator.Outcome, HermesError>,
+        since stamp: UInt64?,
+        _ connect: MQTTConnect,
+        isAssigned: Bool
+    ) {
+        guard phase == .connecting else { return }
+        switch result {
+        case .failure(let error):
+            refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
+        case .success(let outcome):
+            accept(outcome, since: stamp, connect, isAssigned: isAssigned)
+        }
+    }
+
+    /// - Parameter stamp: of the login's beginning; nil: there was none.
+    private func accept(
+        _ outcome: ClientAuthenticator.Outcome,
+        since stamp: UInt64?,
+        _ connect: MQTTConnect,
+        isAssigned: Bool
+    ) {
+        let account = outcome.device.map {
+            MQTTAccountState(
+                admission: $0.admission,
+                device: $0.description,
+                isIDAssigned: isAssigned,
+                login: outcome.login
+            )
+        }
+        accept(outcome.identity, account, since: stamp, connect, isAssigned: isAssigned)
+    }
+
+    /// - Parameters:
+    ///   - account: the state of a client with an account.
+    ///   - stamp: of the login's beginning; nil: there was none.
+    func accept(
+        _ identity: ClientIdentity,
+        _ account: MQTTAccountState?,
+        since stamp: UInt64?,
+        _ connect: MQTTConnect,
+        isAssigned: Bool
+    ) {
+        let settings = gateway.settings
+        let client = MQTTClientState(
+            identity: identity,
+            key: SessionKey(owner: identity.owner, clientID: identity.clientID),
+            sessionExpiry: sessionExpiry(of: connect),
+            access: environment.access
+        )
+        client.account = account
+        var receiveMaximum = settings.maxInflight
+        for property in connect.properties.list {
+            switch property {
+            case .receiveMaximum(let count): receiveMaximum = min(receiveMaximum, Int(count))
+            case .topicAliasMaximum(let count): client.maxAlias = min(count, settings.topicAliasMaximum)
+            case .requestProblemInformation(let isWanted): client.wantsProblemInformation = isWanted
+            default: break
+            }
+        }
+        client.receiveMaximum = receiveMaximum
+        usesAliases = client.maxAlias > 0
+        if let will = connect.will {
+            do throws(MQTTPacketError) { client.will = try pendingWill(will, of: client) } catch {
+                return refuse(error)
+            }
+        }
+        self.client = client
+        // The will.
+        measureMemory()
+        connection.keepAlive(keepAliveTimeout(connect.keepAlive))
+        attach(client, since: stamp, connect, isAssigned: isAssigned)
+    }
+
+    /// The time that the session outlives its connection.
+    private func sessionExpiry(of connect: MQTTConnect) -> Duration {
+        switch connect.version {
+        case .v311:
+            return connect.cleanStart ? .zero : gateway.settings.maxSessionExpiry
+        case .v5:
+            let seconds: UInt32 =
+                connect.properties.first { if case .sessionExpiryInterval(let time) = $0 { time } else { nil } } ?? 0
+            return gateway.settings.sessionExpiry(seconds)
+        }
+    }
+
+    /// Checks a will by the rules for PUBLISH when it is given.
+    private func pendingWill(
+        _ will: MQTTWill,
+        of client: MQTTClientState
+    ) throws(MQTTPacketError) -> MQTTPendingWill {
+        guard let topic = TopicName(will.topic), !MQTTInbox.isForServer(topic),
+            client.access(environment.access).allows(.publish, will.topic)
+        else { throw MQTTPacketError(.notAuthorized, "the will's topic may not be published to") }
+        try gateway.check(will.qos, isRetained: will.retain, of: "the will")
+        try Self.check(will.properties)
+        var delay = Duration.zero
+        for property in will.properties.list {
+            if case .willDelayInterval(let seconds) = property { delay = .seconds(Int64(seconds)) }
+        }
+        let details = MQTTTranslation.details(of: will.properties, now: now())
+        let bytes = will.topic.utf8.count + will.payload.readableBytes + (details?.weight ?? 0)
+        guard bytes <= gateway.settings.maxWillBytes else {
+            throw MQTTPacketError(
+                .packetTooLarge,
+                "the will is longer than \(gateway.settings.maxWillBytes) bytes (mqtt.maxWillBytes)"
+            )
+        }
+        let publication = Publication(
+            topic: topic,
+            // A copy: the slice would keep the read buffer.
+            payload: ByteBuffer(bytes: will.payload.readableBytesView),
+            kind: Publication.plainKind,
+            sender: client.identity.principal?.user,
+            qos: MQTTTranslation.qos(will.qos),
+            retain: will.retain,
+            details: details
+        )
+        guard let kind = MQTTTranslation.kind(of: publication) else {
+            throw MQTTPacketError(.payloadFormatInvalid, "the will does not fit its liveroom-type")
+        }
+        return MQTTPendingWill(
+            publication: publication.ofKind(kind),
+            givenAt: now(),
+            delay: delay,
+            source: source(of: client),
+            userName: client.identity.userName
+        )
+    }
+
+    /// One and a half times the keep alive [MQTT-3.1.2-22].
+    private func keepAliveTimeout(_ seconds: UInt16) -> Duration? {
+        let granted = grantedKeepAlive(seconds)
+        return granted == 0 ? nil : .milliseconds(Int64(granted) * 1_500)
+    }
+
+    private func grantedKeepAlive(_ seconds: UInt16) -> UInt16 {
+        let most = gateway.settings.maxKeepAlive
+        // 3.1.1 has no field for another keep alive.
+        guard most > 0, version == .v5 else { return seconds }
+        return seconds == 0 ? most : min(seconds, most)
+    }
+
+    /// The session is attached: tell the client.
+    func connected(_ client: MQTTClientState, _ connect: MQTTConnect, isAssigned: Bool, sessionPresent: Bool) {
+        guard phase == .connecting, connection.isOpen else { return }
+        var packet = MQTTConnack(sessionPresent: sessionPresent, reason: .success)
+        if version == .v5 {
+            packet.properties = MQTTProperties(grants(client, connect, isAssigned: isAssigned))
+        }
+        // A client that is refused must not count as connected.
+        guard let bytes = bytes(of: .connack(packet)) else { return refuse(Self.tooLarge(.connack(packet))) }
+        phase = .connected
+        connection.account = client.identity.principal?.user
+        connection.write(frame: bytes)
+        connection.authenticated()
+        environment.brokerStatistics.count(connection.listener.metrics)
+        lookAtExpiry()
+    }
+
+    /// The properties in which the server differs from the client's request or the standard's defaults.
+    private func grants(_ client: MQTTClientState, _ connect: MQTTConnect, isAssigned: Bool) -> [MQTTProperty] {
+        let settings = gateway.settings
+        var list: [MQTTProperty] = [
+            .receiveMaximum(UInt16(clamping: settings.receiveMaximum)),
+            .maximumPacketSize(UInt32(clamping: settings.maxPacketBytes)),
+            .topicAliasMaximum(settings.topicAliasMaximum),
+        ]
+        if let most = MQTTQoS(rawValue: gateway.maximumQoS.rawValue), most < .exactlyOnce {
+            list.append(.maximumQoS(most))
+        }
+        if !settings.isRetainAvailable { list.append(.retainAvailable(false)) }
+        let asked: UInt32 =
+            connect.properties.first { if case .sessionExpiryInterval(let time) = $0 { time } else { nil } } ?? 0
+        let granted = UInt32(clamping: client.sessionExpiry.components.seconds)
+        if asked != granted { list.append(.sessionExpiryInterval(granted)) }
+        if isAssigned { list.append(.assignedClientIdentifier(client.key.clientID)) }
+        let keepAlive = grantedKeepAlive(connect.keepAlive)
+        if keepAlive != connect.keepAlive { list.append(.serverKeepAlive(keepAlive)) }
+        if connect.properties.first({ if case .requestResponseInformation(let wanted) = $0 { wanted } else { nil } })
+            == true,
+            // A client identifier may have characters that a topic name may not.
+            let topic = TopicName("response/\(client.key.clientID)")
+        {
+            list.append(.responseInformation(topic.rawValue))
+        }
+        return list + nativeWelcome(client)
+    }
+
+    /// Writes CONNACK with a reason before the connection closes [MQTT-3.1.4-2].
+    func connack(refusal reason: MQTTReasonCode, _ text: String) {
+        let packet = MQTTConnack(reason: reason)
+        var telling = packet
+        if version == .v5 { telling.properties = [.reasonString(text)] }
+        writeLast(.connack(telling), orShorter: .connack(packet))
+    }
+}

@@ -1,0 +1,315 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+package import HermesCore
+import HermesWire
+import Metrics
+import NIOCore
+
+/// PUBLISH to the client (3.3, 4.3, 4.9).
+extension MQTTConnection {
+    package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
+        guard phase == .connected else { return }
+        let qos = min(delivery.qos, subscription.qos)
+        if subscription.noLocal, delivery.publisher == number { return }
+        if qos == .atMostOnce {
+            if subscription.isPlain, !usesAliases {
+                deliverShared(delivery)
+            } else {
+                deliverOnce(delivery.publication, subscription)
+            }
+        } else if !subscription.isLiveAtMostOnceOnly {
+            deliverAcknowledged(delivery, qos, subscription)
+        }
+    }
+
+    /// QoS 0 with the same bytes for all.
+    @inline(__always)
+    private func deliverShared(_ delivery: Delivery) {
+        let version = version
+        let slot: EncodingSlot = version == .v5 ? .mqttV5 : .mqttV311
+        let frame = delivery.borrowed(slot) { publication in
+            MQTTPublishWriter.shared(publication, version: version, acknowledged: false, now: now())
+        }
+        guard frame.count <= maxPacketBytes else { return tooLarge() }
+        connection.tally.messagesOut += 1
+        if !connection.writeNow(frame) { connection.write(.text, frame: delivery.compact(slot)) }
+    }
+
+    /// QoS 0 with properties of this subscription.
+    private func deliverOnce(_ publication: Publication, _ subscription: TopicSubscription) {
+        let options = subscription.options
+        guard !options.isFiltered || mayRead(publication.topic) else { return }
+        sendOnce(
+            publication,
+            isRetained: options.retainAsPublished && publication.retain,
+            identifiers: options.identifiers
+        )
+    }
+
+    /// QoS 1 and 2 of a clean session.
+    private func deliverAcknowledged(_ delivery: Delivery, _ qos: QoS, _ subscription: TopicSubscription) {
+        guard subscription.isPlain || !subscription.options.isFiltered || mayRead(delivery.publication.topic) else {
+            return
+        }
+        guard window?.hasRoom ?? makeWindow(), waiting == nil, connection.hasRoom else {
+            return wait(delivery, qos, subscription)
+        }
+        guard subscription.isPlain, !usesAliases else {
+            let options = subscription.options
+            let isSent = sendWindowed(
+                delivery.publication,
+                qos,
+                isRetained: options.retainAsPublished && delivery.publication.retain,
+                identifiers: options.identifiers
+            )
+            if isSent, subscription.isShared { remember(delivery.kept(), subscription as? SharedSubscription) }
+            return
+        }
+        let version = version
+        let frame = delivery.encoded(Self.slot(version, isAcknowledged: true)) { publication in
+            MQTTPublishWriter.shared(publication, version: version, acknowledged: true, now: now())
+        }
+        guard frame.readableBytes <= maxPacketBytes else { return tooLarge() }
+        guard let id = window?.send(exactlyOnce: qos == .exactlyOnce) else { return }
+        if subscription.isShared { remember(delivery.kept(), subscription as? SharedSubscription) }
+        connection.tally.messagesOut += 1
+        connection.write(patching: frame, head: Self.packetIDPlace(in: frame).map { $0 + 2 }) { buffer, start in
+            Self.put(qos, id, into: &buffer, at: start)
+        }
+    }
+
+    /// Turns the shared form into this subscriber's: clears the retain and duplicate flags, sets the packet identifier.
+    private static func put(_ qos: QoS, _ packetID: UInt16, into buffer: inout ByteBuffer, at start: Int) {
+        buffer.setInteger(MQTTPacketType.publish.rawValue << 4 | qos.rawValue << 1, at: start)
+        guard let place = packetIDPlace(in: buffer, at: start) else { return }
+        buffer.setInteger(packetID, at: start + place)
+    }
+
+    /// The place of the packet identifier in a PUBLISH packet of QoS 1 or 2.
+    ///
+    /// - Parameter start: that of the packet; nil: the first readable byte.
+    private static func packetIDPlace(in buffer: ByteBuffer, at start: Int? = nil) -> Int? {
+        let start = start ?? buffer.readerIndex
+        var index = start + 2
+        while let byte = buffer.getInteger(at: index - 1, as: UInt8.self), byte >= 0x80, index < start + 5 {
+            index += 1
+        }
+        return buffer.getInteger(at: index, as: UInt16.self).map { index - start + 2 + Int($0) }
+    }
+
+    /// Whether the rules allow the client to read a matching topic.
+    func mayRead(_ topic: TopicName) -> Bool {
+        guard let client, client.closedRooms.isEmpty || !client.closedRooms.contains(topic) else { return false }
+        return client.access(environment.access).allows(.subscribe, topic)
+    }
+
+    func makeWindow() -> Bool {
+        window = OutboundWindow(limit: client?.receiveMaximum ?? 1)
+        return true
+    }
+
+    private func wait(_ delivery: Delivery, _ qos: QoS, _ subscription: TopicSubscription) {
+        let options = subscription.options
+        let publication = delivery.kept()
+        wait(
+            MQTTWaitingQueue.Message(
+                publication: publication,
+                qos: qos,
+                isRetained: options.retainAsPublished && publication.retain,
+                identifiers: options.identifiers,
+                shared: subscription.isShared ? subscription as? SharedSubscription : nil
+            )
+        )
+    }
+
+    /// Remembers the last sent message for the group's other members, in case this client leaves.
+    private func remember(_ publication: Publication, _ subscription: SharedSubscription?) {
+        guard let client, let subscription, let next = window?.next else { return }
+        if client.shared.remember(next - 1, publication, subscription) { measureMemory() }
+        client.shared.load.add()
+    }
+
+    /// A message that may have come by a shared subscription is done, or the client has it.
+    private func forgetShared(_ number: UInt64) {
+        guard let client, client.hasShared, client.shared.forget(number) != nil else {
+            return
+        }
+        client.shared.load.subtract()
+    }
+
+    private func wait(_ message: MQTTWaitingQueue.Message) {
+        var queue = waiting ?? MQTTWaitingQueue()
+        waiting = nil
+        let settings = gateway.settings
+        if !queue.append(message, maxCount: settings.maxQueuedMessages, maxBytes: settings.maxQueuedBytes) {
+            gateway.metrics.droppedQueueFull.increment()
+        } else if message.shared != nil {
+            client?.shared.load.add()
+        }
+        if !queue.isEmpty { waiting = queue }
+        measureMemory()
+    }
+
+    /// Reports the memory kept for the client to the connection.
+    func measureMemory() {
+        let target = 2 &* (lastTarget?.topic.rawValue.utf8.count ?? 0)
+        connection.sessionHolds((waiting?.bytes ?? 0) &+ (client?.heldBytes(loops: topics.loopCount) ?? 0) &+ target)
+    }
+
+    /// The client accepts no packet of this size: it counts as sent [MQTT-3.1.2-25].
+    func tooLarge() { gateway.metrics.droppedTooLarge.increment() }
+
+    /// Sends a QoS 0 message in its own form; one that is too large is left out.
+    func sendOnce(_ publication: Publication, isRetained: Bool, identifiers: [UInt32]) {
+        guard
+            let packet = packet(
+                publication,
+                .atMostOnce,
+                packetID: 0,
+                isRetained: isRetained,
+                identifiers: identifiers
+            )
+        else { return tooLarge() }
+        connection.tally.messagesOut += 1
+        connection.write(.text, frame: packet.bytes, sharing: packet.payload)
+    }
+
+    /// Sends a QoS 1 or 2 message of a clean session for which the window has room. Only a packet that the client
+    /// accepts takes a place: nothing would ever free the place of an unsent one.
+    ///
+    /// - Returns: false if it was left out and counted.
+    private func sendWindowed(_ publication: Publication, _ qos: QoS, isRetained: Bool, identifiers: [UInt32]) -> Bool {
+        guard let next = window?.nextPacketID else { return false }
+        guard
+            let packet = packet(
+                publication,
+                qos,
+                packetID: next,
+                isRetained: isRetained,
+                identifiers: identifiers
+            )
+        else {
+            tooLarge()
+            return false
+        }
+        guard window?.send(exactlyOnce: qos == .exactlyOnce) == next else { return false }
+        connection.tally.messagesOut += 1
+        connection.write(frame: packet.bytes, sharing: packet.payload)
+        return true
+    }
+
+    /// Encodes a message in its own form.
+    ///
+    /// It sends nothing and takes no place; the caller must use the result.
+    /// - Returns: the PUBLISH packet, to be written now; nil if the client accepts no packet of that size.
+    func packet(
+        _ publication: Publication,
+        _ qos: QoS,
+        packetID: UInt16,
+        isRetained: Bool,
+        isDuplicate: Bool = false,
+        identifiers: [UInt32]
+    ) -> MQTTPublishPacket? {
+        var writer = MQTTPublishWriter(version: version, qos: qos, now: now())
+        writer.packetID = packetID
+        writer.isRetained = isRetained
+        writer.isDuplicate = isDuplicate
+        if version == .v5 {
+            writer.identifiers = identifiers
+            if let client, client.maxAlias > 0 { alias(publication.topic, of: client, &writer) }
+        }
+        let packet = writer.packet(publication)
+        guard packet.readableBytes <= maxPacketBytes else {
+            // The client does not know the alias.
+            if writer.alias != nil, !writer.omitsTopic { client?.forgetAlias(of: publication.topic) }
+            return nil
+        }
+        return packet
+    }
+
+    /// A longer topic gets no alias: it would be kept for as long as the connection lasts.
+    private static let maxAliasedTopicBytes = 1_024
+
+    /// Uses an alias in place of the topic, for the first topics while aliases last.
+    private func alias(_ topic: TopicName, of client: MQTTClientState, _ writer: inout MQTTPublishWriter) {
+        if let known = client.outboundAliases[topic] {
+            writer.alias = known
+            writer.omitsTopic = true
+        } else if client.outboundAliases.count < Int(client.maxAlias), connection.keepsUp,
+            topic.rawValue.utf8.count <= Self.maxAliasedTopicBytes
+        {
+            // A packet that sets an alias must not be left out: it is written now.
+            writer.alias = client.addAlias(of: topic)
+            measureMemory()
+        }
+    }
+
+    // MARK: Waiting
+
+    /// Sends waiting messages: the window or the connection has room again.
+    func sendWaiting() {
+        guard phase == .connected, let client else { return }
+        if client.durable != nil { sendQueued() }
+        while waiting != nil, window?.hasRoom ?? false, connection.hasRoom, let message = waiting?.popFirst() {
+            if waiting?.isEmpty ?? false { waiting = nil }
+            sendAcknowledged(message)
+        }
+        measureMemory()
+        sendRetained(client)
+    }
+
+    func sendAcknowledged(_ message: MQTTWaitingQueue.Message) {
+        if message.shared != nil { client?.shared.load.subtract() }
+        guard !MQTTTranslation.isExpired(message.publication.details, now: now()) else {
+            return gateway.metrics.droppedExpired.increment()
+        }
+        let isSent = sendWindowed(
+            message.publication,
+            message.qos,
+            isRetained: message.isRetained,
+            identifiers: message.identifiers
+        )
+        if isSent { remember(message.publication, message.shared) }
+    }
+
+    // MARK: Acknowledgements
+
+    func acknowledgementReceived(_ type: MQTTPacketType, _ packetID: UInt16, _ reason: MQTTReasonCode) {
+        let answer: OutboundWindow.Answer
+        switch type {
+        case .puback where Int(packetID) >= MQTTInbox.firstPacketID:
+            inboxAcknowledged(packetID)
+            return
+        case .puback: answer = window?.acknowledged(packetID) ?? .unknown
+        case .pubcomp: answer = window?.finished(packetID) ?? .unknown
+        case .pubrec: answer = window?.received(packetID, isRefused: reason.isFailure) ?? .unknown
+        case .pubrel: return releaseReceived(packetID)
+        default: return
+        }
+        switch answer {
+        case .completed(let number):
+            forgetShared(number)
+            if let client { complete(number, of: client) }
+            if waiting != nil || client?.durable != nil || client?.retained != nil { sendWaiting() }
+        case .received(let number):
+            forgetShared(number)
+            if client?.durable != nil, let link = client?.link {
+                release(number, packetID, of: link)
+            } else {
+                writeAcknowledgement(.pubrel, packetID)
+            }
+        case .alreadyReceived where client?.durable?.releasing.contains(packetID) ?? false:
+            // PUBREL comes once it is stored that PUBREC came.
+            break
+        case .alreadyReceived:
+            writeAcknowledgement(.pubrel, packetID)
+        case .unknown:
+            // Possible after the loss of a session; in 5.0 the answer states it. A PUBREC of 0x80 or above ends the
+            // exchange: PUBREL answers only those below 0x80 [MQTT-4.3.3-4].
+            guard type == .pubrec, !reason.isFailure else { return }
+            writeAcknowledgement(.pubrel, packetID, .packetIdentifierNotFound)
+        }
+    }
+}

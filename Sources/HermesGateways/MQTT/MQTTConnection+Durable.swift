@@ -1,0 +1,459 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import HermesCore
+import HermesWire
+import Logging
+import Metrics
+import NIOCore
+
+/// Sessions: the attachment of this one, and the queue of a durable one (3.1.2.4, 4.1, 4.4).
+extension MQTTConnection {
+    /// Takes the client's session, which ends another connection of the same client; then writes CONNACK.
+    func attach(_ client: MQTTClientState, since stamp: UInt64?, _ connect: MQTTConnect, isAssigned: Bool) {
+        let link = MQTTKeptSessionLink(session: self, connection: connection, client)
+        client.link = link
+        let durable = environment.messenger.durable
+        let expiry: Duration? = client.sessionExpiry
+        connection.hold()
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let loop = connection.loop
+        durable.attach(client.key, clean: connect.cleanStart, expiry: expiry, attachment: link) { result in
+            let attached: @Sendable () -> Void = {
+                session.value.attached(result, to: link, since: stamp, expiry: expiry, connect, isAssigned: isAssigned)
+            }
+            if loop.eventLoop.inEventLoop { attached() } else { loop.post(.run(attached)) }
+        }
+    }
+
+    private func attached(
+        _ result: Result<DurableOpening, HermesError>,
+        to applicant: MQTTKeptSessionLink,
+        since stamp: UInt64?,
+        expiry: Duration?,
+        _ connect: MQTTConnect,
+        isAssigned: Bool
+    ) {
+        defer { connection.release() }
+        guard let client, let link = client.link, phase == .connecting, connection.isOpen else {
+            // The connection is gone: the session stays as it was.
+            if case .success(let opening) = result {
+                let expiry = applicant.endsSession ? Duration.zero : expiry
+                environment.messenger.durable.detach(opening.id, applicant, sentUpTo: opening.sentUpTo, expiry: expiry)
+            }
+            return
+        }
+        switch result {
+        case .failure(let error):
+            client.link = nil
+            refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
+        case .success(let opening):
+            link.id = opening.id
+            // Its account was disabled, renamed or deleted, or its device removed, since it began to log in.
+            if let stamp, let end = environment.messenger.durable.reason(toEnd: client.key, of: link, since: stamp) {
+                link.ends(with: end)
+                return refuse(MQTTPacketError(.notAuthorized, "the account's connections were ended; log in again"))
+            }
+            // The previous connection has ended by now, and left its will.
+            environment.wills.connected(client.key, isClean: connect.cleanStart)
+            resume(client, opening) { [self] in
+                connected(client, connect, isAssigned: isAssigned, sessionPresent: opening.isPresent)
+                sendQueued()
+            }
+        }
+    }
+
+    /// Restores the whole session before CONNACK, in several turns of the loop if it has many subscriptions.
+    private func resume(_ client: MQTTClientState, _ opening: DurableOpening, then finish: @escaping () -> Void) {
+        guard opening.isDurable else { return finish() }
+        client.durable = MQTTDurableQueue(opening)
+        client.received = Set(opening.received)
+        let subscriptions = opening.subscriptions
+        // Nothing is decided or stored, but each is announced to all loops, now and at the end.
+        connection.charge(.filters(subscriptions.count, isKept: false))
+        let levels = subscriptions.reduce(0) { $0 + TopicShapes.levels(of: $1.filter) }
+        connection.charge(.levels(levels &* topics.loopCount))
+        connection.inSlices(subscriptions.count, of: Self.filtersPerTurn) { [self] slice in
+            for subscription in subscriptions[slice] { resume(subscription, of: client) }
+        } then: { [self] in
+            adjustInbox(of: client)
+            finish()
+        }
+    }
+
+    private func resume(_ subscription: DurableSubscription, of client: MQTTClientState) {
+        let shared = MQTTTopic.sharedParts(of: subscription.filter)
+        guard let filter = TopicFilter(shared.map { String($0.filter) } ?? subscription.filter) else { return }
+        var options = subscription.options
+        options.isLiveAtMostOnceOnly = true
+        // As granted, perhaps under other settings.
+        options.qos = min(options.qos, gateway.maximumQoS)
+        options.isFiltered = isFiltered(subscription.filter, of: client)
+        client.shapes.add(subscription.filter)
+        hold(
+            subscription.filter,
+            filter,
+            group: shared.map { String($0.group) },
+            options,
+            of: client
+        )
+    }
+
+    /// Subscriptions stay; their deliveries follow the new rules.
+    package func accessChanged() {
+        guard let client else { return }
+        refilter(client)
+        client.inbox?.packets?.accessChanged()
+    }
+
+    /// Updates which subscriptions match more than the client may read.
+    func refilter(_ client: MQTTClientState) {
+        for (text, held) in client.subscriptions {
+            let isFiltered = isFiltered(text.rawValue, of: client)
+            guard isFiltered != held.options.isFiltered else { continue }
+            client.subscriptions[text]?.options.isFiltered = isFiltered
+            held.live?.options.isFiltered = isFiltered
+            held.shared?.options.isFiltered = isFiltered
+            if isFiltered { client.hasFilteredSubscriptions = true }
+        }
+        adjustInbox(of: client)
+    }
+
+    // MARK: The queue
+
+    /// Sends queued messages, as many as the client takes.
+    func sendQueued() {
+        guard phase == .connected, let client, let durable = client.durable else { return }
+        if window == nil {
+            window = OutboundWindow(first: durable.firstNumber, limit: client.receiveMaximum)
+        }
+        while connection.hasRoom, window?.hasRoom ?? false {
+            switch durable.next(notAbove: window?.mostNext ?? .max) {
+            case .release(let number):
+                window?.skip(to: number)
+                if let id = window?.resumeReleased() { writeAcknowledgement(.pubrel, id) }
+            case .publication(let queued):
+                send(queued, of: client, durable)
+            case .nothing:
+                return
+            case .load(let after):
+                return load(after: after, of: durable)
+            }
+        }
+    }
+
+    private func send(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) {
+        window?.skip(to: queued.seq)
+        let stored = queued.publication
+        // Sent messages do not expire [MQTT-4.3.3-7].
+        let isWanted =
+            (queued.seq <= durable.sentBefore || !stored.hasExpired(at: now())) && mayRead(queued, of: client, durable)
+        guard let next = window?.nextPacketID else { return }
+        let qos = min(queued.qos, gateway.maximumQoS)
+        guard isWanted,
+            let packet = packet(
+                Publication(stored),
+                qos,
+                packetID: next,
+                isRetained: queued.retain,
+                isDuplicate: qos > .atMostOnce && queued.seq <= durable.sentBefore,
+                identifiers: queued.identifiers
+            ), qos == .atMostOnce || window?.send(exactlyOnce: qos == .exactlyOnce) == next
+        else {
+            // No longer allowed for the client, or too large for it: it counts as delivered.
+            if isWanted { tooLarge() }
+            window?.skip(to: queued.seq + 1)
+            return isWanted ? complete(queued.seq, of: client) : leave(queued, of: client)
+        }
+        connection.tally.messagesOut += 1
+        connection.write(frame: packet.bytes, sharing: packet.payload)
+        guard qos == .atMostOnce else { return }
+        // It will not be acknowledged.
+        window?.skip(to: queued.seq + 1)
+        complete(queued.seq, of: client)
+    }
+
+    /// Whether the client may read a message of its queue, now and at the time when it came.
+    private func mayRead(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) -> Bool {
+        // What waited before this connection may have come by a subscription that is over.
+        guard client.hasFilteredSubscriptions || queued.seq <= durable.waitedBefore else { return true }
+        guard mayRead(queued.publication.topic) else { return false }
+        // It came while the account had another name: the present one gives no right to it.
+        return queued.seq > durable.renamedAt || client.mayReadUnderAnyName(queued.publication.topic)
+    }
+
+    /// Drops a message that has expired or that the client may not read; from a shared subscription it goes to another
+    /// member.
+    private func leave(_ queued: QueuedPublication, of client: MQTTClientState) {
+        guard queued.share != nil, let link = client.link, !queued.publication.hasExpired(at: now()) else {
+            return complete(queued.seq, of: client)
+        }
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let loop = connection.loop
+        environment.messenger.durable.passOn(queued, of: link.id) { isTaken in
+            guard !isTaken else { return }
+            loop.post(.run { if let client = session.value.client { session.value.complete(queued.seq, of: client) } })
+        }
+    }
+
+    private func load(after seq: UInt64, of durable: MQTTDurableQueue) {
+        guard !durable.isLoading, let id = client?.link?.id else { return }
+        durable.isLoading = true
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let loop = connection.loop
+        environment.messenger.durable.queued(
+            of: id,
+            after: seq,
+            sentUpTo: durable.sentBefore,
+            limit: MQTTDurableQueue.pageSize
+        ) { result in
+            loop.post(.run { session.value.loaded(result) })
+        }
+    }
+
+    private func loaded(_ result: Result<DurablePage, HermesError>) {
+        if case .success(let page) = result {
+            connection.chargeRead(page.publications.reduce(0) { $0 + $1.weight })
+        }
+        guard phase == .connected, let durable = client?.durable else { return }
+        durable.isLoading = false
+        switch result {
+        case .success(let page):
+            durable.loaded(page)
+            sendQueued()
+            measureMemory()
+        case .failure(let error):
+            connection.listener.logger.warning(
+                "a session's queue could not be read",
+                metadata: ["code": "\(error.code.rawValue)"]
+            )
+            let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+            connection.loop.eventLoop.scheduleTask(in: MQTTDurableQueue.retryDelay) { session.value.sendQueued() }
+        }
+    }
+
+    /// From the core, on this loop.
+    func committed(_ publications: [QueuedPublication]) {
+        guard let durable = client?.durable else { return }
+        durable.committed(publications)
+        sendQueued()
+        measureMemory()
+    }
+
+    /// The client has acknowledged a message for good.
+    func complete(_ number: UInt64, of client: MQTTClientState) {
+        guard client.durable != nil, let link = client.link else { return }
+        link.completed.append(number)
+        guard link.completed.count == 1 else { return }
+        // With all others of this tick.
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        connection.loop.eventLoop.execute { session.value.reportCompleted() }
+    }
+
+    func reportCompleted() {
+        guard let link = client?.link, !link.completed.isEmpty else { return }
+        environment.messenger.durable.acknowledged(link.id, link.completed)
+        link.completed.removeAll(keepingCapacity: link.completed.count <= 64)
+    }
+
+    /// PUBREC: stores it before sending PUBREL; otherwise the message would come again after a restart.
+    func release(_ number: UInt64, _ packetID: UInt16, of link: MQTTKeptSessionLink) {
+        client?.durable?.releasing.insert(packetID)
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let loop = connection.loop
+        environment.messenger.durable.released(link.id, number, source: link.source) { result in
+            loop.post(.run { session.value.released(packetID, result) })
+        }
+    }
+
+    private func released(_ packetID: UInt16, _ result: Result<Void, HermesError>) {
+        guard phase == .connected else { return }
+        client?.durable?.releasing.remove(packetID)
+        switch result {
+        case .success: writeAcknowledgement(.pubrel, packetID)
+        // The client asks again over its next connection.
+        case .failure: connection.end(.finished)
+        }
+    }
+
+    // MARK: The end
+
+    /// Whether the present rules allow the will; they may have changed since it was given.
+    private func mayPublish(_ will: MQTTPendingWill, of client: MQTTClientState) -> Bool {
+        let isAllowed = client.access(environment.access).allows(.publish, will.publication.topic.rawValue)
+        if !isAllowed { gateway.metrics.refusedPublishes.increment() }
+        return isAllowed
+    }
+
+    /// The connection is closed: releases everything, and publishes the will if due.
+    func letGo() {
+        guard let client else { return }
+        letGoOfAll(Array(client.subscriptions.values))
+        self.client = nil
+        waiting = nil
+        lastTarget = nil
+        inboxClosed(client)
+        // Before the session is released, because its next connection takes the will back. A refused CONNECT left no
+        // will.
+        if let will = client.will, let link = client.link, link.id.rawValue != 0, mayPublish(will, of: client) {
+            environment.wills.ended(
+                will,
+                of: client.key,
+                sessionExpiry: client.sessionExpiry,
+                isNameFree: link.isNameFree,
+                on: connection.loop
+            )
+        }
+        let messenger = environment.messenger
+        if let link = client.link, link.id.rawValue != 0 {
+            if !link.completed.isEmpty { messenger.durable.acknowledged(link.id, link.completed) }
+            messenger.durable.detach(
+                link.id,
+                link,
+                sentUpTo: max(client.durable?.sentBefore ?? 0, (window?.next ?? 1) - 1),
+                expiry: link.endsSession ? .zero : client.sessionExpiry
+            )
+        }
+        window = nil
+        measureMemory()
+    }
+}
+
+/// The core's attachment for a connection with a session. Its mutable part belongs to the connection's loop.
+final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Confined, but for the calls below.
+    private let session: NIOLoopBound<MQTTConnection>
+    private let connection: Connection
+    /// 0 until the session is attached.
+    var id = DurableSessionID(rawValue: 0)
+    /// Whether the session ends with this connection, whatever was agreed.
+    private(set) var endsSession = false
+    /// Whether the client's account has its name no more.
+    private(set) var isNameFree = false
+    /// Numbers of acknowledged messages that are not reported yet.
+    var completed: [UInt64] = []
+
+    /// Nil for a clean session, which checks by itself.
+    let reader: (any TopicReader)?
+    let source: CommitSource
+    let tokenOwner: DeviceID?
+    let login: LoginNumber?
+
+    init(session: MQTTConnection, connection: Connection, _ client: MQTTClientState) {
+        tokenOwner = client.identity.tokenOwner
+        login = client.identity.principal?.login
+        reader = client.sessionExpiry == .zero ? nil : client.reader
+        source = session.source(of: client)
+        self.session = NIOLoopBound(session, eventLoop: connection.loop.eventLoop)
+        self.connection = connection
+    }
+
+    func ends(with end: AttachmentEnd) {
+        endsSession = endsSession || end.endsKeptSessions
+        isNameFree = isNameFree || end.freesName
+    }
+
+    func replaced() { connection.loop.post(.ended(connection, .replaced)) }
+
+    func ended(_ reason: AttachmentEnd) { connection.loop.post(.ended(connection, reason)) }
+
+    func committed(_ publications: [QueuedPublication]) {
+        let session = session
+        connection.loop.post(.run { session.value.committed(publications) })
+    }
+}
+
+/// The connection's view of its session's queue: the part in memory, and the extent of the store.
+final class MQTTDurableQueue {
+    enum Next {
+        case publication(QueuedPublication)
+        /// A message received and not completed over an earlier connection.
+        case release(UInt64)
+        case nothing
+        case load(after: UInt64)
+    }
+
+    /// The number of messages read at once.
+    static let pageSize = 512
+    /// The most messages in memory; further ones are read from the store again.
+    static let maxWaiting = 2_048
+    /// The most bytes in memory; one more message may exceed it.
+    static let maxWaitingBytes = 1 << 20
+    static let retryDelay = TimeAmount.seconds(1)
+
+    /// The number of the first message that may be sent.
+    let firstNumber: UInt64 = 1
+    /// Messages up to this number were sent over an earlier connection.
+    let sentBefore: UInt64
+    /// Messages up to this number were queued before this connection.
+    let waitedBefore: UInt64
+    /// Messages up to this number were queued while the account had another name.
+    let renamedAt: UInt64
+    var releasesLeft: ArraySlice<UInt64> = []
+    var isLoading = false
+    /// The packet identifiers of messages whose PUBREC is being stored.
+    var releasing: Set<UInt16> = []
+    private var waiting: [QueuedPublication] = []
+    private var start = 0
+    /// The bytes of waiting messages.
+    private(set) var bytes = 0
+    /// The last number that is in ``waiting`` or was taken from it.
+    private var known: UInt64 = 0
+    /// The newest number in the store.
+    private var head: UInt64
+
+    init(_ opening: DurableOpening) {
+        sentBefore = opening.sentUpTo
+        head = opening.head
+        waitedBefore = opening.head
+        renamedAt = opening.renamedAt
+        // PUBREL again for messages that the client had received and not completed [MQTT-4.4.0-1].
+        releasesLeft = opening.released[...]
+    }
+
+    /// The messages that wait to be sent, in memory and in the store.
+    var queuedCount: Int { waiting.count - start + Int(clamping: head - min(head, max(known, sentBefore))) }
+
+    func committed(_ publications: [QueuedPublication]) {
+        guard let last = publications.last, let first = publications.first else { return }
+        head = max(head, last.seq)
+        guard first.seq == known + 1, !isLoading, waiting.count - start < Self.maxWaiting,
+            bytes < Self.maxWaitingBytes
+        else { return }
+        waiting.append(contentsOf: publications)
+        for queued in publications { bytes += queued.weight }
+        known = last.seq
+    }
+
+    func loaded(_ page: DurablePage) {
+        for queued in page.publications where queued.seq > known {
+            waiting.append(queued)
+            bytes += queued.weight
+        }
+        known = max(known, page.upTo)
+    }
+
+    /// The next message to send.
+    ///
+    /// - Parameter most: the highest number that may be under way; a later one waits for the oldest.
+    func next(notAbove most: UInt64) -> Next {
+        if let release = releasesLeft.first, start >= waiting.count || waiting[start].seq > release {
+            guard known >= release || start < waiting.count else { return .load(after: known) }
+            guard release <= most else { return .nothing }
+            releasesLeft.removeFirst()
+            return .release(release)
+        }
+        if start < waiting.count {
+            let queued = waiting[start]
+            guard queued.seq <= most else { return .nothing }
+            bytes -= queued.weight
+            start += 1
+            if start == waiting.count {
+                waiting.removeAll(keepingCapacity: waiting.count <= 64)
+                start = 0
+            }
+            return .publication(queued)
+        }
+        return known < head ? .load(after: known) : .nothing
+    }
+}

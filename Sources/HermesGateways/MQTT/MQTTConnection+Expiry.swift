@@ -1,0 +1,63 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+
+/// A connection that logged in with a token lasts until the token expires (`exp`), unless it shows a new one.
+extension MQTTConnection {
+    /// The time before the end at which a client of the native protocol is warned.
+    static let expiryWarning = Duration.seconds(60)
+    /// The longest time between checks of the wall clock, because it may be set.
+    private static let longestLook = Duration.seconds(30)
+
+    /// Ends the connection if its token has expired, warns before that, and schedules the next check.
+    func lookAtExpiry() {
+        guard let client, let end = client.identity.expiresAt else { return connection.wake(in: nil) }
+        let left = Duration.milliseconds(end.rawValue &- environment.messenger.time.latest().rawValue)
+        guard left > .zero else {
+            parting = (.maximumConnectTime, "the token has expired; connect again with a new one")
+            return connection.end(.tokenExpired)
+        }
+        if left <= Self.expiryWarning, !client.isWarnedOfExpiry, let packets = client.inbox?.packets {
+            client.isWarnedOfExpiry = true
+            packets.warn(tokenExpiresAt: end)
+        }
+        let next = left > Self.expiryWarning ? left - Self.expiryWarning : left
+        connection.wake(in: min(next, Self.longestLook))
+    }
+
+    package func woken() {
+        if phase == .connected { lookAtExpiry() }
+    }
+
+    /// Accepts a new token over the native protocol, because MQTT's AUTH is not supported here.
+    ///
+    /// - Returns: false for any other packet.
+    func renewsToken(_ packet: Hermes_V1_Packet) -> Bool {
+        guard case .authenticate(let request) = packet.body, case .token(let token) = request.credential,
+            let client, client.identity.expiresAt != nil
+        else { return false }
+        let authenticator = environment.authenticator
+        let identity = client.identity
+        let address = connection.remoteHost
+        connection.ask { () async throws(HermesError) -> ClientIdentity in
+            try await authenticator.renewed(identity, with: token, address: address)
+        } then: { [self] (result: Result<ClientIdentity, HermesError>) in
+            guard phase == .connected else { return }
+            switch result {
+            case .failure(let error):
+                client.inbox?.packets?.fail(packet.id, error)
+            case .success(let identity):
+                client.renew(identity)
+                // The new token may allow other topics than the old one.
+                lastTarget = nil
+                refilter(client)
+                client.inbox?.packets?.succeed(packet.id)
+                lookAtExpiry()
+            }
+        }
+        return true
+    }
+}

@@ -1,0 +1,208 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import HermesWire
+import Metrics
+import NIOCore
+
+/// Publications that are not for subscribers: the native protocol, and those that rooms refuse.
+extension MQTTConnection {
+    /// Adjusts the inbox after a change of the subscriptions or permissions: it is open while the client subscribes to
+    /// it, with the present form and QoS.
+    func adjustInbox(of client: MQTTClientState) {
+        guard let account = client.account, !account.asking.isEmpty else { return }
+        // Some ten at most, among thousands of subscriptions.
+        account.asking = account.asking.filter { client.subscriptions[$0] != nil }
+        let asking = account.asking.compactMap { text in
+            client.subscriptions[text].flatMap { held in
+                TopicFilter(text.rawValue).map { (filter: $0, options: held.options) }
+            }
+        }
+        let form = MQTTInbox.form(of: asking) { topic in TopicName(topic).map(mayRead) ?? false }
+        guard let form else {
+            account.inbox?.close()
+            return
+        }
+        guard let login = account.login else {
+            // A session that was kept has a subscription from before, and the device is gone.
+            return openDevice(of: account) { [self] error in
+                guard let error else { return adjustInbox(of: client) }
+                refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
+            }
+        }
+        let inbox = account.inbox ?? MQTTInbox(form, cursor: login.device.cursor)
+        account.inbox = inbox
+        inbox.change(to: form)
+        guard inbox.packets == nil else { return }
+        let carrier = DelimitedConnection.Carrier(
+            write: { [unowned self] packet, kind in writeDown(packet, kind) },
+            rules: { [unowned self] in self.client?.access(environment.access) }
+        )
+        let packets = DelimitedConnection(connection: connection, environment: environment, carrier: carrier)
+        inbox.open(packets)
+        packets.authenticated(login, after: inbox.cursor, window: MQTTInbox.windowSize)
+        // Warnings can be sent from now on: soon, after SUBACK.
+        if client.identity.expiresAt != nil { connection.wake(in: .zero) }
+    }
+
+    /// Registers the client's device, for which the account's entries wait from now on.
+    ///
+    /// - Parameter then: gets nil once ``MQTTAccountState/login`` is set.
+    func openDevice(of account: MQTTAccountState, then: @escaping (HermesError?) -> Void) {
+        guard !account.isIDAssigned else {
+            return then(
+                HermesError(.forbidden, "an inbox needs a permanent client identifier that the client chose")
+            )
+        }
+        guard let admission = account.admission else {
+            return then(HermesError(.notAuthenticated, "the device is gone; log in again"))
+        }
+        let accounts = environment.messenger.accounts
+        let device = account.device
+        connection.ask { () async throws(HermesError) -> Login in
+            try await accounts.open(device, by: admission)
+        } then: { result in
+            switch result {
+            case .success(let login):
+                account.login = login
+                then(nil)
+            case .failure(let error):
+                then(error)
+            }
+        }
+    }
+
+    /// Sends a packet of the native protocol, or a replacement if it is too long for the client.
+    private func writeDown(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass) -> DelimitedConnection.Carriage {
+        // Nothing more is written: the next connection delivers the packet.
+        guard phase == .connected, let inbox = client?.inbox, inbox.packets != nil else { return .carried }
+        let payload = inbox.payload(of: packet)
+        if let payload, writesDown(payload, packet, kind, inbox) { return .carried }
+        for standIn in MQTTInbox.standIns(for: packet, bytes: payload?.readableBytes ?? 0) {
+            guard let payload = inbox.payload(of: standIn) else { continue }
+            if writesDown(payload, standIn, kind, inbox) {
+                gateway.metrics.standIns.increment()
+                return .carried
+            }
+        }
+        tooLarge()
+        return .leftOut
+    }
+
+    /// - Returns: false if the client accepts no packet of that size; then nothing was written.
+    private func writesDown(
+        _ payload: ByteBuffer,
+        _ packet: Hermes_V1_Packet,
+        _ kind: Publication.DropClass,
+        _ inbox: MQTTInbox
+    ) -> Bool {
+        guard let topic = TopicName(inbox.form.topic) else { return false }
+        let publication = Publication(topic: topic, payload: payload, kind: Publication.plainKind)
+        let id = inbox.nextPacketID(for: packet)
+        let publish = self.packet(
+            publication,
+            id == nil ? .atMostOnce : .atLeastOnce,
+            packetID: id ?? 0,
+            isRetained: false,
+            identifiers: []
+        )
+        guard let publish else { return false }
+        if id != nil { inbox.sent(packet) }
+        connection.write(kind, frame: publish.bytes, sharing: publish.payload)
+        return true
+    }
+
+    /// PUBACK of an entry. It counts even after UNSUBSCRIBE: deliveries under way are completed [MQTT-3.10.4-3].
+    func inboxAcknowledged(_ packetID: UInt16) {
+        guard let account = client?.account, let inbox = account.inbox, let taken = inbox.acknowledged(packetID) else {
+            return
+        }
+        if let packets = inbox.packets {
+            packets.acknowledged(upTo: taken)
+        } else if let login = account.login {
+            environment.messenger.messages.acknowledge(login.principal, upTo: taken)
+        }
+    }
+
+    /// Handles a publication for the server itself, or one that other protocols' clients cannot be given.
+    ///
+    /// - Returns: false if it is to be published.
+    func takesSpecial(_ publication: Publication, _ head: MQTTPublishHead) -> Bool {
+        switch publication.topic.rawValue {
+        case MQTTInbox.Topic.up: receivedUp(publication.payload, isJSON: false, head)
+        case MQTTInbox.Topic.upJSON: receivedUp(publication.payload, isJSON: true, head)
+        default:
+            let parts = ApplicationTopics.partCount(of: publication.topic, publication.payload)
+            connection.charge(.parts(parts))
+            // As many as a message may have.
+            guard parts <= MessageParts.max else {
+                answer(head, .payloadFormatInvalid)
+                return true
+            }
+            do throws(HermesError) {
+                try ApplicationTopics.check(publication.topic, publication.payload)
+                return false
+            } catch {
+                answer(head, .payloadFormatInvalid)
+            }
+        }
+        return true
+    }
+
+    private func receivedUp(_ payload: ByteBuffer, isJSON: Bool, _ head: MQTTPublishHead) {
+        guard let packets = client?.inbox?.packets else {
+            // Without the topic for answers, nobody would get them.
+            return answer(head, .notAuthorized)
+        }
+        let frame = DelimitedFrame(body: payload, isJSON: isJSON)
+        connection.charge(isJSON ? .json(payload.readableBytes) : .bytes(payload.readableBytes))
+        do {
+            let packet = try frame.packet { connection.charge(.parts($0)) }
+            answer(head, .success)
+            if !renewsToken(packet) { packets.received(packet) }
+        } catch {
+            answer(head, .payloadFormatInvalid)
+        }
+    }
+
+    // MARK: Events
+
+    package func inboxAdvanced(_ entries: [InboxEntry]) { client?.inbox?.packets?.inboxAdvanced(entries) }
+
+    package func ephemeralArrived(_ event: EphemeralEvent) { client?.inbox?.packets?.ephemeralArrived(event) }
+
+    package func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {
+        client?.inbox?.packets?.sent(correlation, result)
+    }
+
+    func inboxClosed(_ client: MQTTClientState) {
+        client.inbox?.close()
+    }
+}
+
+/// The demands of rooms on publications, because LiveRoom's viewers get them too.
+extension MQTTTranslation {
+    /// A publication's kind: LiveRoom's type for a message to a room that declares one, otherwise plain.
+    ///
+    /// - Parameter counted: called with the parts of a body that has to fit its type, before it is parsed
+    ///   (``MessageParts``).
+    /// - Returns: nil if the declared type is not a client's, or the body does not fit the type.
+    static func kind(of publication: Publication, counted: (Int) -> Void = { _ in }) -> UInt16? {
+        guard publication.topic.rawValue.hasPrefix(TopicName.roomPrefix),
+            let declared = publication.details?.userProperties.first(where: { $0.name == roomTypeName })?.value
+        else { return Publication.plainKind }
+        guard let type = UInt16(declared).map(LiveRoomFrameType.init(rawValue:)), isClients(type),
+            let frame = try? LiveRoomFrame(type: type, body: publication.payload)
+        else { return nil }
+        counted(frame.partCount)
+        return frame.hasGoodBody ? type.rawValue : nil
+    }
+
+    private static func isClients(_ type: LiveRoomFrameType) -> Bool {
+        switch type {
+        case .join, .leave, .text, .gift: true
+        default: type.isApplicationDefined
+        }
+    }
+}

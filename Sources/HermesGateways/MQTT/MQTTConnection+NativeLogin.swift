@@ -1,0 +1,120 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+
+/// The login of the native protocol in CONNECT (4.12): the authentication data is a packet with `register` or
+/// `authenticate`; that of CONNACK is the answer, a packet with the session or the error.
+extension MQTTConnection {
+    static let nativeMethod = "hermes.v1"
+
+    func logInNatively(_ connect: MQTTConnect) {
+        let request: DelimitedLogin
+        do {
+            request = try nativeLogin(connect)
+        } catch {
+            return refuseNatively((error as? HermesError) ?? HermesError(.invalidArgument, "\(error)"))
+        }
+        connection.charge(request.cost)
+        let stamp = environment.messenger.durable.loginBegins()
+        let accounts = environment.messenger.accounts
+        let address = connection.remoteHost
+        connection.ask { () async throws(HermesError) in
+            try await request.perform(by: accounts, address: address)
+        } then: { [self] result in
+            guard phase == .connecting else { return }
+            switch result {
+            case .failure(let error): refuseNatively(error)
+            case .success(let login): loggedInNatively(login, request, since: stamp, connect)
+            }
+        }
+    }
+
+    /// - Throws: HermesError or WireError if CONNECT holds no login.
+    private func nativeLogin(_ connect: MQTTConnect) throws -> DelimitedLogin {
+        guard let data = connect.authenticationData else {
+            throw HermesError(.invalidArgument, "the authentication data has to be a hermes.v1.Packet")
+        }
+        let packet = try DelimitedFrame(body: data).packet { connection.charge(.parts($0)) }
+        guard let request = try DelimitedLogin(packet) else {
+            throw HermesError(.notAuthenticated, "the packet in CONNECT has to register or to authenticate")
+        }
+        guard request.device.id.rawValue == connect.clientID else {
+            throw HermesError(.invalidArgument, "the client identifier and device.id have to be the same")
+        }
+        return request
+    }
+
+    private func loggedInNatively(
+        _ login: Login,
+        _ request: DelimitedLogin,
+        since stamp: UInt64,
+        _ connect: MQTTConnect
+    ) {
+        let identity = ClientIdentity(
+            principal: login.principal,
+            userName: login.principal.nickName.key,
+            clientID: connect.clientID
+        )
+        let rules = environment.access.current.bound(to: identity)
+        guard rules.allows(.publish, MQTTInbox.Topic.up), rules.allows(.subscribe, MQTTInbox.Topic.down) else {
+            let topics = "\(MQTTInbox.Topic.up) and \(MQTTInbox.Topic.down)"
+            return refuseNatively(HermesError(.forbidden, "the rules of this server deny this client \(topics)"))
+        }
+        let (session, cursor) = request.welcome(login, on: connection, in: environment)
+        if cursor > login.device.cursor {
+            environment.messenger.messages.acknowledge(login.principal, upTo: cursor)
+        }
+        let account = MQTTAccountState(admission: nil, device: request.device, isIDAssigned: false, login: login)
+        let inbox = MQTTInbox(MQTTInbox.Form(isJSON: false, qos: .atMostOnce), cursor: cursor)
+        inbox.welcome = session
+        account.inbox = inbox
+        accept(identity, account, since: stamp, connect, isAssigned: false)
+    }
+
+    /// CONNACK's properties for a client that logged in with a packet; none for others.
+    func nativeWelcome(_ client: MQTTClientState) -> [MQTTProperty] {
+        guard let inbox = client.inbox, let session = inbox.welcome else { return [] }
+        inbox.welcome = nil
+        return native(.session(session))
+    }
+
+    private func refuseNatively(_ error: HermesError) {
+        let reason = MQTTTranslation.connackReason(for: error)
+        var result = Hermes_V1_Result()
+        result.error = DelimitedTranslation.error(error)
+        let packet = MQTTConnack(reason: reason)
+        var telling = packet
+        telling.properties = MQTTProperties(native(result) + [.reasonString(error.message)])
+        writeLast(.connack(telling), orShorter: .connack(packet))
+        phase = .ended
+        connection.end(.finished)
+    }
+
+    private func native(_ value: Hermes_V1_Result.OneOf_Value) -> [MQTTProperty] {
+        var result = Hermes_V1_Result()
+        result.value = value
+        return native(result)
+    }
+
+    /// The method [MQTT-4.12.0-5], and the result in a packet; its id is that of all logins.
+    private func native(_ result: Hermes_V1_Result) -> [MQTTProperty] {
+        var packet = Hermes_V1_Packet()
+        packet.id = 1
+        packet.result = result
+        guard let data = try? packet.wireBuffer() else { return [] }
+        return [.authenticationMethod(Self.nativeMethod), .authenticationData(data)]
+    }
+}
+
+extension MQTTConnect {
+    var authenticationMethod: String? {
+        properties.first { if case .authenticationMethod(let method) = $0 { method } else { nil } }
+    }
+
+    var authenticationData: ByteBuffer? {
+        properties.first { if case .authenticationData(let data) = $0 { data } else { nil } }
+    }
+}

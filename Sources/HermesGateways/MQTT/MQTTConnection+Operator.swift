@@ -1,0 +1,36 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+
+/// What operators see of a client, and do to it.
+extension MQTTConnection: OperatedClient {
+    package var operated: (any OperatedClient)? { phase == .connected && client != nil ? self : nil }
+    package var clientID: String { client?.identity.clientID ?? "" }
+    package var owner: String { client?.identity.userName ?? "" }
+
+    package func listing() -> ClientListing {
+        ClientListing(
+            number: number,
+            clientID: ClientListing.shown(clientID),
+            owner: ClientListing.shown(owner),
+            version: version == .v5 ? "MQTT 5.0" : "MQTT 3.1.1",
+            listener: connection.listener.name,
+            address: connection.remoteHost ?? "",
+            age: connection.age,
+            subscriptions: client?.subscriptions.count ?? 0,
+            queued: (waiting?.count ?? 0) + (client?.durable?.queuedCount ?? 0),
+            inflight: window?.inflight ?? 0,
+            heldBytes: connection.shownBytes,
+            isKept: client?.durable != nil
+        )
+    }
+
+    package func disconnect() {
+        guard phase == .connected else { return }
+        parting = (.administrativeAction, "an operator ended the connection")
+        connection.end(.finished)
+    }
+}

@@ -1,0 +1,141 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+
+/// Retained messages for new subscriptions [MQTT-3.3.1-6].
+extension MQTTConnection {
+    /// Queues a search for a subscription's retained messages [MQTT-3.3.1-9] … [MQTT-3.3.1-11].
+    func wantRetained(
+        _ request: MQTTRetainedQueue.Request,
+        _ handling: MQTTSubscription.RetainHandling,
+        isNew: Bool,
+        of client: MQTTClientState
+    ) {
+        guard gateway.settings.isRetainAvailable else { return }
+        switch handling {
+        case .sendAlways: break
+        case .sendIfNew where isNew: break
+        case .sendIfNew, .doNotSend: return
+        }
+        let queue = client.retained ?? MQTTRetainedQueue()
+        queue.append(request)
+        client.retained = queue
+    }
+
+    /// Sends as many as the client takes, and searches in small steps.
+    func sendRetained(_ client: MQTTClientState) {
+        guard let queue = client.retained, !queue.isPaused else { return }
+        var steps = MQTTRetainedQueue.stepsAtOnce
+        defer {
+            connection.charge(.records(MQTTRetainedQueue.stepsAtOnce - steps))
+            measureMemory()
+        }
+        while connection.keepsUp {
+            if let publication = queue.first, let request = queue.current {
+                if let link = client.link, client.durable != nil, request.options.qos > .atMostOnce {
+                    return store(queue.takeFound().map { StoredPublication($0, publishedAt: now()) }, request, link)
+                }
+                guard sendRetained(publication, request, of: client) else { return }
+                queue.popFirst()
+            } else if steps <= 0 || !connection.loop.hasTime() {
+                return sendRetainedLater(queue)
+            } else {
+                let isMore = queue.advance(in: environment.messenger.durable.retained, now: now(), steps: &steps) {
+                    environment.brokerStatistics.publications(matching: $0)
+                }
+                if !isMore {
+                    client.retained = nil
+                    return
+                }
+            }
+        }
+    }
+
+    /// - Returns: false if the client must acknowledge others first.
+    private func sendRetained(
+        _ publication: Publication,
+        _ request: MQTTRetainedQueue.Request,
+        of client: MQTTClientState
+    ) -> Bool {
+        guard isWanted(publication.topic, request, of: client) else { return true }
+        let qos = min(publication.qos, request.options.qos)
+        guard qos > .atMostOnce else {
+            sendOnce(publication, isRetained: true, identifiers: request.options.identifiers)
+            return true
+        }
+        guard waiting == nil, window?.hasRoom ?? makeWindow() else { return false }
+        sendAcknowledged(
+            MQTTWaitingQueue.Message(
+                publication: publication,
+                qos: qos,
+                isRetained: true,
+                identifiers: request.options.identifiers
+            )
+        )
+        return true
+    }
+
+    /// Whether the client is still subscribed, and may read it.
+    private func isWanted(_ topic: TopicName, _ request: MQTTRetainedQueue.Request, of client: MQTTClientState) -> Bool
+    {
+        guard let held = client.subscriptions[TopicText(request.text)] else { return false }
+        return !held.options.isFiltered || mayRead(topic)
+    }
+
+    private func sendRetainedLater(_ queue: MQTTRetainedQueue) {
+        queue.isPaused = true
+        connection.loop.inTurn { [self] in goOnWithRetained() }
+    }
+
+    private func goOnWithRetained() {
+        guard phase == .connected, let client else { return }
+        client.retained?.isPaused = false
+        sendRetained(client)
+    }
+
+    /// Stores acknowledged messages in the queue of a durable session, in their place there.
+    private func store(
+        _ publications: [StoredPublication],
+        _ request: MQTTRetainedQueue.Request,
+        _ link: MQTTKeptSessionLink
+    ) {
+        guard let client, let queue = client.retained else { return }
+        let wanted = publications.filter { isWanted($0.topic, request, of: client) }
+        for stored in wanted where stored.qos == .atMostOnce {
+            sendOnce(Publication(stored), isRetained: true, identifiers: request.options.identifiers)
+        }
+        let stored = wanted.filter { $0.qos > .atMostOnce }
+        guard !stored.isEmpty else { return sendRetainedLater(queue) }
+        queue.isPaused = true
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let loop = connection.loop
+        let count = stored.count
+        environment.messenger.durable.queue(stored, for: link.id, request.options, source: link.source) { left in
+            loop.post(.run { session.value.retainedStored(but: left.map(\.topic), of: count) })
+        }
+    }
+
+    /// What found no place in the queue, which is full or not to be written, is tried again while the connection lasts: by
+    /// then as it is retained then.
+    private func retainedStored(but left: [TopicName], of count: Int) {
+        guard !left.isEmpty else { return goOnWithRetained() }
+        guard let pause = client?.retained?.nextRetryPause(isStuck: left.count == count) else { return }
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        connection.loop.eventLoop.scheduleTask(in: pause) {
+            session.value.storeRetainedAgain(left)
+        }
+    }
+
+    private func storeRetainedAgain(_ left: [TopicName]) {
+        guard phase == .connected, let queue = client?.retained else { return }
+        let retained = environment.messenger.durable.retained
+        let now = now()
+        queue.putBack(
+            left.compactMap { retained.publication(of: $0) }.filter { !$0.hasExpired(at: now) }.map { Publication($0) }
+        )
+        goOnWithRetained()
+    }
+}

@@ -1,0 +1,98 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import HermesWire
+import Logging
+import NIOCore
+
+/// Rooms from which an operator removes a client. It stays connected and may return by subscribing again.
+///
+/// A subscription to the room's topic ends, in the store too. A wildcard subscription stays but excludes the room,
+/// until the client subscribes to a filter that matches the room, or reconnects.
+extension MQTTConnection {
+    /// The number of rooms that can be excluded for one connection; at more, it is ended.
+    static let maxClosedRooms = 100
+
+    package func removed(_ account: Account?, from room: RoomName) -> Bool {
+        guard phase == .connected, let client else { return false }
+        // A room entered over the native protocol.
+        let wasIn = client.inbox?.packets?.removed(account, from: room) ?? false
+        guard account == nil || client.identity.userName == account?.nickName.key else { return wasIn }
+        let topic = room.topic
+        guard !client.closedRooms.contains(topic) else { return wasIn }
+        let matching = client.subscriptions.compactMap { text, held in
+            Self.filter(of: text.rawValue).flatMap { $0.matches(topic) ? (text: text, filter: $0, held: held) : nil }
+        }
+        guard !matching.isEmpty else { return wasIn }
+        guard client.closedRooms.count < Self.maxClosedRooms else {
+            refuse(MQTTPacketError(.administrativeAction, "removed from more than \(Self.maxClosedRooms) rooms"))
+            return true
+        }
+        close(topic, of: client, matching.filter(\.filter.hasWildcard).map(\.held))
+        end(matching.filter { !$0.filter.hasWildcard }.map { ($0.text, $0.held) }, of: client)
+        tellRemoval(from: topic)
+        return true
+    }
+
+    /// Closes a room; queued messages from it are not sent either.
+    private func close(_ topic: TopicName, of client: MQTTClientState, _ held: [MQTTHeldSubscription]) {
+        guard !held.isEmpty || client.durable != nil else { return }
+        client.closedRooms.insert(topic)
+        client.hasFilteredSubscriptions = true
+        refilter(client)
+    }
+
+    private func end(_ ended: [(text: TopicText, held: MQTTHeldSubscription)], of client: MQTTClientState) {
+        guard !ended.isEmpty else { return }
+        for (text, _) in ended {
+            client.subscriptions[text] = nil
+            client.letsGo(text.rawValue)
+        }
+        letGo(ended.map(\.held))
+        guard client.durable != nil, let link = client.link else { return }
+        let logger = connection.listener.logger
+        environment.messenger.durable.unsubscribe(link.id, ended.map(\.text.rawValue), source: link.source) { result in
+            // The room stays closed for the client until it connects again.
+            guard case .failure(let error) = result else { return }
+            logger.warning(
+                "a subscription to a room could not be removed from the store",
+                metadata: ["code": "\(error.code.rawValue)"]
+            )
+        }
+    }
+
+    /// Tells the client; 5.0 clients recognize the type by the user property, like everything from rooms.
+    private func tellRemoval(from topic: TopicName) {
+        guard version == .v5 else { return }
+        var message = LiveRoom_Kicked()
+        message.code = HermesError.Code.forbidden.rawValue
+        message.reason = "removed from the room"
+        // Cannot fail: all required fields are set.
+        guard let body = try? message.wireBuffer() else { return }
+        let kicked = LiveRoomTranslation.publication(of: body, type: .kicked, to: topic, sender: nil)
+        sendOnce(kicked, isRetained: false, identifiers: [])
+    }
+
+    /// The client subscribed anew: matching rooms are open again.
+    func reopenRooms(matching filters: [TopicFilter], of client: MQTTClientState) {
+        guard !client.closedRooms.isEmpty else { return }
+        let closed = client.closedRooms.filter { topic in !filters.contains { $0.matches(topic) } }
+        // Once per packet, and only after a change: all subscriptions are checked.
+        guard closed.count < client.closedRooms.count else { return }
+        client.closedRooms = closed
+        refilter(client)
+    }
+
+    /// Whether a subscription matches more than the client may read.
+    func isFiltered(_ text: String, of client: MQTTClientState) -> Bool {
+        if client.access(environment.access).access(toSubscribe: text) != .all { return true }
+        guard !client.closedRooms.isEmpty, let filter = Self.filter(of: text) else { return false }
+        return client.closedRooms.contains { filter.matches($0) }
+    }
+
+    /// The filter of a subscription's text, without the group of a shared one.
+    private static func filter(of text: String) -> TopicFilter? {
+        TopicFilter(MQTTTopic.sharedParts(of: text).map { String($0.filter) } ?? text)
+    }
+}

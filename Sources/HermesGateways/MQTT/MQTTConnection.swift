@@ -1,0 +1,272 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+package import HermesWire
+import Logging
+import NIOCore
+
+/// One MQTT connection.
+///
+/// ``MQTTClientState`` holds the state that idle connections do not need. Owner: the connection's event loop.
+package final class MQTTConnection: GatewayConnection, SharedMember {
+    package typealias Decoder = MQTTInputDecoder
+
+    /// Whether reading pauses: a client that does not read must still be able to acknowledge.
+    package static let pausesReadingWhenStuck = false
+    /// Publishers wait for acknowledgements, and are not read from while subscribers are behind.
+    package static let hasRequestLimit = false
+    /// Will, user name and password may have 65,535 bytes each.
+    package static let maxLoginFrameBytes = Int.max
+
+    enum Phase {
+        /// CONNECT is awaited.
+        case new
+        /// CONNECT is being checked; nothing is read.
+        case connecting
+        case connected
+        case ended
+    }
+
+    // Unchecked, here and below: all access is on one loop, and the check would cost as much as the access.
+    let connection: Connection
+    let gateway: MQTTGateway
+    let topics: TopicShard
+    /// The connection's number, for no local.
+    package let number: UInt64
+    @exclusivity(unchecked)
+    var phase = Phase.new
+    @exclusivity(unchecked)
+    var version = MQTTVersion.v311
+    /// The longest packet that the client accepts, in bytes.
+    @exclusivity(unchecked)
+    var maxPacketBytes = Int.max
+    /// Whether topics are replaced by aliases while they last; packets then differ between clients.
+    @exclusivity(unchecked)
+    var usesAliases = false
+    /// Set with CONNECT.
+    @exclusivity(unchecked)
+    var client: MQTTClientState?
+    /// The target of the last PUBLISH: publishers often repeat a topic.
+    @exclusivity(unchecked)
+    var lastTarget: MQTTPublishTarget?
+    /// The sent QoS 1 and 2 messages; created for the first one.
+    @exclusivity(unchecked)
+    var window: OutboundWindow?
+    /// Messages that wait for the window or the connection.
+    @exclusivity(unchecked)
+    var waiting: MQTTWaitingQueue?
+    /// The client's reason for the end of the connection, if it differs from the actual one's.
+    var parting: (reason: MQTTReasonCode, text: String)?
+
+    init(connection: Connection, gateway: MQTTGateway) {
+        self.connection = connection
+        self.gateway = gateway
+        topics = connection.loop.topics
+        number = connection.loop.nextConnectionNumber()
+    }
+
+    /// For shared subscriptions: unacknowledged and waiting messages.
+    package var load: SharedLoad { client?.shared.load ?? SharedLoad() }
+
+    package var reader: (any TopicReader)? { client?.reader }
+
+    var environment: GatewayEnvironment { gateway.environment }
+
+    func now() -> Timestamp { gateway.environment.messenger.time.now() }
+
+    // MARK: Input
+
+    package func received(_ input: MQTTInput) {
+        switch (phase, input) {
+        case (.connected, .publish(let frame)):
+            attempt { () throws(MQTTPacketError) in try publishReceived(frame) }
+        case (.connected, .publishes(let run)):
+            attempt { () throws(MQTTPacketError) in try publishesReceived(run) }
+        case (.connected, .acknowledgement(let type, let packetID)):
+            acknowledgementReceived(type, packetID, .success)
+        case (.connected, .other(let frame)) where frame.type == .connect:
+            // Not parsed: its errors may have reason codes that a DISCONNECT does not have.
+            refuse(MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]"))
+        case (.connected, .other(let frame)):
+            connection.charge(.packet)
+            // As many as there can be in these bytes; filters cost about the same.
+            connection.charge(.properties(frame.body.readableBytes / MQTTPacket.minPropertyBytes))
+            attempt { () throws(MQTTPacketError) in try received(try MQTTPacket(fromClient: frame, version: version)) }
+        case (.new, .other(let frame)) where frame.type == .connect:
+            connectReceived(frame)
+        case (.new, _):
+            // [MQTT-3.1.0-1]
+            refuse(MQTTPacketError(.protocolError, "the first packet is not a CONNECT [MQTT-3.1.0-1]"))
+        case (.connecting, _), (.ended, _):
+            break
+        }
+    }
+
+    /// A DISCONNECT discards the will [MQTT-3.14.4-3], and acknowledged messages are not sent again.
+    package func receivedLast(_ input: MQTTInput) {
+        guard phase == .connected else { return }
+        switch input {
+        case .acknowledgement: received(input)
+        case .other(let frame):
+            switch frame.type {
+            case .puback, .pubrec, .pubcomp, .disconnect: received(input)
+            default: break
+            }
+        case .publish, .publishes: break
+        }
+    }
+
+    private func received(_ packet: MQTTPacket) throws(MQTTPacketError) {
+        switch packet {
+        case .puback(let packet): acknowledgementReceived(.puback, packet.packetID, packet.reason)
+        case .pubrec(let packet): acknowledgementReceived(.pubrec, packet.packetID, packet.reason)
+        case .pubrel(let packet): acknowledgementReceived(.pubrel, packet.packetID, packet.reason)
+        case .pubcomp(let packet): acknowledgementReceived(.pubcomp, packet.packetID, packet.reason)
+        case .subscribe(let packet): try subscribeReceived(packet)
+        case .unsubscribe(let packet): try unsubscribeReceived(packet)
+        case .pingreq: write(.pingresp)
+        case .disconnect(let packet): try disconnectReceived(packet)
+        case .connect:
+            throw MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]")
+        case .auth:
+            throw MQTTPacketError(.protocolError, "AUTH without an authentication method [MQTT-4.12.0-1]")
+        case .publish, .connack, .suback, .unsuback, .pingresp:
+            throw MQTTPacketError(.protocolError, "a client does not send a \(packet.type)")
+        }
+    }
+
+    /// Handles an incoming packet; a packet that breaks the rules ends the connection.
+    private func attempt(_ body: () throws(MQTTPacketError) -> Void) {
+        do throws(MQTTPacketError) { try body() } catch { refuse(error) }
+    }
+
+    /// Ends the connection because of what the client sent.
+    func refuse(_ error: MQTTPacketError) {
+        parting = (error.reason, error.message)
+        connection.end(.malformed(WireError(.badBody, error.message)))
+    }
+
+    // MARK: Output
+
+    /// Writes an answer. The client waits for it, so if it is too large for the client [MQTT-3.1.2-24], the connection
+    /// ends.
+    func write(_ packet: MQTTPacket) {
+        let version = version
+        // Without a limit the packet is encoded straight into the output.
+        if maxPacketBytes == .max { return connection.write { try packet.write(into: &$0, version: version) } }
+        guard let bytes = bytes(of: packet) else { return refuse(Self.tooLarge(packet)) }
+        connection.write(frame: bytes)
+    }
+
+    static func tooLarge(_ packet: MQTTPacket) -> MQTTPacketError {
+        MQTTPacketError(.packetTooLarge, "a \(packet.type) is longer than the client takes [MQTT-3.1.2-24]")
+    }
+
+    /// Writes the last packet of a connection with a reason string, or without it if it is too large for the client
+    /// [MQTT-3.2.2-19], [MQTT-3.14.2-3]; nothing if even that is too large.
+    func writeLast(_ packet: MQTTPacket, orShorter shorter: MQTTPacket) {
+        if let bytes = bytes(of: packet) ?? bytes(of: shorter) { connection.write(frame: bytes) }
+    }
+
+    /// Encodes a packet; nil if it is too large for the client, or cannot be encoded.
+    func bytes(of packet: MQTTPacket) -> ByteBuffer? {
+        var bytes = ByteBuffer()
+        do throws(WireError) {
+            try packet.write(into: &bytes, version: version)
+        } catch {
+            connection.listener.logger.error("a packet could not be encoded", metadata: ["error": "\(error)"])
+            return nil
+        }
+        return bytes.readableBytes <= maxPacketBytes ? bytes : nil
+    }
+
+    /// Four bytes: a type and a packet identifier.
+    func writeAcknowledgement(_ type: MQTTPacketType, _ packetID: UInt16) {
+        let header: UInt8 = type == .pubrel ? 0x62 : type.rawValue << 4
+        connection.write { $0.writeMultipleIntegers(header, 2 as UInt8, packetID) }
+    }
+
+    func writeAcknowledgement(_ type: MQTTPacketType, _ packetID: UInt16, _ reason: MQTTReasonCode) {
+        guard version == .v5, reason != .success else { return writeAcknowledgement(type, packetID) }
+        let header: UInt8 = type == .pubrel ? 0x62 : type.rawValue << 4
+        connection.write { $0.writeMultipleIntegers(header, 3 as UInt8, packetID, reason.rawValue) }
+    }
+
+    // MARK: The end
+
+    /// DISCONNECT by the client (3.14).
+    private func disconnectReceived(_ packet: MQTTDisconnect) throws(MQTTPacketError) {
+        guard let client else { return }
+        if let expiry: UInt32 = packet.properties.first({
+            if case .sessionExpiryInterval(let seconds) = $0 { seconds } else { nil }
+        }) {
+            guard client.sessionExpiry != .zero || expiry == 0 else {
+                throw MQTTPacketError(.protocolError, "the session's expiry cannot grow from 0 [MQTT-3.14.2-2]")
+            }
+            client.sessionExpiry = gateway.settings.sessionExpiry(expiry)
+        }
+        // [MQTT-3.14.4-3]
+        if packet.reason == .success { client.will = nil }
+        phase = .ended
+        connection.end(.goodbye)
+    }
+
+    package func farewell(_ reason: CloseReason) {
+        defer {
+            phase = .ended
+            // At once and not at the close, which a client that does not read can delay: memory is the reason for the end, or
+            // another connection waits for the session. Nothing is read from this one any more.
+            switch reason {
+            case .memory, .session: letGo()
+            default: break
+            }
+        }
+        if case .attachment(let end) = reason { client?.link?.ends(with: end) }
+        switch phase {
+        case .new, .connecting:
+            // A refused CONNECT leaves no will.
+            client?.will = nil
+            // Before CONNECT the client's version is unknown; 3.1.1 has few codes [MQTT-3.2.2-6].
+            guard let parting, version == .v5 || MQTTTranslation.hasReturnCode(parting.reason) else { return }
+            connack(refusal: parting.reason, parting.text)
+        case .connected:
+            if case .attachment(.replaced) = reason { client?.isReplaced = true }
+            if case .shuttingDown = reason { client?.isServerStopping = true }
+            if let packets = client?.inbox?.packets {
+                // Says more than DISCONNECT: when and where to connect again.
+                packets.farewell(reason)
+                guard !packets.hasLoggedOut else { return }
+            }
+            guard version == .v5, let code = parting?.reason ?? MQTTTranslation.disconnectReason(for: reason) else {
+                return
+            }
+            let packet = MQTTDisconnect(reason: code)
+            var telling = packet
+            if let text = parting?.text, client?.wantsProblemInformation ?? true {
+                telling.properties = [.reasonString(text)]
+            }
+            writeLast(.disconnect(telling), orShorter: .disconnect(packet))
+        case .ended:
+            break
+        }
+    }
+
+    package func webSocketCode(for reason: CloseReason) -> UInt16 {
+        guard let parting else { return reason.webSocketCode }
+        return CloseReason.webSocketCode(for: MQTTTranslation.code(of: parting.reason))
+    }
+
+    package func closed() {
+        phase = .ended
+        letGo()
+    }
+
+    package func becameWritable() {
+        client?.inbox?.packets?.becameWritable()
+        sendWaiting()
+    }
+}
+
+@available(*, unavailable)
+extension MQTTConnection: Sendable {}

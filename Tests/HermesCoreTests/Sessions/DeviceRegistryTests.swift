@@ -1,0 +1,201 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Synchronization
+import Testing
+
+@Suite struct DeviceRegistryTests {
+    private let time = ManualTime()
+    private let devices: DeviceRegistry
+
+    init() { devices = DeviceRegistry(time: time, shardCount: 4) }
+
+    private func attach(_ number: Int32, _ deviceName: String = "phone") throws -> RecordingAttachment {
+        let attachment = RecordingAttachment(try principal(number, deviceName))
+        devices.attach(attachment)
+        return attachment
+    }
+
+    @Test func theSameDeviceReplacesAndOthersLiveSideBySide() throws {
+        let first = try attach(1)
+        let pad = try attach(1, "pad")
+        let second = try attach(1)
+        #expect(first.ends == [.replaced])
+        #expect(pad.ends.isEmpty && second.ends.isEmpty)
+        #expect(devices.attachedDevices(of: try user(1)).map(\.rawValue) == ["phone", "pad"])
+        devices.detach(first)
+        #expect(devices.attachments(of: try user(1)).count == 2)
+        devices.attach(second)
+        #expect(second.ends.isEmpty)
+        #expect(devices.count == 2)
+        devices.detach(second)
+        devices.detach(pad)
+        #expect(!devices.isOnline(try user(1)))
+        devices.detach(pad)
+        #expect(devices.count == 0)
+    }
+
+    @Test func endsThoseThatMatch() throws {
+        let phone = try attach(1)
+        let pad = try attach(1, "pad")
+        let other = try attach(2)
+        let phoneID = try device("phone")
+        devices.end(try user(1), .revoked) { $0.device == phoneID }
+        #expect(phone.ends == [.revoked])
+        #expect(pad.ends.isEmpty)
+        devices.end(try user(1), .accountDisabled) { _ in true }
+        #expect(phone.ends == [.revoked])
+        #expect(pad.ends == [.accountDisabled])
+        #expect(other.ends.isEmpty)
+        #expect(devices.count == 1)
+    }
+
+    @Test func `of one who comes and goes all the time, watchers hear the last`() throws {
+        let watcher = try attach(1)
+        let flapping = try user(2)
+        devices.watch([flapping], by: watcher)
+        for _ in 1...50 { devices.detach(try attach(2)) }
+        let last = try attach(2)
+        #expect(watcher.events.count == DeviceRegistry.maxToldPerSecond)
+        devices.tellLate()
+        #expect(watcher.events.count == DeviceRegistry.maxToldPerSecond + 1)
+        #expect(watcher.events.last == .presence(flapping, isOnline: true, lastSeen: nil))
+        devices.tellLate()
+        #expect(watcher.events.count == DeviceRegistry.maxToldPerSecond + 1)
+        time.advance(by: .seconds(1))
+        devices.detach(last)
+        #expect(watcher.events.last == .presence(flapping, isOnline: false, lastSeen: time.now()))
+    }
+
+    @Test func notifiesAllDevices() throws {
+        let phone = try attach(1)
+        let pad = try attach(1, "pad")
+        let event = EphemeralEvent.signal(from: try user(2), device: try device("x"), payload: [1])
+        #expect(devices.notify(try user(1), event) == 2)
+        #expect(devices.notify(try user(2), event) == 0)
+        #expect(phone.events == [event] && pad.events == [event])
+    }
+
+    @Test func `who leaves tells whom it watched, and hears of nobody after that`() throws {
+        let watcher = try attach(1)
+        let users = try (2...40).map { try user($0) }
+        devices.watch(users, by: watcher)
+        #expect(devices.watchedCount(by: watcher) == 39)
+        devices.unwatch([users[0]], by: watcher)
+        let (told, watched) = devices.leave(watcher)
+        #expect(told == 0 && Set(watched) == Set(users.dropFirst()))
+        #expect(devices.watchedCount(by: watcher) == 0)
+        devices.unwatch(watched, by: watcher)
+        _ = try attach(3)
+        #expect(watcher.events.isEmpty)
+    }
+
+    /// A stranger's thousands of connections may watch the same accounts, and leave at once.
+    @Test func `one of thousands of watchers leaves as quickly as one of a few`() throws {
+        let users = try (1...40).map { try user($0) }
+        func time(_ count: Int32, of registry: DeviceRegistry) throws -> Duration {
+            let watchers = try (0..<count).map { RecordingAttachment(try principal(100 + $0, "phone")) }
+            for watcher in watchers {
+                registry.attach(watcher)
+                registry.watch(users, by: watcher)
+            }
+            return ContinuousClock().measure { for watcher in watchers.suffix(100) { registry.detach(watcher) } }
+        }
+        let pairs = try (0..<3).map { _ in
+            (
+                try time(100, of: DeviceRegistry(time: self.time)),
+                try time(4_000, of: DeviceRegistry(time: self.time))
+            )
+        }
+        // It was some forty times as long.
+        #expect(pairs.contains { $1 < $0 * 8 }, "\(pairs)")
+    }
+
+    @Test func watchersHearOfPresence() throws {
+        let watcher = try attach(1)
+        let watched = try user(2)
+        devices.watch([watched], by: watcher)
+        let phone = try attach(2)
+        let pad = try attach(2, "pad")
+        devices.detach(phone)
+        time.advance(by: .seconds(5))
+        devices.detach(pad)
+        let offline = EphemeralEvent.presence(watched, isOnline: false, lastSeen: time.now())
+        #expect(watcher.events == [.presence(watched, isOnline: true, lastSeen: nil), offline])
+        devices.unwatch([watched], by: watcher)
+        _ = try attach(2)
+        #expect(watcher.events.count == 2)
+    }
+
+    @Test("Who comes or goes learns how many were told, to pay for them")
+    func watchersAreCounted() throws {
+        for number in Int32(10)..<15 { devices.watch([try user(2)], by: try attach(number)) }
+        let phone = RecordingAttachment(try principal(2))
+        let pad = RecordingAttachment(try principal(2, "pad"))
+        #expect(devices.attach(phone) == 5)
+        #expect(devices.attach(pad) == 0)
+        #expect(devices.detach(phone) == 0)
+        #expect(devices.detach(pad) == 5)
+    }
+
+    @Test func aReplacedConnectionIsNotOffline() throws {
+        let watcher = try attach(1)
+        devices.watch([try user(2)], by: watcher)
+        let first = try attach(2)
+        _ = try attach(2)
+        devices.detach(first)
+        #expect(watcher.events.count == 1)
+    }
+
+    @Test func watchersThatLeaveAreForgotten() throws {
+        let watcher = try attach(1)
+        devices.watch([try user(2)], by: watcher)
+        devices.detach(watcher)
+        devices.watch([try user(2)], by: watcher)
+        _ = try attach(2)
+        #expect(watcher.events.isEmpty)
+        let replaced = try attach(3)
+        devices.watch([try user(4)], by: replaced)
+        _ = try attach(3)
+        _ = try attach(4)
+        #expect(replaced.events.isEmpty)
+    }
+
+    @Test func watchingIsBounded() throws {
+        let watcher = try attach(1)
+        devices.watch(try (2...1500).map(user), by: watcher)
+        _ = try attach(1001)
+        _ = try attach(1002)
+        #expect(watcher.events.count == 1)
+        devices.unwatch([try user(2)], by: watcher)
+        devices.watch([try user(1003)], by: watcher)
+        _ = try attach(1003)
+        #expect(watcher.events.count == 2)
+    }
+
+    @Test func theLastPresenceIsRightWhateverTheOrder() async throws {
+        let watcher = try attach(1)
+        let watched = try user(2)
+        devices.watch([watched], by: watcher)
+        let principals = try (0..<4).map { try principal(2, "d\($0)") }
+        await withTaskGroup(of: Void.self) { group in
+            for principal in principals {
+                group.addTask { [sessions] in
+                    for _ in 0..<500 {
+                        let attachment = RecordingAttachment(principal)
+                        devices.attach(attachment)
+                        devices.detach(attachment)
+                    }
+                }
+            }
+        }
+        devices.tellLate()
+        guard case .presence(watched, let isOnline, _)? = watcher.events.last else {
+            Issue.record("nothing was heard")
+            return
+        }
+        #expect(isOnline == devices.isOnline(watched))
+        #expect(!isOnline)
+    }
+}
