@@ -135,7 +135,7 @@ package final class PushHandOff: Sendable {
             guard let last = HandOffPlan.pushWorthy(entries, for: user, nil).last else { continue }
             if reportsUndelivered { news.append((HandOffKey(user, nil), last.seq, settings.deadline)) }
             guard let devices = devices[user] else { continue }
-            let awake = devices.awakeDevices(of: user)
+            let awake = self.devices.awakeDevices(of: user)
             for device in devices {
                 let wait = awake.contains(device) ? settings.deadline : .zero
                 news.append((HandOffKey(user, device), last.seq, wait))
