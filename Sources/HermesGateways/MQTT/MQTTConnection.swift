@@ -218,7 +218,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
             // At once and not at the close, which a client that does not read can delay: memory is the reason for the end, or
             // another connection waits for the session. Nothing is read from this one any more.
             switch reason {
-            case .memory, .session: letGo()
+            case .memory, .attachment: letGo()
             default: break
             }
         }
