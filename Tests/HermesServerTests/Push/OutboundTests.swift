@@ -137,7 +137,7 @@ struct OutboundTests {
             let client = try HermesClient(configuration)
             let session = try await client.logIn(.register(nickName: "bob", password: "secret-bob"))
             let user = try #require(UserID(rawValue: Int32(session.uid.rawValue)))
-            let sessions = try server.messenger().sessions
+            let sessions = try server.messenger().devices
             // Each answer comes after what was said before it.
             _ = try await client.devices()
             #expect(sessions.isOnline(user))
@@ -148,7 +148,7 @@ struct OutboundTests {
             while !sessions.awakeDevices(of: user).isEmpty { _ = try await client.devices() }
             try await server.restart()
             _ = try await client.devices()
-            #expect(try server.messenger().sessions.awakeDevices(of: user).isEmpty)
+            #expect(try server.messenger().devices.awakeDevices(of: user).isEmpty)
             await client.close()
         }
     }
