@@ -181,7 +181,7 @@ import Testing
         let principals = try (0..<4).map { try principal(2, "d\($0)") }
         await withTaskGroup(of: Void.self) { group in
             for principal in principals {
-                group.addTask { [sessions] in
+                group.addTask { [devices] in
                     for _ in 0..<500 {
                         let attachment = RecordingAttachment(principal)
                         devices.attach(attachment)

@@ -48,7 +48,7 @@ import Testing
             )
             let session = Session(connection)
             let channel = EmbeddedChannel(
-                handler: ConnectionHandler<Session>(connection: connection, session: session),
+                handler: ConnectionHandler<Session>(connection: connection, side: session),
                 loop: loop
             )
             try channel.connect(to: peer).wait()

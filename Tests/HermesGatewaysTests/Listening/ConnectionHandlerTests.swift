@@ -65,7 +65,7 @@ struct ConnectionHandlerTests {
             )
             connection = Connection(loop: loop, listener: state, requiresAuthentication: true)
             session = RecordingConnection(connection)
-            let handler = ConnectionHandler<RecordingConnection>(connection: connection, session: session)
+            let handler = ConnectionHandler<RecordingConnection>(connection: connection, side: session)
             if isWebSocket {
                 let webSocket = WebSocketHandler(WebSocketInput()) { WebSocketMessage(bytes: $0.readableBytes) }
                 try channel.pipeline.syncOperations.addHandler(webSocket)
@@ -439,7 +439,7 @@ struct ConnectionHandlerTests {
             let connection = Connection(loop: loop, listener: state, requiresAuthentication: false)
             let handler = ConnectionHandler<RecordingConnection>(
                 connection: connection,
-                session: RecordingConnection(connection)
+                side: RecordingConnection(connection)
             )
             let channel = EmbeddedChannel(handler: handler, loop: group)
             try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
