@@ -7,7 +7,7 @@ package import NIOCore
 /// One wire protocol. Everything that lists protocols (`hermes serve`, metrics, documentation) reads
 /// ``GatewayCatalog``.
 package protocol Gateway: Sendable {
-    /// What speaks the protocol on one connection.
+    /// The server's side of one connection.
     associatedtype ClientConnection: GatewayConnection
 
     /// The key in the configuration (`listeners.<name>`) and the label in metrics: lower-case letters.

@@ -27,7 +27,7 @@ extension TestServer {
         }
     }
 
-    /// What the clients of a version of the app report.
+    /// The reports of the clients of one version of the app.
     package func reported(appVersion: String) throws -> ReportedDelivery {
         let messenger = try messenger()
         let versions = messenger.clientStatistics.versions(.day, now: messenger.time.now())

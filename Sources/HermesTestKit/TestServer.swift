@@ -79,7 +79,7 @@ package final class TestServer: Sendable {
 
     private let state: Mutex<State>
     private let time: any TimeSource
-    /// What the server logs goes to its console alone.
+    /// The server logs to its console alone.
     private let tail: LogTail
     private let logger: Logger
     /// Outlives restarts.

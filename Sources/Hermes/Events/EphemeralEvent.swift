@@ -28,7 +28,7 @@ public struct EphemeralEvent: Hashable, Sendable {
         case notice(String)
     }
 
-    /// What happened.
+    /// The kind of event, with its values.
     public let kind: Kind
 
     package init(_ kind: Kind) { self.kind = kind }

@@ -52,7 +52,7 @@ public struct InboxEvent: Hashable, Sendable {
         case ended
     }
 
-    /// What happened.
+    /// The kind of event, with its values.
     public let kind: Kind
 
     package init(_ kind: Kind) { self.kind = kind }

@@ -35,7 +35,7 @@ final class ReceiptPromise: Sendable {
         var lastWaiter: UInt64 = 0
         /// Waiters that have announced themselves and do not wait yet.
         var announced: Set<UInt64> = []
-        /// What has ended the waits of some of them before they began.
+        /// The reasons that ended some of the waits before they began.
         var endedEarly: [UInt64: any Error] = [:]
     }
 

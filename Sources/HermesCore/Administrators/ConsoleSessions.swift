@@ -34,7 +34,7 @@ package struct ConsoleSessions: Sendable {
         package let requestToken: String
         package let endsAt: Duration
         package fileprivate(set) var usedAt: Duration
-        /// What is left of the changes that it may make, and since when.
+        /// The changes that it may still make, and since when.
         fileprivate var changes: Double
         fileprivate var changesAt: Duration
     }

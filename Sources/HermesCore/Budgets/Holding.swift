@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What somebody has of something that is bounded, such as what lies in an inbox or waits for a session.
+/// Somebody's part of a bounded resource, such as the entries in an inbox or the queue of a session.
 package struct Holding: Sendable, Hashable {
     package var entries: Int
     /// In an inbox, contents and ``InboxBudget/entryBytes`` for each entry.

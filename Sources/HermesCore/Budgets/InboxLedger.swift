@@ -3,11 +3,11 @@
 
 import Synchronization
 
-/// What lies in all inboxes together, and what found no room. Each store has one and keeps it true.
+/// The entries of all inboxes together, and those that found no room. Each store has one and keeps it true.
 ///
 /// State: a `Mutex` around a few numbers, taken once a commit; nothing is called under it.
 package final class InboxLedger: Sendable {
-    /// What a commit did.
+    /// The effect of a commit.
     package struct Changes: Sendable, Hashable {
         /// Entries that came, less those that went.
         package var holding: Holding

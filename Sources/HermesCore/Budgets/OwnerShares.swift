@@ -46,7 +46,7 @@ package struct SharedLimit: Sendable, Hashable {
 package struct OwnerTally: Sendable {
     private var holdings: [CommitSource: Holding] = [:]
     package private(set) var total = Holding()
-    /// What addresses without account have, together.
+    /// The part of all addresses without an account.
     package private(set) var anonymous = Holding()
 
     package init() {}
@@ -72,7 +72,7 @@ package struct OwnerTally: Sendable {
     }
 }
 
-/// What owners have of something that is bounded, and whether one may have more. Pure.
+/// The parts that owners have of a bounded resource, and whether one may have more. Pure.
 package struct OwnerShares: Sendable {
     package let entries: SharedLimit
     package let bytes: SharedLimit

@@ -3,12 +3,13 @@
 
 import Synchronization
 
-/// What waits for kept sessions, by their owners. Each store has one and keeps it true; the same for every store.
+/// The queues of kept sessions, counted by owner. Each store has one and keeps it true; the rules
+/// are the same for every store.
 ///
 /// State: a `Mutex` around ``OwnerShares``, taken once for each publication in a queue and once a commit; nothing is called
 /// under it.
 package final class QueueBudget: Sendable {
-    /// What is used, and how often there was no room.
+    /// The room in use, and how often there was none.
     package struct Statistics: Sendable, Hashable {
         package var used = Holding()
         package var limit = Holding()

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What each account's messages may add to the store in a period. Pure.
+/// The bytes that each account's messages may add to the store in a period. Pure.
 ///
 /// The budgets of inboxes bound what waits. This bounds what stays when recipients acknowledge at once: a message's record
 /// outlives its delivery (``StoreSettings/recordPeriod``). The allowance can be used at once and returns evenly, so of one

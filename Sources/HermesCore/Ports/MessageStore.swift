@@ -71,7 +71,7 @@ package protocol MessageStore: Sendable {
     ///   `.storageUnavailable`.
     func backup(to path: String) async throws(HermesError)
 
-    /// What lies in all inboxes; cheap.
+    /// The entries in all inboxes together; cheap.
     var inboxes: InboxLedger { get }
 }
 

@@ -64,7 +64,7 @@ package protocol SessionStore: Sendable {
     /// - Returns: the number of rows handled; 0 when nothing is left to do.
     func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
-    /// What waits for all sessions.
+    /// The queues of all sessions together.
     var queues: QueueBudget { get }
 }
 

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What every store answers to an operation that it refuses, so that no text depends on the store.
+/// The refusals of operations by any store, so that no text depends on the store.
 package enum StoreRefusals {
     package static let noSuchAccount = HermesError(.notFound, "There is no such account.")
     package static let nameTaken = HermesError(.nameTaken, "This nick name is taken. Choose another.")

@@ -45,7 +45,7 @@ package final class ClientStatistics: Sendable {
         }
     }
 
-    /// What was reported, for reading and for keeping.
+    /// The reports, for reading and for keeping.
     package var history: DeliveryHistory { state.withLock { $0.history } }
 
     /// Continues what an earlier process has kept; called before the first report.

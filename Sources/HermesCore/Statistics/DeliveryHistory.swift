@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What clients report about deliveries, heartbeats and ends of connections, by version of the app and network: of the
+/// The reports of clients about deliveries, heartbeats and ends of connections, by version of the app and network: of the
 /// last hour in rows of ten seconds, and of 30 days in rows of half an hour. Pure; time is passed in.
 ///
 /// Clients choose the names. Of more groups than fit, the one with the fewest reports is counted under ``Group/other``;

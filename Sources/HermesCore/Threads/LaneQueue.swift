@@ -16,7 +16,7 @@ struct LaneQueue<Item> {
         let owner: String
     }
 
-    /// What became of an item.
+    /// The outcome for an item.
     enum Outcome {
         case waits
         /// It waits instead of another.

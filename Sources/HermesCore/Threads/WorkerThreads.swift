@@ -37,7 +37,7 @@ final class WorkerThreads: Sendable {
     enum Priority {
         /// About a tenth of what a thread of the usual priority gets.
         case leader
-        /// What no other thread wants. A thread that wakes up takes the processor from it at once.
+        /// The time that no other thread wants. A thread that wakes up takes the processor from it at once.
         case leftOver
     }
 

@@ -13,7 +13,7 @@ struct CrowdedTopics {
     /// microseconds.
     static let leastDeliveries = 64
 
-    /// What waits for one topic.
+    /// The publications that wait for one topic.
     struct Waiting {
         let topic: TopicName
         private var batches: Deque<PublicationBatch>

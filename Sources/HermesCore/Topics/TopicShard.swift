@@ -35,7 +35,7 @@ package final class TopicShard {
     var outgoing: [[PublicationBatch]] = []
     var outgoingShared: [[SharedHandOver]] = []
     var isFlushScheduled = false
-    /// What other loops handed over for topics with very many subscribers here.
+    /// Publications from other loops, for topics with very many subscribers here.
     var crowded = CrowdedTopics()
     /// Shared by all shards.
     let sharedGroups: SharedGroups

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is remembered of a message or push, and its steps.
+/// The steps of a message or push, as far as they are remembered.
 package struct MessageTrace: Sendable {
     package let message: TracedMessage
     /// In the order of their times.

@@ -44,7 +44,7 @@ struct DelimitedLogin: Sendable {
         network = request.device.networkLabel
     }
 
-    /// What a packet asks for; nil if it is neither a login nor a registration.
+    /// The login that a packet asks for; nil if it is neither a login nor a registration.
     init?(_ packet: Hermes_V1_Packet) throws(HermesError) {
         switch packet.body {
         case .register(let request): try self.init(request)
@@ -65,7 +65,7 @@ struct DelimitedLogin: Sendable {
         )
     }
 
-    /// What it costs the server, to be charged before ``perform(by:address:)``.
+    /// Its cost for the server, to be charged before ``perform(by:address:)``.
     var cost: RequestCost {
         switch proof {
         case .registration, .credential(.password): .password

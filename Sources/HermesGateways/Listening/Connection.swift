@@ -74,9 +74,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private(set) lazy var budgetAddress = countedAs ?? ConnectionCounter.Address(remoteAddress)
 
     // Memory: see Connection+Memory.swift.
-    /// What the connection holds, with what it shares with others.
+    /// The memory that the connection holds, with the part that it shares with others.
     var heldBytes = 0
-    /// What it holds alone, as last reported to the loop.
+    /// The memory that it holds alone, as last reported to the loop.
     var ownBytes = 0
     var unreadBytes = 0
     var sessionBytes = 0

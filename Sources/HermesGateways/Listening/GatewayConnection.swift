@@ -4,8 +4,8 @@
 package import HermesCore
 package import HermesWire
 
-/// What speaks one protocol on one connection: the server's side of it. Lives on the connection's event loop and is touched only there: no
-/// locks, and no tasks except those for slow requests (``Connection/hold()``).
+/// The server's side of one connection of one protocol. Lives on the connection's event loop and is touched only there:
+/// no locks, and no tasks except those for slow requests (``Connection/hold()``).
 ///
 /// It keeps its ``Connection`` as a `let` and writes to it; the connection releases this object once it is closed.
 package protocol GatewayConnection: AnyObject, ConnectionEvents {

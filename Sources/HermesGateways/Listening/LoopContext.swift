@@ -40,7 +40,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Connections whose peers have closed, in that order.
     private var leaving = Deque<Connection>()
     private var isClosingScheduled = false
-    /// What can wait for others; see LoopContext+Turns.swift.
+    /// Work that can wait for others; see LoopContext+Turns.swift.
     var turns = TurnQueue()
     var isTurnScheduled = false
     /// The ticks of the loop; nil if nobody counts them.

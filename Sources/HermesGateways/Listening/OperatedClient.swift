@@ -17,7 +17,7 @@ package protocol OperatedClient: AnyObject {
     func disconnect()
 }
 
-/// What operators see of a connected MQTT client.
+/// A connected MQTT client, as operators see it.
 package struct ClientListing: Sendable, Hashable {
     /// The longest part of a client id or name that is shown or searched, in bytes.
     static let maxShownBytes = 256

@@ -35,7 +35,7 @@ package struct RevokedCertificates: Sendable {
         }
     }
 
-    /// What either of two files revokes.
+    /// The certificates that either of two files revokes.
     func union(_ other: RevokedCertificates) -> RevokedCertificates {
         var both = self
         both.serials.merge(other.serials) { $0.union($1) }

@@ -31,7 +31,7 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     private var unansweredPing: ByteBuffer?
     private var hasSaidGoodbye = false
     private var goodbyeCode: UInt16 = 1000
-    /// What comes is ignored: the peer said goodbye, or what it sent is no WebSocket.
+    /// All input is ignored: the peer said goodbye, or it does not speak WebSocket.
     private var isOver = false
 
     /// The message at the beginning of written bytes.

@@ -23,7 +23,7 @@ public struct IMPBLogin: Hashable, Sendable {
 public enum IMPBEvent: Hashable, Sendable {
     /// A message from another account, or from another device of this account.
     case message(IMPBMessage)
-    /// What was sent to everyone. Its author is nobody (0) if a back end sent it.
+    /// A message to everyone. Its author is nobody (0) if a back end sent it.
     case broadcast(content: MessageContent, fromUID: UserID)
     /// The number of entries that were committed while this device was away; they follow.
     case waiting(count: Int)

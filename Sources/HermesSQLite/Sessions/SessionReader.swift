@@ -102,7 +102,7 @@ struct SessionReader {
         return session
     }
 
-    /// What waits, by who pays for it.
+    /// The queued publications, by who pays for them.
     func waiting() throws -> OwnerTally {
         let query = try PreparedStatement(
             db,

@@ -23,7 +23,7 @@ struct SessionWriter {
     private let freshBefore: Int
     /// The newest of each topic.
     var retained: [TopicName: StoredPublication] = [:]
-    /// What waits by owner before this batch, and how the batch changes it.
+    /// The queued publications by owner before this batch, and how the batch changes them.
     let queues: QueueBudget
     var queueChanges = OwnerTally()
     /// How many publications found no room in their owner's share.

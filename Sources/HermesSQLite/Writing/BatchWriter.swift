@@ -23,7 +23,7 @@ struct BatchWriter {
     /// Sessions that were deleted with their accounts.
     var removedSessions: [DurableSessionID] = []
     var inboxChanges = InboxLedger.Changes()
-    /// What waited for those, below 0.
+    /// The entries that waited for those, as a negative number.
     var removedQueues = OwnerTally()
     /// The changes of each account's unread bytes since the last commit.
     var unreadChanges: [UserID: Int] = [:]
@@ -207,7 +207,7 @@ struct BatchWriter {
         return settings.inbox.hasRoom(in: inbox.use, share: try share(of: source, in: user), adding: weight)
     }
 
-    /// What lies in a loaded inbox from one source.
+    /// The entries of one source in a loaded inbox.
     mutating func share(of source: EntrySource, in user: UserID) throws -> Holding {
         if let known = cache.inboxes[user]?.shares[source] { return known }
         statements.selectShare.bind(user, at: 1)

@@ -11,7 +11,7 @@ import Synchronization
 /// State: a `Mutex` around a table, which is changed on the writer's queue, after the transaction.
 final class UnreadLedger: Sendable {
     private let bytes: Mutex<[UserID: Int]>
-    /// What lay in all inboxes when the store was opened.
+    /// The entries in all inboxes when the store was opened.
     let lying: Holding
 
     /// - Parameter damage: is told of entries with a weight that cannot be; they count as nothing.

@@ -14,7 +14,7 @@ struct WriterCache {
         var acknowledged: UInt64
         /// Whether the messages of some do not come in here; who they are is asked when it matters.
         var blocksSomebody = false
-        /// What waits in it.
+        /// The entries that wait in it.
         var use = Holding()
         /// The use by source, for those sources that were asked for (``InboxBudget/needsShare(_:adding:)``).
         var shares: [EntrySource: Holding] = [:]

@@ -69,7 +69,7 @@ enum TokenSecret {
         return isWord && names.contains(where: lower.contains)
     }
 
-    /// What the bytes of a public key are, human-readable; nil: they may be a secret.
+    /// The kind of a public key, human-readable; nil: the bytes may be a secret.
     private static func kind(of bytes: Data) -> String? {
         if isDER(bytes) { return "a key" }
         if bytes.range(of: Data("-----BEGIN".utf8)) != nil { return "a PEM file" }

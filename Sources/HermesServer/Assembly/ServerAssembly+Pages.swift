@@ -29,7 +29,7 @@ extension ServerAssembly {
     /// The first page names the listeners once all are open.
     func showListeners(_ addresses: [BoundAddress]) { pages.home.opened(homeListeners(addresses)) }
 
-    /// What the page at `/` lists. Strangers need not know of the console, nor of a port that clients are told of.
+    /// The list on the page at `/`. Strangers need not know of the console, nor of a port that clients are told of.
     private func homeListeners(_ addresses: [BoundAddress]) -> [HomePage.Listener] {
         var listed = addresses.map { address in
             let (gateway, isEncrypted) = settings.kind(ofListener: address.name)

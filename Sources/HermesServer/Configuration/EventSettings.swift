@@ -10,7 +10,7 @@ package struct EventSettings: Sendable, Hashable {
     package var maxStreamsPerKey: Int
     /// The most events in a second of one key, over all its streams.
     package var eventsPerSecond: Int
-    /// What may wait for one slow reader.
+    /// The most that may wait for one slow reader.
     package var maxQueuedBytes: Int
     /// The largest payload of an event.
     package var maxPayloadBytes: Int

@@ -330,7 +330,7 @@ extension ServerSettings {
     /// Whether somebody may come in over WebSocket without an account.
     var isAnonymousAllowedOverHTTP: Bool { gateways.access.isAnonymousAllowed && http.isAnonymousAllowed }
 
-    /// What is in force if nothing is configured.
+    /// The settings in force if nothing is configured.
     /// - Throws: never, unless a default is not allowed, which is tested.
     package static func defaults() throws(SettingsError) -> ServerSettings { try ServerSettings(SettingValues()) }
 

@@ -6,7 +6,7 @@ import HermesCore
 import HermesWire
 import Logging
 
-/// What goes on in the server: the way of a message, and the log.
+/// The way of a message through the server, and the log.
 extension ConsoleCore {
     private static let maxLines = 500
 

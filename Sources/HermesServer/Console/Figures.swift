@@ -216,7 +216,7 @@ final class Figures: Sendable {
         }
     }
 
-    /// What the metrics of a figure add up to.
+    /// The sum of the metrics of a figure.
     private struct Total {
         var value: Double
         /// How many the value is the sum of; of ``Figure/Source/mean(_:each:)`` only.

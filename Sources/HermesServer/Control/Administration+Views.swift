@@ -4,7 +4,7 @@
 import HermesCore
 import Synchronization
 
-/// What a running server shows of itself.
+/// The views of a running server.
 extension Administration {
     /// The running server.
     func assembly() throws(HermesError) -> ServerAssembly {

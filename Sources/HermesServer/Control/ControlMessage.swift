@@ -41,7 +41,7 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     case trace(id: String)
     /// The figures of the console, of a ``DeliveryHistory/Period``; nil: of the last hour.
     case stats(period: String?)
-    /// What clients report about deliveries, likewise.
+    /// The reports of clients about deliveries, likewise.
     case deliveries(period: String?)
     /// An absolute path of a file that does not exist yet.
     case backup(path: String)

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is remembered of a message, as `hermes trace` and the console show it.
+/// The trace of a message, as `hermes trace` and the console show it.
 package struct ControlTrace: Codable, Sendable, Hashable {
     package var id: String
     package var clientID: String?
@@ -48,7 +48,7 @@ package struct ControlListener: Codable, Sendable, Hashable {
     package var port: Int
 }
 
-/// What clients of a version of the app report about deliveries in a kind of network.
+/// The reports of clients about deliveries, for one version of the app in one kind of network.
 package struct ControlDeliveries: Codable, Sendable, Hashable {
     /// Empty: unknown.
     package var appVersion: String

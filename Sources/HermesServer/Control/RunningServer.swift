@@ -4,7 +4,7 @@
 import HermesCore
 import Synchronization
 
-/// What only a running server can tell the commands.
+/// Facts that only a running server can tell the commands.
 ///
 /// State: one `Mutex`, set once.
 package final class RunningServer: Sendable {

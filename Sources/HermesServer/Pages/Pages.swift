@@ -179,7 +179,7 @@ struct Pages: Sendable {
         return Response(status: status, headers: headers)
     }
 
-    /// What the chat asks for before it offers notifications; the key is base64url.
+    /// The chat asks for this before it offers notifications. The key is base64url.
     var pushAnswer: String { "{\"publicKey\":\"\(pushKey.filter(Self.isBase64URL))\"}" }
 
     private static func isBase64URL(_ character: Character) -> Bool {

@@ -17,7 +17,7 @@ package final class LogTail: Sendable {
         /// The listener that the line is about; otherwise the label of the logger.
         package let label: String
         package let message: String
-        /// What else the line has: `key=value`, with blanks between.
+        /// The metadata of the line: `key=value`, with blanks between.
         package let fields: String
 
         fileprivate var bytes: Int { 128 + label.utf8.count + message.utf8.count + fields.utf8.count }

@@ -3,7 +3,7 @@
 
 package import Hermes
 
-/// What carries the packets of a `HermesClient`, which the address alone chooses.
+/// The carrier of the packets of a `HermesClient`. The address alone chooses it.
 package enum Carrier: CaseIterable, Sendable {
     case delimited
     case webSocket

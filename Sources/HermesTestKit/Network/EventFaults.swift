@@ -10,7 +10,7 @@ import NIOCore
 ///
 /// State: the counts of all connections, in a lock. What belongs to one connection is in ``EventFilter``.
 package final class EventFaults: Sendable {
-    /// What happens to an event.
+    /// The fate of an event.
     package enum Verdict: Sendable {
         case pass
         case lose
@@ -23,7 +23,7 @@ package final class EventFaults: Sendable {
         case mqtt
     }
 
-    /// What happened to the events so far.
+    /// The fates of the events so far.
     package struct Counts: Sendable {
         /// The seqs of inbox entries that were lost at least once.
         package var lost: Set<UInt64> = []
@@ -64,7 +64,7 @@ package final class EventFaults: Sendable {
         self.push = push
     }
 
-    /// What happened so far.
+    /// The fates so far.
     package var counts: Counts { state.withLockedValue { $0 } }
 
     /// How often a packet goes on.

@@ -40,7 +40,7 @@ package struct FaultSchedule: Sendable {
             return FaultyProxy.Fault(delay: delay, end: .cut(afterBytes: 6000), forgottenAfter: silence)
         }
     }
-    /// What happens to the inbox entry with this seq when it first passes.
+    /// The fate of the inbox entry with this seq when it first passes.
     package func verdict(onEntry seq: UInt64) -> EventFaults.Verdict {
         // Later ones show that an earlier one is missing.
         guard seq <= Self.faultyEntries else { return .pass }

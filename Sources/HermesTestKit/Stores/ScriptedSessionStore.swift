@@ -16,7 +16,7 @@ package final class ScriptedSessionStore: SessionStore {
         var gate: DispatchSemaphore?
     }
 
-    /// What holds what was committed.
+    /// The store that holds the commits.
     package let base = MemoryStore()
     private let state = Mutex(State())
 

@@ -4,7 +4,7 @@
 import HermesCore
 import NIOCore
 
-/// What waits for all sessions is bounded, in total and by owner.
+/// The queues of all sessions are bounded, in total and by owner.
 extension SessionStoreConformance {
     /// So many publications of one byte find room in a queue of nobody else's.
     private static func flood(_ world: SessionWorld, _ id: DurableSessionID, _ count: Int = 100) throws -> Int {

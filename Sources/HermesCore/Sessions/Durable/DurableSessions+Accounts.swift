@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// What becomes of an account's connections and sessions when the account changes.
+/// The effects of a change of an account on its connections and sessions.
 extension DurableSessions {
     /// Ends connections of an account. If it is deleted, its sessions end, too; if it is renamed, they stay, and what is
     /// retained below `user/NAME/` does not: the name may be somebody else's soon.

@@ -105,7 +105,7 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    /// What waits for all sessions in the store.
+    /// The queues of all sessions in the store.
     package var queueStatistics: QueueBudget.Statistics { store.queues.statistics }
 
     /// A session ended without a connection: by expiry, because another connection started clean, because an operator ended

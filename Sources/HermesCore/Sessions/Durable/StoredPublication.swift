@@ -147,7 +147,7 @@ package struct PublicationTarget: Sendable, Hashable {
     /// The size of a publication in this queue.
     package func weight(of publication: StoredPublication) -> Int { publication.weight &+ addedWeight }
 
-    /// What the session's subscriptions add to it.
+    /// The additions of the session's subscriptions to it.
     package var addedWeight: Int { Self.addedWeight(identifiers, share) }
 
     /// Both are stored with each publication, and the client chooses how long they are.

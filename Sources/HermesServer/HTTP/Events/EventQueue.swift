@@ -24,8 +24,8 @@ enum StreamEnd: String, Sendable {
     var deliversRest: Bool { self == .serverStopping }
 }
 
-/// What waits for the reader of one stream. Bounded: what has no room is counted, and the reader is told the number in the
-/// place of the missing events. Does no I/O.
+/// The events that wait for the reader of one stream. Bounded: an event without room is counted, and the reader is
+/// told the number in the place of the missing events. Does no I/O.
 struct EventQueue: Sendable {
     /// The next part of the stream.
     struct Batch: Sendable {
@@ -38,7 +38,7 @@ struct EventQueue: Sendable {
     static let eventWeight = 512
 
     let maxBytes: Int
-    /// What waits or is being written, in bytes.
+    /// The events that wait or are being written, in bytes.
     private(set) var bytes = 0
     private(set) var end: StreamEnd?
     private var events: [(event: StreamedEvent, weight: Int)] = []

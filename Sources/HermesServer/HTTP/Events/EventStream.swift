@@ -15,7 +15,7 @@ import Synchronization
 ///
 /// State: one `Mutex`; nothing is called under it that takes another.
 final class EventStream: Sendable {
-    /// What a stream has on its event loop.
+    /// The part of a stream that its event loop owns.
     struct Link: Sendable {
         let loop: LoopContext
         let subscriber: NIOLoopBound<EventSubscriber>

@@ -66,7 +66,7 @@ final class EventStreams: Sendable {
     /// The number of open streams.
     var count: Int { state.withLock { $0.open.count } }
 
-    /// What waits for the readers of all streams, in bytes.
+    /// The events that wait for the readers of all streams, in bytes.
     var waitingBytes: Int { memory.used }
 
     /// Opens a stream. After this returns it gets everything; ``close(_:)`` has to follow.
