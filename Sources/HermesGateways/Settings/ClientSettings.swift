@@ -8,3 +8,17 @@ package struct ClientSettings: Sendable, Hashable {
 
     package init(sharesHeartbeats: Bool = false) { self.sharesHeartbeats = sharesHeartbeats }
 }
+
+extension ClientSettings {
+    private static let sharesHeartbeats = Setting<Bool>.flag(
+        "clients.heartbeatPriors",
+        default: false,
+        "Whether to send clients the heartbeat interval that others have learned in networks of the same name."
+    )
+
+    static let settings: [SettingDescriptor] = [sharesHeartbeats.descriptor]
+
+    init(_ values: SettingValues) throws(SettingsError) {
+        self.init(sharesHeartbeats: try values.value(of: Self.sharesHeartbeats))
+    }
+}

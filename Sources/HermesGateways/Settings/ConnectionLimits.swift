@@ -67,3 +67,133 @@ package struct ConnectionLimits: Sendable, Hashable {
         self.maxLoginBytes = maxLoginBytes
     }
 }
+
+extension ConnectionLimits {
+    private static let defaults = ConnectionLimits()
+
+    private static let connections = Setting.number(
+        "limits.connections",
+        default: defaults.connections,
+        in: 1...1_000_000,
+        "Connections of all listeners together; further ones are closed at once."
+    )
+    private static let connectionsPerAddress = Setting.number(
+        "limits.connectionsPerAddress",
+        default: defaults.connectionsPerAddress,
+        in: 1...1_000_000,
+        "Connections from one IP address; further ones are closed at once."
+    )
+    private static let tlsHandshakesPerSecondPerAddress = Setting.number(
+        "limits.tlsHandshakesPerSecondPerAddress",
+        default: defaults.tlsHandshakesPerSecondPerAddress,
+        in: 1...1_000_000,
+        "TLS handshakes from one IP address per second, on average, with ten times as many at once; further connections "
+            + "are closed before the handshake."
+    )
+    private static let timeToAuthenticate = Setting.duration(
+        "limits.timeToAuthenticate",
+        default: defaults.timeToAuthenticate,
+        in: .milliseconds(100) ... .seconds(600),
+        "How long a connection may stay open before the login."
+    )
+    private static let idle = Setting.duration(
+        "limits.idle",
+        default: defaults.idle,
+        in: .seconds(1) ... .seconds(86_400),
+        "How long a connection may stay without sending a byte."
+    )
+    private static let stuck = Setting.duration(
+        "limits.stuck",
+        default: defaults.stuck,
+        in: .seconds(1) ... .seconds(86_400),
+        "How long a client may take none of its output before the connection is closed."
+    )
+    private static let outboundQueue = Setting.byteCount(
+        "limits.outboundQueue",
+        default: defaults.outboundQueueBytes,
+        in: 16_384...(1 << 30),
+        "Bytes in one connection's output queue above which its client counts as too slow."
+    )
+    private static let requestsPerSecond = Setting.number(
+        "limits.requestsPerSecond",
+        default: defaults.requestsPerSecond,
+        in: 1...1_000_000,
+        "Cost of one connection's requests per second, on average, with the same again as a burst (docs/security.md). "
+            + "Requests beyond it wait."
+    )
+    private static let requestsPerSecondPerAccount = Setting.number(
+        "limits.requestsPerSecondPerAccount",
+        default: defaults.requestsPerSecondPerAccount,
+        in: 1...10_000_000,
+        "The same limit for all connections of one account together."
+    )
+    private static let requestsPerSecondPerAddress = Setting.number(
+        "limits.requestsPerSecondPerAddress",
+        default: defaults.requestsPerSecondPerAddress,
+        in: 1...10_000_000,
+        "The same limit for all connections of one IP address together. The default is about half a processor."
+    )
+    private static let throttled = Setting.duration(
+        "limits.throttled",
+        default: defaults.throttled,
+        in: .seconds(10) ... .seconds(86_400),
+        "How long a connection may exceed its request rate before it is closed."
+    )
+    private static let memory = Setting.byteCount(
+        "limits.memory",
+        default: defaults.memoryBytes,
+        in: (16 << 20)...(1 << 40),
+        "Memory that may wait for all connections together. Beyond it, the largest consumers first lose droppable output, "
+            + "then their connections."
+    )
+    private static let frame = Setting.byteCount(
+        "limits.frame",
+        default: defaults.maxFrameBytes,
+        in: 1024...(64 << 20),
+        "The longest frame body of Delimited; a longer one closes the connection."
+    )
+
+    private static let loginFrame = Setting.byteCount(
+        "limits.loginFrame",
+        default: defaults.maxLoginFrameBytes,
+        in: 16_384...(64 << 20),
+        "The longest frame body before the login; a longer one closes the connection. Only MQTT needs more than "
+            + "16 KiB: a CONNECT of 3.1.1 can have 328 KB, one of 5.0 with properties more. Other protocols have 16 KiB."
+    )
+    private static let loginBytes = Setting.byteCount(
+        "limits.loginBytes",
+        default: defaults.maxLoginBytes,
+        in: 65_536...(1 << 40),
+        "Bytes that all connections together may have sent before their login; beyond it, the connection that has sent "
+            + "most is closed."
+    )
+
+    /// The connection settings below `limits`.
+    package static let settings: [SettingDescriptor] = [
+        connections.descriptor, connectionsPerAddress.descriptor, tlsHandshakesPerSecondPerAddress.descriptor,
+        timeToAuthenticate.descriptor, idle.descriptor, stuck.descriptor, outboundQueue.descriptor, memory.descriptor,
+        requestsPerSecond.descriptor,
+        requestsPerSecondPerAccount.descriptor, requestsPerSecondPerAddress.descriptor, throttled.descriptor,
+        frame.descriptor, loginFrame.descriptor, loginBytes.descriptor,
+    ]
+
+    package init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            connections: try values.value(of: Self.connections),
+            connectionsPerAddress: try values.value(of: Self.connectionsPerAddress),
+            tlsHandshakesPerSecondPerAddress: try values.value(of: Self.tlsHandshakesPerSecondPerAddress),
+            timeToAuthenticate: try values.value(of: Self.timeToAuthenticate),
+            idle: try values.value(of: Self.idle),
+            stuck: try values.value(of: Self.stuck),
+            outboundQueueBytes: try values.value(of: Self.outboundQueue),
+            memoryBytes: try values.value(of: Self.memory),
+            requestsPerSecond: try values.value(of: Self.requestsPerSecond),
+            requestsPerSecondPerAccount: try values.value(of: Self.requestsPerSecondPerAccount),
+            requestsPerSecondPerAddress: try values.value(of: Self.requestsPerSecondPerAddress),
+            throttled: try values.value(of: Self.throttled),
+            maxFrameBytes: try values.value(of: Self.frame),
+            maxLoginFrameBytes: try values.value(of: Self.loginFrame),
+            maxLoginBytes: try values.value(of: Self.loginBytes)
+        )
+    }
+}

@@ -87,3 +87,208 @@ package struct TLSSettings: Sendable, Hashable {
         self.isIdentityFromCertificate = isIdentityFromCertificate
     }
 }
+
+extension ListenerSettings {
+    /// When a listener uses TLS.
+    enum TLSMode: String, CaseIterable, Sendable {
+        /// If a certificate is configured.
+        case auto
+        case on = "true"
+        case off = "false"
+    }
+
+    /// The optional features of a listener, which decide its further settings.
+    package struct Features: OptionSet, Sendable {
+        package let rawValue: UInt8
+
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// Clients may present certificates.
+        package static let clientCertificates = Features(rawValue: 1)
+        /// The name in a client's certificate may be its user name.
+        package static let certificateIdentity = Features(rawValue: 2)
+        /// The listener uses only TLS, and is enabled if a certificate is given.
+        package static let tlsOnly = Features(rawValue: 4)
+        /// The listener may be behind a proxy.
+        package static let proxied = Features(rawValue: 8)
+        /// Clients may connect without an account.
+        package static let anonymous = Features(rawValue: 16)
+        /// The features of every gateway's listener.
+        package static let gateway: Features = [.clientCertificates, .proxied]
+    }
+
+    /// The settings below `listeners.<name>`.
+    package struct Keys: Sendable {
+        let enabled: Setting<Bool>
+        let enabledWithCertificate: Setting<TLSMode>
+        let host: Setting<String>
+        let port: Setting<Int>
+        let proxyProtocol: Setting<ProxyProtocol>
+        let anonymous: Setting<Bool>
+        let tls: Setting<TLSMode>
+        let certificate: Setting<String>
+        let privateKey: Setting<String>
+        let clientCertificates: Setting<TLSSettings.ClientCertificates>
+        let clientAuthority: Setting<String>
+        let revocationLists: Setting<String>
+        let identityFromCertificate: Setting<Bool>
+        let features: Features
+
+        /// Creates the keys of a listener called `name`.
+        package init(_ name: String, title: String, port: Int, isEnabled: Bool, features: Features = []) {
+            let prefix = "listeners.\(name)"
+            self.features = features
+            enabled = .flag("\(prefix).enabled", default: isEnabled, "Whether \(title) is served.")
+            enabledWithCertificate = .choice(
+                "\(prefix).enabled",
+                default: .auto,
+                "Whether \(title) is served; auto: if a certificate is given."
+            )
+            host = .text(
+                "\(prefix).host",
+                default: "127.0.0.1",
+                maxBytes: 255,
+                kind: "address",
+                "The address to listen on; 0.0.0.0 or :: for all addresses."
+            )
+            self.port = .number(
+                "\(prefix).port",
+                default: port,
+                in: 0...65_535,
+                "The TCP port; 0 takes a free one, shown at start."
+            )
+            proxyProtocol = .choice(
+                "\(prefix).proxyProtocol",
+                default: .off,
+                "v2: each connection must begin with a PROXY protocol header; let only the proxy reach such a port."
+            )
+            anonymous = .flag(
+                "\(prefix).anonymous",
+                default: true,
+                "Whether access.anonymous applies here; false: each client needs an account."
+            )
+            tls = .choice(
+                "\(prefix).tls.enabled",
+                default: .auto,
+                "TLS on this port; auto: on if a certificate is given."
+            )
+            certificate = .path(
+                "\(prefix).tls.certificate",
+                default: "",
+                isEmptyAllowed: true,
+                "PEM file with the certificate and its chain; read again on SIGHUP."
+            )
+            privateKey = .path(
+                "\(prefix).tls.privateKey",
+                default: "",
+                isEmptyAllowed: true,
+                "PEM file with the certificate's private key; read again on SIGHUP."
+            )
+            clientCertificates = .choice(
+                "\(prefix).tls.clientCertificates",
+                default: .none,
+                "Whether clients present certificates; with optional, a presented one must be valid."
+            )
+            clientAuthority = .path(
+                "\(prefix).tls.clientAuthority",
+                default: "",
+                isEmptyAllowed: true,
+                "PEM file with the authorities that sign clients' certificates; read again on SIGHUP."
+            )
+            revocationLists = .path(
+                "\(prefix).tls.revocationLists",
+                default: "",
+                isEmptyAllowed: true,
+                "PEM file with revocation lists (CRLs) of clients' certificates; read again on SIGHUP."
+            )
+            identityFromCertificate = .flag(
+                "\(prefix).tls.identityFromCertificate",
+                default: false,
+                "Whether the common name of a client's certificate is its user name, so that it needs no password."
+            )
+        }
+
+        /// All of them.
+        package var all: [SettingDescriptor] {
+            var all = [
+                features.contains(.tlsOnly) ? enabledWithCertificate.descriptor : enabled.descriptor, host.descriptor,
+                port.descriptor,
+            ]
+            if features.contains(.proxied) { all.append(proxyProtocol.descriptor) }
+            if features.contains(.anonymous) { all.append(anonymous.descriptor) }
+            if !features.contains(.tlsOnly) { all.append(tls.descriptor) }
+            all += [certificate.descriptor, privateKey.descriptor]
+            if features.contains(.clientCertificates) {
+                all += [clientCertificates.descriptor, clientAuthority.descriptor, revocationLists.descriptor]
+            }
+            if features.contains(.certificateIdentity) { all.append(identityFromCertificate.descriptor) }
+            return all
+        }
+    }
+
+    /// - Throws: for invalid values, and for incomplete TLS settings.
+    package init(_ values: SettingValues, _ keys: Keys) throws(SettingsError) {
+        host = try values.value(of: keys.host)
+        port = try values.value(of: keys.port)
+        proxyProtocol = try values.value(of: keys.proxyProtocol)
+        isAnonymousAllowed = try values.value(of: keys.anonymous)
+        let certificate = try values.value(of: keys.certificate)
+        let privateKey = try values.value(of: keys.privateKey)
+        let mode: TLSMode
+        if keys.features.contains(.tlsOnly) {
+            mode = try values.value(of: keys.enabledWithCertificate)
+            isEnabled = mode == .on || mode == .auto && !(certificate.isEmpty && privateKey.isEmpty)
+        } else {
+            mode = try values.value(of: keys.tls)
+            isEnabled = try values.value(of: keys.enabled)
+        }
+        let tlsKey = keys.features.contains(.tlsOnly) ? keys.enabledWithCertificate.descriptor : keys.tls.descriptor
+        switch (mode, certificate.isEmpty, privateKey.isEmpty) {
+        case (.off, _, _), (.auto, true, true):
+            tls = nil
+        case (.auto, false, false), (.on, false, false):
+            tls = TLSSettings(certificatePath: certificate, privateKeyPath: privateKey)
+        case (.auto, true, false), (.auto, false, true), (.on, _, true), (.on, true, false):
+            throw SettingsError(problems: [
+                "TLS needs both \(keys.certificate.descriptor.key) and \(keys.privateKey.descriptor.key), "
+                    + "or neither (then \(tlsKey.key) must not be true)"
+            ])
+        }
+        try readClientCertificates(values, keys)
+    }
+
+    private mutating func readClientCertificates(_ values: SettingValues, _ keys: Keys) throws(SettingsError) {
+        let mode = try values.value(of: keys.clientCertificates)
+        let authority = try values.value(of: keys.clientAuthority)
+        let lists = try values.value(of: keys.revocationLists)
+        let isIdentity = try values.value(of: keys.identityFromCertificate)
+        if mode != .none, tls == nil, isEnabled {
+            throw SettingsError(problems: [
+                "\(keys.clientCertificates.descriptor.key) = \"\(mode.rawValue)\" needs TLS: give "
+                    + "\(keys.certificate.descriptor.key) and \(keys.privateKey.descriptor.key)"
+            ])
+        }
+        if mode != .none, authority.isEmpty {
+            throw SettingsError(problems: [
+                "\(keys.clientCertificates.descriptor.key) = \"\(mode.rawValue)\" needs "
+                    + "\(keys.clientAuthority.descriptor.key): the authority that signs your clients' certificates"
+            ])
+        }
+        if !lists.isEmpty, mode == .none {
+            throw SettingsError(problems: [
+                "\(keys.revocationLists.descriptor.key) needs "
+                    + "\(keys.clientCertificates.descriptor.key): optional or required"
+            ])
+        }
+        if isIdentity, mode == .none {
+            throw SettingsError(problems: [
+                "\(keys.identityFromCertificate.descriptor.key) = true needs "
+                    + "\(keys.clientCertificates.descriptor.key): optional or required"
+            ])
+        }
+        tls?.clientCertificates = mode
+        tls?.clientAuthorityPath = authority.isEmpty ? nil : authority
+        tls?.revocationListPath = lists.isEmpty ? nil : lists
+        tls?.isIdentityFromCertificate = isIdentity
+    }
+}

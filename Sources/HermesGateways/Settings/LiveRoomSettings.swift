@@ -33,3 +33,46 @@ package struct LiveRoomSettings: Sendable, Hashable {
         self.isAnonymousAllowed = isAnonymousAllowed
     }
 }
+
+extension LiveRoomSettings {
+    private static let defaults = LiveRoomSettings()
+
+    private static let room = Setting.text(
+        "liveroom.room",
+        default: defaults.room,
+        maxBytes: 64,
+        "The room of a new connection."
+    )
+    private static let silence = Setting.duration(
+        "liveroom.silence",
+        default: defaults.silence,
+        in: .seconds(1) ... .seconds(3600),
+        "A client that sends no heartbeat for longer than this is removed."
+    )
+    private static let applicationTypes = Setting<ApplicationTypes>.choice(
+        "liveroom.applicationTypes",
+        default: defaults.applicationTypes,
+        "The handling of frames with the application's own types: 16 to 65535, and all but 0 to 3, 8 and 9 before enter."
+    )
+    private static let body = Setting.byteCount(
+        "liveroom.frame",
+        default: defaults.maxBodyBytes,
+        in: 256...(1 << 20),
+        "The longest body of a LiveRoom frame; a longer one closes the connection."
+    )
+
+    /// The settings below `liveroom`.
+    package static let settings: [SettingDescriptor] = [
+        room.descriptor, silence.descriptor, applicationTypes.descriptor, body.descriptor,
+    ]
+
+    package init(_ values: SettingValues, isAnonymousAllowed: Bool) throws(SettingsError) {
+        self.init(
+            room: try values.value(of: Self.room),
+            silence: try values.value(of: Self.silence),
+            applicationTypes: try values.value(of: Self.applicationTypes),
+            maxBodyBytes: try values.value(of: Self.body),
+            isAnonymousAllowed: isAnonymousAllowed
+        )
+    }
+}

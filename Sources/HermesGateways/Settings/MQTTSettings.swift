@@ -91,3 +91,146 @@ package struct MQTTSettings: Sendable, Hashable {
         min(seconds == .max ? maxSessionExpiry : .seconds(Int64(seconds)), maxSessionExpiry)
     }
 }
+
+extension MQTTSettings {
+    private static let defaults = MQTTSettings()
+
+    private static let packet = Setting.byteCount(
+        "mqtt.maxPacketBytes",
+        default: defaults.maxPacketBytes,
+        in: 1024...(256 << 20),
+        "The longest accepted packet; a longer one closes the connection."
+    )
+    private static let receiveMaximum = Setting.number(
+        "mqtt.receiveMaximum",
+        default: defaults.receiveMaximum,
+        in: 1...65_535,
+        "Unacknowledged QoS 1 and 2 publications from one client."
+    )
+    private static let inflight = Setting.number(
+        "mqtt.maxInflight",
+        default: defaults.maxInflight,
+        in: 1...65_534,
+        "Unacknowledged QoS 1 and 2 publications to one client, unless it asks for fewer."
+    )
+    private static let aliases = Setting.number(
+        "mqtt.topicAliasMaximum",
+        default: Int(defaults.topicAliasMaximum),
+        in: 0...65_535,
+        "Topic aliases that a client of MQTT 5 may use; 0: none."
+    )
+    private static let subscriptions = Setting.number(
+        "mqtt.maxSubscriptionsPerSession",
+        default: defaults.maxSubscriptionsPerSession,
+        in: 1...1_000_000,
+        "Subscriptions of one session; further ones are refused."
+    )
+    private static let subscriptionBytes = Setting.byteCount(
+        "mqtt.maxSubscriptionBytesPerSession",
+        default: defaults.maxSubscriptionBytesPerSession,
+        in: 65_536...(1 << 30),
+        "The total size of the filters of one session; further ones are refused."
+    )
+    private static let expiry = Setting.duration(
+        "mqtt.maxSessionExpiry",
+        default: defaults.maxSessionExpiry,
+        in: .seconds(0) ... .seconds(3650 * 86_400),
+        "The longest time that a session outlives its connection, in MQTT 3.1.1 too."
+    )
+    private static let queuedMessages = Setting.number(
+        "mqtt.maxQueuedMessages",
+        default: defaults.maxQueuedMessages,
+        in: 1...100_000_000,
+        "Publications that wait for one session; further ones are dropped."
+    )
+    private static let queuedBytes = Setting.byteCount(
+        "mqtt.maxQueuedBytes",
+        default: defaults.maxQueuedBytes,
+        in: 65_536...(1 << 40),
+        "The total size of the publications that wait for one session; further ones are dropped."
+    )
+    private static let sharedRedistribution = Setting.duration(
+        "mqtt.sharedRedistribution",
+        default: defaults.sharedRedistribution,
+        in: .seconds(0) ... .seconds(3650 * 86_400),
+        """
+        The absence after which a kept session's never-sent messages go to other members of a shared subscription; \
+        0 s: never.
+        """
+    )
+    private static let keepAlive = Setting.duration(
+        "mqtt.maxKeepAlive",
+        default: .seconds(Int64(defaults.maxKeepAlive)),
+        in: .seconds(0) ... .seconds(65_535),
+        "The longest keep alive, also for clients that ask for a longer one or none. 0 s: no limit."
+    )
+    private static let clientID = Setting.byteCount(
+        "mqtt.maxClientIDBytes",
+        default: defaults.maxClientIDBytes,
+        in: 23...65_535,
+        "The longest client identifier; a client with a longer one is refused."
+    )
+    private static let will = Setting.byteCount(
+        "mqtt.maxWillBytes",
+        default: defaults.maxWillBytes,
+        in: 1024...(16 << 20),
+        "The longest will with its topic and properties; a client with a longer one is refused."
+    )
+    private static let maximumQoS = Setting.number(
+        "mqtt.maximumQoS",
+        default: defaults.maximumQoS,
+        in: 0...2,
+        "The highest QoS: subscriptions are granted at most this, and a client that publishes above it is disconnected."
+    )
+    private static let retained = Setting.flag(
+        "mqtt.retained.enabled",
+        default: defaults.isRetainAvailable,
+        "Whether publications can be retained; if not, a client that asks for it is disconnected."
+    )
+    private static let sysInterval = Setting.duration(
+        "mqtt.sysInterval",
+        default: defaults.sysInterval,
+        in: .seconds(0) ... .seconds(86_400),
+        "The time between two publications of statistics to $SYS; 0 s: none."
+    )
+
+    /// The settings below `mqtt`.
+    package static let settings: [SettingDescriptor] =
+        [
+            packet.descriptor, receiveMaximum.descriptor, inflight.descriptor, aliases.descriptor,
+            subscriptions.descriptor, subscriptionBytes.descriptor, expiry.descriptor, queuedMessages.descriptor,
+            queuedBytes.descriptor, sharedRedistribution.descriptor, keepAlive.descriptor, clientID.descriptor,
+            will.descriptor, maximumQoS.descriptor, sysInterval.descriptor,
+        ] + SharedLimitSetting.ofSessions.flatMap(\.descriptors)
+        + SharedLimitSetting.sharedGroups.descriptors + [retained.descriptor]
+        + SharedLimitSetting.ofRetained.flatMap(\.descriptors)
+
+    package init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            maxPacketBytes: try values.value(of: Self.packet),
+            receiveMaximum: try values.value(of: Self.receiveMaximum),
+            maxInflight: try values.value(of: Self.inflight),
+            topicAliasMaximum: UInt16(clamping: try values.value(of: Self.aliases)),
+            maxSubscriptionsPerSession: try values.value(of: Self.subscriptions),
+            maxSubscriptionBytesPerSession: try values.value(of: Self.subscriptionBytes),
+            maxSessionExpiry: try values.value(of: Self.expiry),
+            maxQueuedMessages: try values.value(of: Self.queuedMessages),
+            maxQueuedBytes: try values.value(of: Self.queuedBytes),
+            sharedRedistribution: try values.value(of: Self.sharedRedistribution),
+            // A value below one second would mean no limit.
+            maxKeepAlive: UInt16(clamping: Int64((try values.value(of: Self.keepAlive) / .seconds(1)).rounded(.up))),
+            maxClientIDBytes: try values.value(of: Self.clientID),
+            maximumQoS: try values.value(of: Self.maximumQoS),
+            isRetainAvailable: try values.value(of: Self.retained),
+            sysInterval: try values.value(of: Self.sysInterval)
+        )
+        maxWillBytes = try values.value(of: Self.will)
+        retainedMessages = try SharedLimitSetting.retainedMessages.value(in: values)
+        retainedBytes = try SharedLimitSetting.retainedBytes.value(in: values)
+        sharedGroups = try SharedLimitSetting.sharedGroups.value(in: values)
+        keptSessions = try SharedLimitSetting.sessions.value(in: values)
+        keptSubscriptions = try SharedLimitSetting.subscriptions.value(in: values)
+        keptMessages = try SharedLimitSetting.messages.value(in: values)
+        keptBytes = try SharedLimitSetting.bytes.value(in: values)
+    }
+}

@@ -15,3 +15,37 @@ package struct STUNSettings: Sendable, Hashable {
         self.port = port
     }
 }
+
+extension STUNSettings {
+    private static let defaults = STUNSettings()
+
+    private static let enabled = Setting.flag(
+        "listeners.stun.enabled",
+        default: defaults.isEnabled,
+        "Whether clients can ask for the UDP address that the server observes (STUN Binding), for direct links."
+    )
+    private static let host = Setting.text(
+        "listeners.stun.host",
+        default: defaults.host,
+        maxBytes: 255,
+        kind: "address",
+        "The address to listen on; 0.0.0.0 or :: for all addresses."
+    )
+    private static let port = Setting.number(
+        "listeners.stun.port",
+        default: defaults.port,
+        in: 0...65_535,
+        "The UDP port; 0 takes a free one."
+    )
+
+    /// The settings below `listeners.stun`.
+    package static let settings: [SettingDescriptor] = [enabled.descriptor, host.descriptor, port.descriptor]
+
+    package init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            isEnabled: try values.value(of: Self.enabled),
+            host: try values.value(of: Self.host),
+            port: try values.value(of: Self.port)
+        )
+    }
+}
