@@ -9,7 +9,8 @@ package struct CommitLimits: Sendable, Hashable {
     package var maxWaitingBytes: Int
     /// The most operations in one commit.
     package var maxBatch: Int
-    /// The most bytes in one commit; further operations wait for the next.
+    /// The most bytes in one commit; further operations wait for the next. Everybody waits for a commit that runs, so a
+    /// sender of long messages must not make it longer than many short ones do.
     package var maxBatchBytes: Int
     /// The time that acknowledgements wait for operations that they can share a commit with.
     package var acknowledgementDelay: Duration
@@ -18,7 +19,7 @@ package struct CommitLimits: Sendable, Hashable {
         maxWaiting: Int = 65_536,
         maxWaitingBytes: Int = 256 << 20,
         maxBatch: Int = 1024,
-        maxBatchBytes: Int = 4 << 20,
+        maxBatchBytes: Int = 512 << 10,
         acknowledgementDelay: Duration = .milliseconds(50)
     ) {
         self.maxWaiting = max(1, maxWaiting)
