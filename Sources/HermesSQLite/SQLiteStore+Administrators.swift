@@ -168,9 +168,7 @@ extension SQLiteStore: AdministratorStore {
     }
 
     private static func text(_ hashes: [TokenHash]) -> String {
-        hashes.map { hash in
-            hash.bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined() + " "
-        }.joined()
+        hashes.map { $0.bytes.hexDigits + " " }.joined()
     }
 
     private static func hashes(_ text: String) -> [TokenHash] {

@@ -19,7 +19,6 @@ package enum WebhookSignature {
         var code = HMAC<SHA256>(key: secret)
         code.update(data: Data("\(seconds).".utf8))
         code.update(data: Data(body))
-        let digits = code.finalize().map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }
-        return "t=\(seconds),v1=\(digits.joined())"
+        return "t=\(seconds),v1=\(code.finalize().hexDigits)"
     }
 }

@@ -3,6 +3,7 @@
 
 #if Pages
 import Crypto
+import HermesCore
 import NIOCore
 
 /// A page that the server writes itself, made ready once: as it is, compressed, and with its tag.
@@ -18,9 +19,7 @@ struct PageText: Sendable {
         plain = ByteBuffer(bytes: bytes)
         packed = Gzip.packed(bytes).map { ByteBuffer(bytes: $0) }
         // As long as the tags of files, which scripts/embed-web makes.
-        tag = SHA256.hash(data: bytes).prefix(16).map { Self.digits[Int($0 >> 4)] + Self.digits[Int($0 & 15)] }.joined()
+        tag = SHA256.hash(data: bytes).prefix(16).hexDigits
     }
-
-    private static let digits = "0123456789abcdef".map(String.init)
 }
 #endif
