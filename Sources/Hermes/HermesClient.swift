@@ -19,7 +19,7 @@ public import NIOCore
 /// ```
 ///
 /// The client reconnects by itself. It sends unacknowledged messages again under their client ids, so that they arrive
-/// once. Missed events follow from the inbox.
+/// once. It fetches missed events from the inbox.
 public final class HermesClient: Sendable {
     /// A client's settings.
     public struct Configuration: Sendable {
@@ -37,8 +37,8 @@ public final class HermesClient: Sendable {
         public var requestTimeout: Duration
         /// The cursor of an earlier run; nil: the server's record of the device. Not needed with a ``store``.
         package var cursor: Cursor?
-        /// The store for what must outlive the client: the ``HermesClient/outbox``, the place in the inbox, the last
-        /// entries. Nil: nothing outlives it.
+        /// The store for the data that must outlive the client: the ``HermesClient/outbox``, the place in the inbox,
+        /// the last entries. Nil: no data outlives the client.
         public var store: FileLocalStore? {
             get { localStore as? FileLocalStore }
             set { localStore = newValue }
@@ -88,7 +88,7 @@ public final class HermesClient: Sendable {
     ///   - configuration: the client's settings.
     ///   - eventLoop: the loop of its connection; nil: one of the process's shared loops.
     ///   - logger: gets messages at debug level, without contents or secrets.
-    /// - Throws: HermesClientError if the TLS options are invalid, or the store's error if it cannot be read.
+    /// - Throws: HermesClientError if the TLS options are invalid; the store's error if the store cannot be read.
     public init(
         _ configuration: Configuration,
         eventLoop: (any EventLoop)? = nil,
@@ -160,7 +160,7 @@ public final class HermesClient: Sendable {
     /// Connects and logs in. From then on the client stays logged in until `close`, or until the server ends the login
     /// for good.
     ///
-    /// A client that is logged in with another credential is closed first. Entries that the app had not taken come
+    /// If the client is logged in with another credential, it is closed first. Entries that the app had not taken come
     /// again when that account logs in again.
     ///
     /// - Returns: the session; its token is for the next login.
@@ -190,8 +190,9 @@ public final class HermesClient: Sendable {
         return session
     }
 
-    /// Waits until the client has stopped; closes it if the task is cancelled. Then the last event comes again, because
-    /// the app may not be done with it; ``close(takingLastEvent:)`` says that it is.
+    /// Waits until the client has stopped; closes it if the task is cancelled. After a cancellation the last event
+    /// comes again, because the app may still be handling it. Call ``close(takingLastEvent:)`` instead if the app is
+    /// done with it.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws {
@@ -254,8 +255,8 @@ public final class HermesClient: Sendable {
     /// The last inbox entries that the app took, in this run and earlier ones, oldest first; empty without a store.
     public var recentEvents: [InboxEvent] { journal?.recent ?? [] }
 
-    /// Why the ``Configuration/store`` cannot be written; nil if it can. Meanwhile nothing is acknowledged to the
-    /// server: the entries come again after a restart of the app.
+    /// The reason why the ``Configuration/store`` cannot be written; nil if it can. Meanwhile nothing is acknowledged
+    /// to the server, so the entries come again after a restart of the app.
     public var storeError: HermesClientError? { journal?.failure }
 
     /// Stores that the app has taken the last event, before the server may forget it.

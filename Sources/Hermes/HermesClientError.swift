@@ -11,7 +11,7 @@
 /// }
 /// ```
 public struct HermesClientError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A stable number: below 1000 the client's own, from 1000 on the server's (docs/errors.md).
+    /// A stable number. Numbers below 1000 are the client's own; those from 1000 on are the server's (docs/errors.md).
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// The number.
         public let rawValue: UInt32
@@ -117,7 +117,7 @@ extension HermesClientError.Code {
     public static let loginDelayed = Self(rawValue: 1007)
     /// Registration is closed: only the operator creates accounts.
     public static let registrationClosed = Self(rawValue: 1008)
-    /// The account has reached its number of devices; remove one first.
+    /// The account has as many devices as it may have; remove one first.
     public static let deviceLimitReached = Self(rawValue: 1010)
     /// Registration needs an invitation; the given one is missing, unknown, used up or expired.
     public static let invitationRequired = Self(rawValue: 1011)

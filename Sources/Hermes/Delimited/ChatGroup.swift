@@ -19,7 +19,7 @@ public struct ChatGroup: Hashable, Sendable, Identifiable {
     public var avatarURL: URL?
     /// Whether only the owner and administrators may send messages.
     public var isMuted: Bool
-    /// Whether members read what was said before they joined, as far as the server keeps history.
+    /// Whether members can read the messages from before they joined, as far as the server keeps history.
     public var isHistoryOpen: Bool
     /// The number of members.
     public var memberCount: Int
@@ -55,7 +55,7 @@ public struct GroupMember: Hashable, Sendable {
 
 // MARK: - Groups
 extension HermesClient {
-    /// Creates a group, whose owner is the caller.
+    /// Creates a group. The caller is its owner.
     ///
     /// The request is not sent again after a lost connection, because that could create a second group; see
     /// ``groups()``.
@@ -94,13 +94,13 @@ extension HermesClient {
         }
     }
 
-    /// Changes a group; nil leaves a value as it is. Only the owner and administrators may.
+    /// Changes a group; nil leaves a value as it is. Only the owner and administrators may do this.
     ///
     /// - Parameters:
     ///   - name: 1 to 64 characters.
     ///   - avatarURL: at most 1,024 bytes; `.some(nil)` removes the picture.
     ///   - isMuted: whether only the owner and administrators may send messages.
-    ///   - isHistoryOpen: whether members read what was said before they joined.
+    ///   - isHistoryOpen: whether members can read the messages from before they joined.
     /// - Throws: HermesClientError `.forbidden` if the caller may not change the group.
     @discardableResult
     public func changeGroup(
@@ -119,7 +119,7 @@ extension HermesClient {
         }
     }
 
-    /// Adds and removes members of a group; at most 499 each. Only the owner and administrators may.
+    /// Adds and removes members of a group; at most 499 each. Only the owner and administrators may do this.
     ///
     /// - Throws: HermesClientError `.forbidden` if the caller may not.
     public func changeMembers(
@@ -151,7 +151,7 @@ extension HermesClient {
         _ = try await result(of: .group(request), replay: .never)
     }
 
-    /// Dissolves a group. Only the owner may.
+    /// Dissolves a group. Only the owner may do this.
     ///
     /// - Throws: HermesClientError `.forbidden` for others; `.connectionLost` if the connection ends before the answer;
     ///   `.timedOut`; CancellationError.

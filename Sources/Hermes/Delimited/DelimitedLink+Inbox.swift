@@ -29,7 +29,7 @@ extension DelimitedLink {
         effects.append(.event(Event(epoch: 0, seq: 0, event: InboxEvent(.inboxReset))))
     }
 
-    /// Another account logged in: drops what belongs to the one before.
+    /// Another account logged in: drops the data of the previous account.
     private mutating func changeOwner(_ effects: inout Effects) {
         inbox = InboxTracker()
         incarnation &+= 1

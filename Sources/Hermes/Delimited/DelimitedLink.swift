@@ -10,7 +10,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The native protocol: Packets in Delimited frames, or in the MQTT that carries them.
+/// The native protocol: Packets in Delimited frames or in MQTT.
 struct DelimitedLink: ConnectionLink {
     typealias Decoder = PacketDecoder
     typealias Request = Hermes_V1_Packet.OneOf_Body
@@ -26,8 +26,8 @@ struct DelimitedLink: ConnectionLink {
         var epoch: UInt64
         /// The entry's seq; 0 if the event is not an inbox entry.
         var seq: UInt64
-        /// Numbers the inboxes: a seq of one inbox means nothing in another. It changes with the account and when the
-        /// server begins anew.
+        /// The number of the inbox: a seq of one inbox means nothing in another. It changes when the account changes
+        /// and when the server begins anew.
         var incarnation: UInt64 = 0
         var event: InboxEvent
         /// The entry as it arrived; nil if it is not kept.
@@ -65,7 +65,7 @@ struct DelimitedLink: ConnectionLink {
     private var serverMaxFrameBytes: Int?
     let device: DeviceDescription
     var credential: Credential?
-    /// A registration was sent and its answer was not seen: the account may exist.
+    /// A registration was sent and its answer has not arrived: the account may exist.
     private var mayBeRegistered = false
     private var registerIsUnanswered = false
     var inbox: InboxTracker<Entry>
@@ -87,7 +87,7 @@ struct DelimitedLink: ConnectionLink {
     var loggedIn: (@Sendable (Session) -> Void)?
     /// Called when there will be no further connection.
     var tellStopped: (@Sendable () -> Void)?
-    /// The credential that the app last passed; ``credential`` may be a token that this one yielded.
+    /// The credential that the app last passed. ``credential`` may be a token that came from it.
     private var requested: Credential?
     /// The client ids of sends whose receipts are awaited, by packet id.
     private(set) var sending: [UInt64: String] = [:]
@@ -109,8 +109,8 @@ struct DelimitedLink: ConnectionLink {
     private var entering: [UInt64: (room: String, user: RoomUser)] = [:]
     /// Rooms to enter again on the next connection.
     var rooms: [String: RoomUser] = [:]
-    /// The number of scopes that are in each room, and whether the last one leaves it: not if the app had entered it
-    /// before.
+    /// The number of scopes in each room, and whether the last one leaves the room. It does not if the app had entered
+    /// the room before.
     var roomScopes: [String: (count: Int, leaves: Bool)] = [:]
     /// Rooms that are being entered again, by packet id.
     private var returning: [UInt64: String] = [:]
@@ -159,7 +159,7 @@ struct DelimitedLink: ConnectionLink {
     /// - Parameters:
     ///   - cursor: the last entry that the app took; nil if unknown.
     ///   - owner: the inbox's account; nil if unknown.
-    ///   - isCertain: whether the credential is the owner's. If not, that shows after the login.
+    ///   - isCertain: whether the credential is known to be the owner's. If not, the login shows the account.
     ///   - recent: the last entries that the app took, oldest first.
     ///   - keepRewound: stores that the server lost the entries after this cursor.
     mutating func resume(
@@ -181,7 +181,7 @@ struct DelimitedLink: ConnectionLink {
     ///
     /// - Parameters:
     ///   - logins: see ``StrayLogins/unanswered``.
-    ///   - keep: stores those of this run for the next one.
+    ///   - keep: stores the logins of this run for the next run.
     mutating func remember(unanswered logins: [Int64], keep: @escaping @Sendable ([Int64]) -> Void) {
         strayLogins = StrayLogins(unanswered: logins)
         keepLogins = keep
@@ -396,7 +396,7 @@ extension DelimitedLink {
         return description
     }
 
-    /// Keeps what must be repeated on the next connection.
+    /// Keeps the requests that must be repeated on the next connection.
     private mutating func remember(_ request: Request, id: UInt64) {
         switch request {
         case .send(let send):

@@ -17,7 +17,7 @@ extension HermesClient {
     /// - Parameters:
     ///   - text: at most 64 KiB of UTF-8.
     ///   - conversation: the recipient or group.
-    /// - Throws: as the other.
+    /// - Throws: the same errors.
     @discardableResult
     public func send(_ text: String, to conversation: Conversation) async throws -> SentMessage {
         try await send(.text(text), to: conversation)
@@ -50,8 +50,8 @@ extension HermesClient {
         return try await outbox.send(send)
     }
 
-    /// Sends a message past the outbox and waits for its receipt: for commands, whose one message fails with the first
-    /// refusal, be it temporary or not.
+    /// Sends a message without the outbox and waits for its receipt. This is for commands that send one message: it
+    /// fails with the first refusal, even a temporary one.
     ///
     /// - Throws: HermesClientError if the server refuses the message or 300 s pass; CancellationError.
     @discardableResult
@@ -142,7 +142,7 @@ extension HermesClient {
         return result.devices.devices.map { Device($0) }
     }
 
-    /// Removes a device of the account: it is logged out, and the server keeps nothing for it.
+    /// Removes a device of the account. The device is logged out, and the server keeps nothing for it.
     ///
     /// - Throws: HermesClientError `.notFound` if there is no such device; `.timedOut`; CancellationError.
     public func removeDevice(id: String) async throws {
@@ -229,7 +229,7 @@ extension HermesClient {
         return Int(result.room.memberCount)
     }
 
-    /// Enters a room, runs the body with the room's events, and then leaves the room, also if the body throws or the
+    /// Enters a room, runs the body with the room's events, and then leaves the room, even if the body throws or the
     /// task is cancelled.
     ///
     /// ```swift
@@ -240,9 +240,9 @@ extension HermesClient {
     /// }
     /// ```
     ///
-    /// The sequence holds the room's events and the pushes to it that did not arrive, up to 8,192 events and 16 MiB; a
-    /// loop that is too slow misses the newest. Other scopes in the same room keep the client in it, and so does an
-    /// earlier call of ``enterRoom(_:as:)``.
+    /// The sequence holds the room's events and reports of pushes to the room that did not arrive, up to 8,192 events
+    /// and 16 MiB. A loop that is too slow misses the newest. Other scopes in the same room keep the client in it, and
+    /// so does an earlier call of ``enterRoom(_:as:)``.
     ///
     /// - Parameters:
     ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".

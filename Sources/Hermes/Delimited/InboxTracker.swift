@@ -4,11 +4,12 @@
 import DequeModule
 package import NIOCore
 
-/// Puts inbox entries in order: each reaches the app once, although some arrive twice, late or never. Decides what may
-/// be acknowledged.
+/// Puts inbox entries in order: each reaches the app once, although some arrive twice, late or never. Decides which
+/// entries may be acknowledged.
 ///
-/// Seqs are contiguous per user. An entry that was seen is dropped. An entry behind a hole waits a moment for the
-/// missing ones, often this device's own message whose receipt is under way. Then the tracker asks for the hole.
+/// Seqs are contiguous per user. An entry that was seen is dropped. An entry after a hole waits a moment for the
+/// missing entries: often one is this device's own message, whose receipt is under way. Then the tracker asks for the
+/// hole.
 package struct InboxTracker<Entry: Sendable>: Sendable {
     /// The way in which a session continues the inbox of the one before.
     package enum Resumption: Hashable, Sendable {
@@ -66,7 +67,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     static var grace: TimeAmount { .milliseconds(300) }
     /// The time after which a request for a hole is repeated.
     static var repairTimeout: TimeAmount { .seconds(5) }
-    /// The longest delay of an acknowledgement, and the number of entries after which it goes at once.
+    /// The longest delay of an acknowledgement, and the number of entries after which it is sent at once.
     static var acknowledgeDelay: TimeAmount { .milliseconds(50) }
     static var acknowledgeCount: UInt64 { 64 }
     /// Above the upper number of untaken entries, no more are kept. They are asked for again at the lower number.

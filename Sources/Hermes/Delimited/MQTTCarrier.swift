@@ -22,7 +22,7 @@ struct MQTTCarrier: Sendable {
         case closed
         /// CONNECT and SUBSCRIBE were sent.
         case connecting
-        /// The server has accepted the login; the answer waits until the subscription is known to be there.
+        /// The server has accepted the login; the answer waits for the confirmation of the subscription.
         case welcomed(Arrival)
         case open
     }
@@ -71,7 +71,7 @@ struct MQTTCarrier: Sendable {
         }
     }
 
-    /// Appends CONNECT, and SUBSCRIBE right behind it: the server reads it once it has let the client in.
+    /// Appends CONNECT, and SUBSCRIBE right after it. The server reads SUBSCRIBE once it has accepted the client.
     private mutating func writeLogin(_ body: ByteBuffer, into buffer: inout ByteBuffer) throws {
         guard body.readableBytes <= Self.maxLoginBytes else {
             throw HermesClientError(.notEncodable, "a login over MQTT takes at most \(Self.maxLoginBytes) bytes")
@@ -106,7 +106,7 @@ struct MQTTCarrier: Sendable {
 
     // MARK: Reading
 
-    /// Returns the packets of the native protocol that an MQTT packet carries, or stands for.
+    /// Returns the packets of the native protocol that an MQTT packet carries or represents.
     ///
     /// - Throws: if the server breaks a protocol.
     mutating func received(_ frame: MQTTFrame) throws -> [Arrival] {
@@ -213,7 +213,7 @@ struct MQTTCarrier: Sendable {
         return packet
     }
 
-    /// The end of a connection that only MQTT explains: a server of Hermes sends a packet before.
+    /// The end of a connection for which MQTT gives the only reason: a Hermes server sends a packet before the end.
     private mutating func kicked(_ reason: MQTTReasonCode, _ properties: MQTTProperties) -> Hermes_V1_Packet {
         phase = .closed
         var packet = Hermes_V1_Packet()

@@ -14,7 +14,7 @@ struct SeenEntries: Sendable {
 
     /// Notes an entry.
     ///
-    /// - Returns: whether it is new; an entry without an id always is.
+    /// - Returns: whether it is new; an entry without an id always counts as new.
     mutating func insert(_ event: InboxEvent) -> Bool {
         guard let name = Self.name(of: event) else { return true }
         guard names.insert(name).inserted else { return false }

@@ -15,7 +15,7 @@ public struct Session: Hashable, Sendable {
     package var serverVersion: String
 }
 
-/// The place up to which a device has taken its inbox. An app that keeps it resumes exactly there.
+/// The place up to which a device has taken its inbox. An app that keeps the place resumes exactly there.
 package struct Cursor: Hashable, Sendable {
     /// The epoch of the seq.
     package var epoch: UInt64

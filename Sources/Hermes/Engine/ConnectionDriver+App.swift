@@ -83,8 +83,8 @@ extension ConnectionDriver {
         if case .stopped(let reason?) = machine.state { throw reason }
     }
 
-    /// Waits until the machine has stopped; closes the connection if the task is cancelled. The last event does not count
-    /// as taken then: the app may be at work on it, and whoever cancels does not know.
+    /// Waits until the machine has stopped; closes the connection if the task is cancelled. After a cancellation the
+    /// last event does not count as taken, because the app may still be working on it.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     package func run() async throws {
@@ -113,7 +113,7 @@ extension ConnectionDriver {
         if case .stopped(let reason) = machine.state { stopped(reason) }
     }
 
-    /// Uses the last chance to send what was held back.
+    /// Uses the last chance to send the data that was held back.
     private func takeLeave() {
         withLink { link, effects in link.closing(effects: &effects) }
         try? link.writeFarewell(into: &outbound)
@@ -131,7 +131,7 @@ extension ConnectionDriver {
     ///
     /// - Parameters:
     ///   - request: the request.
-    ///   - replay: whether it is sent again if the connection ends before the answer.
+    ///   - replay: whether the request is sent again if the connection ends before the answer.
     ///   - timeout: how long to wait, reconnects included.
     /// - Throws: HermesClientError; CancellationError if the task is cancelled (the request may be carried out).
     package func request(

@@ -244,7 +244,8 @@ extension ConnectionDriver {
     /// The largest number of unread replies, of some bytes each.
     private static var maxUnreadReplies: Int { 100_000 }
 
-    /// The server ends the connection for a breach: the request that is the likeliest cause is not sent again.
+    /// The server ends the connection for a breach of the protocol. The request that is the likeliest cause is not sent
+    /// again.
     func blame(_ error: HermesClientError) {
         guard let (id, entry) = requests.blameLongest(isSure: error.code == .frameTooLong) else { return }
         link.abandoned(id: id)

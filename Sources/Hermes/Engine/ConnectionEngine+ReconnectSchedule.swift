@@ -17,15 +17,15 @@ extension ConnectionEngine {
 
     /// Decides when the next try is due, from the policy and the tries so far. A value; time is passed in.
     ///
-    /// The windows of the first tries follow one another, whether a try fails soon or late. So clients that lost their
-    /// server at the same moment make one try each in every window, and the returning server sees them at an even rate.
-    /// Windows that began at each client's failure would double the peak.
+    /// The windows of the first tries follow one another, whether a try fails soon or late. So each client that lost
+    /// its server at the same moment makes one try in every window, and the returning server sees the clients at an
+    /// even rate. Windows that began at each client's failure would double the peak.
     ///
     /// If a try fails early in an advised window because the server is not back yet, a second try is drawn evenly from
     /// the rest of the window. So all clients that failed arrive evenly in that rest. The shorter the rest, the higher
-    /// the rate: a try that fails when less than `leastRest` is left is followed by one in the next window.
+    /// the rate. So if less than `leastRest` is left when a try fails, the next try comes in the next window.
     struct ReconnectSchedule: Sendable {
-        /// A moment for reconnecting, as the server advised.
+        /// The moment for reconnecting that follows from the server's advice.
         struct Slot: Hashable, Sendable {
             /// The earliest moment. A changed network or the app's user does not make it earlier.
             var earliest: NIODeadline
@@ -35,7 +35,7 @@ extension ConnectionEngine {
             var end: NIODeadline
         }
 
-        /// Failed tries since the connection last was well.
+        /// Failed tries since the connection last worked.
         private(set) var failures = 0
         /// The end of the last try's window.
         private var windowEnd: NIODeadline?
@@ -47,7 +47,7 @@ extension ConnectionEngine {
         /// The longest wait that is obeyed.
         static let longestAdvice = Duration.seconds(3600)
         /// The part of an advised window that must be left for a second try in it. Its inverse, 1.33, bounds the peak
-        /// rate of reconnects, and the server may be away for a quarter of the window.
+        /// rate of reconnects. The server may be away for the other quarter.
         static let leastRest = 0.75
         /// The least time that must be left for a second try, whatever the window.
         static let shortestRest = TimeAmount.seconds(1)
@@ -60,14 +60,14 @@ extension ConnectionEngine {
         /// Whether the policy allows no further try.
         var isOver: Bool { policy.delay(afterFailures: failures, random: 0) == nil }
 
-        /// The connection was well, or the conditions changed: the count of failures starts anew.
+        /// The connection worked, or the conditions changed: the count of failures starts anew.
         mutating func startAnew() {
             failures = 0
             windowEnd = nil
             slot = nil
         }
 
-        /// A try succeeded; whether the connection stays well is not known yet.
+        /// A try succeeded; it is not known yet whether the connection will keep working.
         mutating func arrived() { slot = nil }
 
         /// A try failed or the connection was lost.

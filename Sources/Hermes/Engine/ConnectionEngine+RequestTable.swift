@@ -53,7 +53,7 @@ extension ConnectionEngine {
             return entry
         }
 
-        /// The number of strikes after which a request fails: sent again, it would end every connection.
+        /// The number of strikes after which a request fails: if it were sent again, it would end every connection.
         static var maxStrikes: Int { 2 }
 
         /// The request was written to the present connection, with this length.
@@ -62,7 +62,8 @@ extension ConnectionEngine {
             entries[id]?.writtenBytes = bytes
         }
 
-        /// The server ends the connection for a breach and does not name the request: the longest one is the likeliest.
+        /// The server ends the connection for a breach and does not name the request: the longest one is the likeliest
+        /// cause.
         ///
         /// - Parameter isSure: the server says that a frame was too long.
         /// - Returns: the request, removed, if it fails.

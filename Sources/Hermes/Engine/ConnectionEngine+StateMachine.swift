@@ -26,7 +26,7 @@ extension ConnectionEngine {
             case sendHeartbeat
             /// Close the connection; report `connectionClosed`.
             case close
-            /// Close the connection that is being opened, if it opens. Do not report anything about it.
+            /// If the connection that is being opened opens, close it. Do not report anything about it.
             case abandon
         }
 
@@ -131,7 +131,7 @@ extension ConnectionEngine {
 
 /// Requests of the owner, and time.
 extension ConnectionEngine.StateMachine {
-    /// Failed tries since the connection last was well.
+    /// Failed tries since the connection last worked.
     var failures: Int { schedule.failures }
 
     /// The time at which `deadlineReached` is due; nil if none.
@@ -299,7 +299,7 @@ extension ConnectionEngine.StateMachine {
     }
 
     /// The server suggests an interval for the network. It is used only if nothing was learned; an earlier suggestion
-    /// is nothing learned.
+    /// does not count as learned.
     mutating func heartbeatSuggested(_ interval: Duration) {
         let isNew = learned.changedAt == 0 && learned.successes == 0 && learned.failures == 0
         guard heartbeat.adaptation != nil, isNew else { return }
@@ -552,7 +552,7 @@ extension ConnectionEngine.StateMachine {
         return last + interval
     }
 
-    /// The evidence of the due heartbeat: full if only the last answer has arrived since the last one.
+    /// The evidence of the due heartbeat: full if nothing but the last answer has arrived since the last heartbeat.
     private func evidence(_ live: Live, now: NIODeadline) -> Evidence {
         let learned = TimeAmount(learned.interval)
         let heard = now - live.lastReceived + TimeAmount(heartbeat.answerTimeout ?? .zero)

@@ -42,7 +42,7 @@ package protocol ConnectionLink: Sendable {
     /// Appends a heartbeat.
     mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws
 
-    /// The connection is logged in. What the link sends now goes before the waiting requests.
+    /// The connection is logged in. Packets that the link sends now go before the waiting requests.
     mutating func becameLive(now: NIODeadline, effects: inout Effects)
 
     /// The connection is gone.
@@ -51,7 +51,7 @@ package protocol ConnectionLink: Sendable {
     /// There will be no further connection unless the app asks for one.
     func stopped()
 
-    /// A logged-in connection ended, for this reason; the network is the one that it logged in from.
+    /// A logged-in connection ended, for this reason. It had logged in from this network.
     mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath)
 
     /// The device's network and its learned heartbeat; called when either changes.
@@ -63,7 +63,7 @@ package protocol ConnectionLink: Sendable {
     /// A request was given up before its answer; nothing waits for it.
     mutating func abandoned(id: UInt64)
 
-    /// The app closes the client: the link sends now what it held back.
+    /// The app closes the client: the link now sends the data that it held back.
     mutating func closing(effects: inout Effects)
 
     /// Appends the last bytes of a connection that the client closes.
@@ -107,7 +107,7 @@ extension ConnectionLink {
     package mutating func deadlineReached(now: NIODeadline, effects: inout Effects) {}
 }
 
-/// The bounds of what waits for the app.
+/// The bounds of the events that wait for the app.
 package enum Backlog {
     /// Above this number of bytes, the client drops whatever can be fetched again or is ephemeral.
     package static let maxBytes = 64 * 1_048_576
@@ -133,7 +133,7 @@ package enum LinkEffect<Link: ConnectionLink>: Sendable {
     case event(Link.Event)
     /// Drop all waiting events: they belong to another account.
     case forgetEvents
-    /// The server is ending the connection, perhaps because of a breach by what was sent.
+    /// The server is ending the connection, perhaps because a request broke the protocol.
     case kicked(
         HermesClientError,
         mayReturn: Bool,

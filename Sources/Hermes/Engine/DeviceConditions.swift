@@ -20,8 +20,8 @@ public final class DeviceConditions: Sendable {
         case foreground
         /// The app runs unseen. Connections stay, with heartbeats as rare as the network allows.
         case background
-        /// The app is about to be suspended. Connections are closed, so that the server uses push services, and stay
-        /// closed until the state changes.
+        /// The app is about to be suspended. Connections are closed until the state changes, so that the server uses
+        /// push services.
         case suspended
     }
 
@@ -61,7 +61,7 @@ public final class DeviceConditions: Sendable {
         set { change { $0.appState = newValue } }
     }
 
-    /// The device's network; initially unknown and taken for usable.
+    /// The device's network; initially unknown and assumed to be usable.
     public var networkPath: NetworkPath {
         get { snapshot.path }
         set { change { $0.path = newValue } }

@@ -12,8 +12,8 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     package var answerTimeout: Duration?
     /// The number of unanswered heartbeats in a row after which the connection is given up; at least 1.
     package var tries: Int
-    /// Whether any write of the client counts as a heartbeat. The interval restarts then only if something also
-    /// arrived: a client that writes and hears nothing must notice it.
+    /// Whether any write of the client counts as a heartbeat. Even then, the interval restarts only if something also
+    /// arrived: a client that writes but gets no bytes must notice this.
     package var restartsOnWrite: Bool
 
     /// Creates a policy with a fixed interval.
@@ -21,8 +21,8 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     /// - Parameters:
     ///   - interval: the time between two heartbeats.
     ///   - answerTimeout: how long to wait for an answer; nil where the protocol has none.
-    ///   - tries: unanswered heartbeats in a row before the connection is given up; three, so that a bad network may
-    ///     lose one.
+    ///   - tries: unanswered heartbeats in a row before the connection is given up. The default is three, because a bad
+    ///     network may lose one.
     ///   - restartsOnWrite: whether any write counts as a heartbeat for the server.
     public init(
         interval: Duration,
@@ -63,7 +63,7 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     package static let delimited = push
     /// IMPB: every 180 s; the answer within 8 s.
     package static let impb = HeartbeatPolicy(interval: .seconds(180))
-    /// LiveRoom: every 10 s without answer. No other write replaces a heartbeat there.
+    /// LiveRoom: every 10 s, without an answer. No other write replaces a heartbeat there.
     ///
     /// A little under 10 s, because the server removes a client that was silent for longer.
     package static let liveRoom = HeartbeatPolicy(

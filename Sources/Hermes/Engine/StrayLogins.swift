@@ -4,8 +4,8 @@
 /// Logins that were given up before their answers came. Such a login may reach the server late and take the place of a
 /// later one of the same client. Does no I/O; a value in a link.
 ///
-/// A replaced client stops, so that two devices with one id do not replace each other forever. If one of these logins
-/// may be the cause, the client comes back instead. Each login is blamed once.
+/// A replaced client stops, so that two devices with one id do not replace each other forever. But if one of these
+/// logins may be the cause, the client comes back. Each login is blamed once.
 package struct StrayLogins: Sendable {
     /// When the unanswered login was sent, by the device's clock, in milliseconds since 1970.
     private var startedAt: Int64?

@@ -3,8 +3,8 @@
 
 import NIOConcurrencyHelpers
 
-/// Hands each element to every subscription that wants it. Each has a mailbox of its own: a slow loop delays nobody, and
-/// misses what its mailbox has no room for.
+/// Hands each element to every subscription that wants it. Each subscription has a mailbox of its own. A slow loop
+/// delays nobody; it misses elements that its mailbox has no room for.
 ///
 /// State: in a lock, which is not held while elements are handed over.
 final class Broadcast<Element: Sendable>: Sendable {
@@ -69,7 +69,7 @@ final class Broadcast<Element: Sendable>: Sendable {
         for entry in entries where entry.isWanted(element) { entry.mailbox.offer(element, bytes: bytes) }
     }
 
-    /// Drops what waits.
+    /// Drops the waiting elements.
     func clear() {
         for entry in entries { entry.mailbox.removeAll() }
     }
@@ -77,7 +77,7 @@ final class Broadcast<Element: Sendable>: Sendable {
     /// Takes subscriptions again.
     func open() { state.withLockedValue { $0.isOpen = true } }
 
-    /// Ends all subscriptions; those that come before `open` are at their end at once.
+    /// Ends all subscriptions. New subscriptions end at once until `open` is called.
     func close() {
         let entries = state.withLockedValue { state in
             state.isOpen = false

@@ -9,7 +9,7 @@
 /// }
 /// ```
 public struct EphemeralEvent: Hashable, Sendable {
-    /// A kind of event and what belongs to it. Newer versions add kinds, so a `switch` over them needs a `default`.
+    /// A kind of event, with its values. Newer versions add kinds, so a `switch` over them needs a `default`.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif

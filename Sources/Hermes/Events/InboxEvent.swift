@@ -13,7 +13,7 @@
 /// }
 /// ```
 public struct InboxEvent: Hashable, Sendable {
-    /// A kind of event and what belongs to it. Newer versions add kinds, so a `switch` over them needs a `default`.
+    /// A kind of event, with its values. Newer versions add kinds, so a `switch` over them needs a `default`.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
@@ -24,13 +24,14 @@ public struct InboxEvent: Hashable, Sendable {
         case readMark(by: UserID, in: Conversation, upToSeq: UInt64)
         /// An account recalled a message.
         case recall(MessageID, in: Conversation, by: UserID)
-        /// An account asked for contact, answered a request or ended a contact; the message came with it.
+        /// An account asked for contact, answered a request or ended a contact, with this message.
         case contact(ContactChange, by: UserID, nickName: String, message: String)
-        /// An account created, changed or dissolved a group, which has this name now.
+        /// An account created, changed or dissolved a group. The group now has this name.
         case group(GroupChange, of: GroupID, name: String, by: UserID)
         /// A push from a back end.
         case push(Push)
-        /// A call with another account. The id is the one of the call's ``EphemeralEvent/Kind/signal(from:sessionID:data:)``.
+        /// A call with another account. The call's ``EphemeralEvent/Kind/signal(from:sessionID:data:)`` events have the
+        /// same id.
         case call(CallStage, with: UserID, sessionID: String)
         /// The server deleted the entries with these seqs before this device got them. They cannot be fetched.
         case gap(ClosedRange<UInt64>)

@@ -37,7 +37,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     /// - Parameters:
     ///   - element: the element.
     ///   - bytes: the memory that it takes while it waits; an estimate.
-    ///   - isBounded: whether it needs room; if not, something else bounds such elements.
+    ///   - isBounded: whether the element needs room; if not, something else bounds such elements.
     /// - Returns: false if there is no room, or nobody will ask again.
     @discardableResult
     func offer(_ element: Element, bytes: Int = 0, isBounded: Bool = true) -> Bool {
@@ -102,7 +102,7 @@ final class Mailbox<Element: Sendable>: Sendable {
         }
     }
 
-    /// Lets the loop end once it has taken what waits.
+    /// Lets the loop end once it has taken the waiting elements.
     func finish() {
         let waiters = state.withLockedValue { state in
             state.isFinished = true

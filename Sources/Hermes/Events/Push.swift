@@ -21,7 +21,7 @@ public struct Push: Hashable, Sendable {
     public var dataJSON: String
     /// The key under which a newer push replaces this one; may be empty.
     public var collapseKey: String
-    /// The time after which the push is not worth showing; nil if unsaid.
+    /// The time after which the push is not worth showing; nil if the back end set none.
     public var expiresAt: Date?
     /// Whether to wake a sleeping device at once.
     package var isUrgent: Bool
@@ -63,7 +63,7 @@ public struct Push: Hashable, Sendable {
         try JSONDecoder().decode(type, from: Data(dataJSON.utf8))
     }
 
-    /// The back end's own message, as the protobuf type of the app that has its name.
+    /// The back end's own message, decoded as the app's protobuf type of the same name.
     ///
     /// ```swift
     /// if let order = try push.message(as: Shop_OrderShipped.self) { show(order) }

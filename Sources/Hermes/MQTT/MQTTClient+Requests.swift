@@ -8,12 +8,13 @@ extension MQTTClient {
 
     /// Publishes a message.
     ///
-    /// With QoS 0 it returns when the operating system has the message; with QoS 1 and 2, when the server has
-    /// acknowledged it. Several calls may wait at once; messages are sent in the order of the calls.
+    /// With QoS 0 the call returns when the operating system has the message. With QoS 1 and 2 it returns when the
+    /// server has acknowledged the message. Several calls may wait at once; messages are sent in the order of the
+    /// calls.
     ///
     /// - Returns: `.success`, or `.noMatchingSubscribers` where the server says so.
-    /// - Throws: HermesClientError if the server refuses it (see ``HermesClientError/mqttReason``), or the timeout
-    ///   passes; CancellationError if the task is cancelled (the message may be published).
+    /// - Throws: HermesClientError if the server refuses the message (see ``HermesClientError/mqttReason``), or the
+    /// timeout passes; CancellationError if the task is cancelled (the message may still be published).
     @discardableResult
     public func publish(_ message: MQTTMessage) async throws -> ReasonCode {
         let outgoing = try encoded(message)
@@ -25,7 +26,7 @@ extension MQTTClient {
         return try await driver.request(.publish(outgoing), replay: .always, timeout: timeout).first ?? .success
     }
 
-    /// Publishes a text; see ``publish(_:)``, whose errors it throws.
+    /// Publishes a text; throws the errors of ``publish(_:)``.
     @discardableResult
     public func publish(
         _ text: String,

@@ -42,7 +42,7 @@ extension MQTTClient {
 
     /// A topic filter and its options.
     public struct Subscription: Hashable, Sendable {
-        /// The retained messages that a subscription delivers; MQTT 5.0 only, otherwise all that match.
+        /// The retained messages that a subscription delivers; MQTT 5.0 only. 3.1.1 delivers all that match.
         public enum RetainHandling: UInt8, Hashable, Sendable, CaseIterable {
             /// All that match.
             case sendAlways = 0

@@ -24,11 +24,11 @@ public import NIOCore
 public final class MQTTClient: Sendable {
     /// A client's settings.
     public struct Configuration: Sendable {
-        /// The server's MQTT port or, with a WebSocket, for example at "/mqtt", its HTTP port.
+        /// The server's MQTT port. With a WebSocket, for example at "/mqtt", its HTTP port.
         public var server: ServerAddress
         /// The protocol version.
         public var version: Version
-        /// The client identifier, which names the session; empty: the server assigns one, which needs a clean start.
+        /// The client identifier, which names the session. Empty: the server assigns one; this needs a clean start.
         public var clientID: String
         /// Whether the first connection discards the server's session of an earlier run. With 3.1.1, true also makes
         /// each session end with its connection (clean session).
@@ -162,7 +162,7 @@ public final class MQTTClient: Sendable {
         ClientEvents { await self.driver.nextEvent()?.message }
     }
 
-    /// Replaces the user name and the password from the next connection on, for example a token before it expires. The
+    /// Sets the user name and the password for later connections, for example when a token is about to expire. The
     /// server ends the present connection when its token expires; the client then comes back with the new one.
     ///
     /// - Parameters:
@@ -197,8 +197,9 @@ public final class MQTTClient: Sendable {
     ///   again.
     public func close(takingLastMessage: Bool = true) async { await driver.close(takesLast: takingLastMessage) }
 
-    /// Waits until the client has stopped; closes it if the task is cancelled. Then the last message, if it has QoS 1 or 2,
-    /// comes again, because the app may not be done with it; ``close(takingLastMessage:)`` says that it is.
+    /// Waits until the client has stopped; closes it if the task is cancelled. After a cancellation the last message
+    /// comes again if it has QoS 1 or 2, because the app may still be handling it. Call ``close(takingLastMessage:)``
+    /// instead if the app is done with it.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws { try await driver.run() }

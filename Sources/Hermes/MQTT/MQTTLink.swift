@@ -16,7 +16,7 @@ struct MQTTLink: ConnectionLink {
         case subscribe([MQTTClient.Subscription], identifier: Int?)
         case unsubscribe([String])
         case ping
-        /// A frame that needs no packet identifier and no answer, or has its packet identifier.
+        /// A frame that already has its packet identifier, or needs neither a packet identifier nor an answer.
         case frame(MQTTFrame)
         case packet(MQTTPacket)
     }
@@ -154,7 +154,7 @@ struct MQTTLink: ConnectionLink {
         }
     }
 
-    /// The topic in the packet, or the one of its alias (3.3.2.3.4).
+    /// The topic in the packet, or the topic of its alias (3.3.2.3.4).
     private mutating func topic(of packet: MQTTPublish) throws(MQTTPacketError) -> String {
         guard
             let alias: UInt16 = packet.properties.first({ if case .topicAlias(let alias) = $0 { alias } else { nil } })
@@ -233,7 +233,7 @@ struct MQTTLink: ConnectionLink {
 
     /// The scope has ended.
     ///
-    /// - Returns: whether no other has its filter, so that the server is to end the subscription.
+    /// - Returns: whether no other scope has its filter. If so, the server is to end the subscription.
     mutating func remove(_ scope: MQTTScope) -> Bool {
         scopes.removeAll { $0 === scope }
         guard !scopes.contains(where: { $0.filter == scope.filter }) else { return false }
@@ -244,7 +244,7 @@ struct MQTTLink: ConnectionLink {
 
     /// Hands the message to the scopes that it belongs to.
     ///
-    /// - Returns: false if it belongs to none, and none has just ended whose message it is.
+    /// - Returns: false if the message belongs neither to a scope nor to one that has just ended.
     private mutating func isForScope(_ event: Event, effects: inout Effects) -> Bool {
         let wanted = scopes.filter { $0.matches(event.message) }
         guard !wanted.isEmpty else {

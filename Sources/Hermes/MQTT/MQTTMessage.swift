@@ -22,7 +22,7 @@ public struct MQTTMessage: Hashable, Sendable {
 
     /// The MQTT 5.0 properties of a message; not sent over 3.1.1.
     public struct Properties: Hashable, Sendable {
-        /// Whether the payload is UTF-8 text; nil: unsaid.
+        /// Whether the payload is UTF-8 text; nil: not specified.
         public var isText: Bool?
         /// The time after which the message is not delivered, in whole seconds; nil: none.
         public var expiry: Duration?
@@ -95,7 +95,7 @@ public struct MQTTMessage: Hashable, Sendable {
 
 // MARK: - To and from the wire
 extension MQTTMessage {
-    /// - Parameter topic: the packet's topic, or the one of its alias.
+    /// - Parameter topic: the packet's topic, or the topic of its alias.
     init(_ packet: MQTTPublish, topic: String) {
         self.init(
             topic: topic,
@@ -108,7 +108,7 @@ extension MQTTMessage {
         packetID = packet.packetID ?? 0
     }
 
-    /// The number and epoch that the server gave to a push; nil if it is no numbered push.
+    /// The number and epoch that the server gave to a push; nil if the message is not a numbered push.
     var pushNumber: (seq: UInt64, epoch: UInt64)? {
         func number(_ name: String) -> UInt64? {
             properties.userProperties.first { $0.name == name }.flatMap { UInt64($0.value) }

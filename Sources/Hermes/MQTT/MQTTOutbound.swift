@@ -62,8 +62,8 @@ struct MQTTOutbound: Sendable {
         var connections = 1
     }
 
-    /// An abandoned publication is given up after this many connections that ended without an answer. It may be why
-    /// they ended, and MQTT 3.1.1 cannot say so.
+    /// An abandoned publication is given up after this many connections that ended without an answer. The publication
+    /// may have caused those ends, and MQTT 3.1.1 cannot say so.
     private static let maxConnections = 3
 
     private(set) var inflight: [UInt16: Entry] = [:]
@@ -144,7 +144,7 @@ struct MQTTOutbound: Sendable {
         return pump()
     }
 
-    /// Nothing waits for a publication any more. If it was not sent yet, it is not sent.
+    /// Nothing waits for a publication any more. If it has not been sent yet, it will not be sent.
     mutating func abandoned(id: UInt64) {
         if let packetID = packetIDs[id] {
             inflight[packetID]?.isAbandoned = true

@@ -74,7 +74,7 @@ final class MQTTScope: Sendable {
         return delivery.event.message
     }
 
-    /// No message arrives any more; the loop ends once it has taken what waits.
+    /// No message arrives any more; the loop ends once it has taken the waiting messages.
     func finish() { mailbox.finish() }
 
     /// The scope has ended: everything counts as taken.
@@ -95,7 +95,7 @@ final class MQTTScope: Sendable {
 
 /// Topic filters (MQTT 5.0, 4.7).
 enum MQTTTopicMatch {
-    /// Whether a topic matches a filter; of a shared subscription, its filter.
+    /// Whether a topic matches a filter. For a shared subscription, `$share/GROUP/` does not count.
     static func matches(_ topic: String, _ filter: String) -> Bool {
         let filter = MQTTTopic.sharedParts(of: filter)?.filter ?? filter[...]
         var levels = topic.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)[...]
@@ -114,7 +114,7 @@ enum MQTTTopicMatch {
 
 // MARK: - Scoped subscriptions
 extension MQTTClient {
-    /// Subscribes to a topic filter, runs the body with the messages, and then ends the subscription, also if the body
+    /// Subscribes to a topic filter, runs the body with the messages, and then ends the subscription, even if the body
     /// throws or the task is cancelled.
     ///
     /// ```swift
@@ -123,14 +123,14 @@ extension MQTTClient {
     /// }
     /// ```
     ///
-    /// Each scope has a sequence of its own, for a single loop; a message that belongs to a scope is not in ``messages``.
-    /// It counts as taken, and is acknowledged to the server, when the loop asks for the next one; what waits at the end
-    /// of the scope is acknowledged and dropped. A sequence holds as many messages and bytes as
-    /// ``Configuration/maxQueuedMessages`` and ``Configuration/maxQueuedBytes`` say: above, new messages of QoS 0 are
-    /// dropped (``droppedMessages``), and those of QoS 1 and 2 are held back by the receive maximum.
+    /// Each scope has a sequence of its own, for a single loop; a message that belongs to a scope is not in
+    /// ``messages``. It counts as taken, and is acknowledged to the server, when the loop asks for the next one.
+    /// Messages that still wait at the end of the scope are acknowledged and dropped. A sequence holds up to
+    /// ``Configuration/maxQueuedMessages`` and ``Configuration/maxQueuedBytes``. Beyond that, new messages of QoS 0 are
+    /// dropped (``droppedMessages``), and the receive maximum holds back those of QoS 1 and 2.
     ///
-    /// The server ends the filter's subscription with the last scope that has it. With MQTT 3.1.1, two scopes whose filters
-    /// overlap may get a message twice if the server sends it for each filter.
+    /// Several scopes may have the same filter; its subscription ends with the last of them. With MQTT 3.1.1, two
+    /// scopes whose filters overlap may get a message twice if the server sends it once for each filter.
     ///
     /// - Parameters:
     ///   - filter: the topic filter: `+` matches one level, `#` at the end all levels below.

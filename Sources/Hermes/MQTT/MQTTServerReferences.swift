@@ -5,7 +5,7 @@ import HermesWire
 
 /// Follows servers that send the client to another one (MQTT 5.0, 4.13).
 struct MQTTServerReferences: Sendable {
-    /// The most redirections in a row, so that servers that redirect to each other are not followed forever.
+    /// The largest number of redirections in a row. Servers that redirect to each other must not be followed forever.
     static let maxHops = 4
     /// A server may redirect all its clients at once; this window keeps them from arriving at the next one together.
     private static let window = Duration.seconds(2)

@@ -4,7 +4,8 @@
 import HermesWire
 import NIOCore
 
-/// The messages that were sent and are not committed: they leave now, in a minute, or in the next run of the app.
+/// The messages that the app has sent and the server has not committed. They leave now, in a minute, or in the next run
+/// of the app.
 ///
 /// ```swift
 /// for await entry in client.outbox.changes {
@@ -136,10 +137,10 @@ public actor Outbox {
 
     /// Discards a message unless it is being sent.
     ///
-    /// - Returns: whether there was such a message. A queued one may have arrived nevertheless, if the connection was
-    ///   lost before its receipt.
-    /// - Throws: HermesClientError `.storeFailed` if this cannot be stored: a restart of the app may bring the message
-    ///   back.
+    /// - Returns: whether there was such a message. A queued message may still have arrived, if the connection was lost
+    /// before its receipt.
+    /// - Throws: HermesClientError `.storeFailed` if the change cannot be stored. A restart of the app may then bring
+    /// the message back.
     @discardableResult
     public func discard(clientID: String) async throws -> Bool {
         guard let entry = queue.entry(clientID: clientID) else { return false }
@@ -167,7 +168,7 @@ public actor Outbox {
     /// Calls `started` from the client's loop at each login.
     nonisolated func loggedIn(uid: UInt32) { onLoop { $0.started(uid: uid) } }
 
-    /// Another account may log in: nothing is sent before the login shows which one.
+    /// Another account may log in: nothing is sent before the login shows the account.
     func halt() {
         queue.halted()
         interruptReceipts()

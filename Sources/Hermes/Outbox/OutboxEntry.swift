@@ -26,8 +26,8 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         case discarded
     }
 
-    /// The client id, which names the message from the start: the ``SentMessage/id``. With it the server recognizes a
-    /// repetition.
+    /// The client id, which names the message from the start: the ``SentMessage/id``. By this id the server recognizes
+    /// a repetition.
     public let id: String
     /// The recipient or group.
     public var conversation: Conversation

@@ -19,8 +19,8 @@ public struct SentMessage: Sendable, Identifiable {
 
     /// Waits until the server has committed the message, however long that takes. May be called more than once.
     ///
-    /// - Throws: HermesClientError: the server's refusal, if it is for good; `.discarded`; the reason why the client
-    ///   stopped, while the message stays in the outbox. CancellationError: the message is sent nevertheless.
+    /// - Throws: HermesClientError: the server's final refusal; `.discarded`; or the reason why the client stopped (the
+    /// message stays in the outbox). CancellationError: the message is still sent.
     @discardableResult
     public func receipt() async throws -> Receipt { try await outbox.receipt(of: promise) }
 }
@@ -43,7 +43,7 @@ final class ReceiptPromise: Sendable {
 
     var isResolved: Bool { state.withLockedValue { $0.result != nil } }
 
-    /// Announces a waiter, who must call ``wait(as:)``. Whatever ends waits ends this one from now on.
+    /// Announces a waiter, who must call ``wait(as:)``. From now on, everything that ends waits also ends this one.
     func announce() -> UInt64 {
         state.withLockedValue { state in
             state.lastWaiter &+= 1

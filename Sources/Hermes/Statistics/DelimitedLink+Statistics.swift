@@ -13,7 +13,7 @@ struct LinkStatistics: Sendable {
     let appVersion: String
     private(set) var uploadAt: NIODeadline?
 
-    /// The delay of the first upload after a login, so that it does not add to a storm of logins.
+    /// The delay of the first upload after a login, so that uploads do not add to a storm of logins.
     private static let afterLogin = Duration.seconds(60)
 
     init(interval: Duration?, appVersion: String) {

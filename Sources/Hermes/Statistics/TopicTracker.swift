@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Notices which pushes to topics and rooms did not arrive: within an epoch the server numbers them without gaps. A
+/// Notices which pushes to topics and rooms did not arrive. Within an epoch the server numbers them without gaps. A
 /// value.
 ///
 /// Missed pushes cannot be fetched. The first push of a topic, and the first of a new epoch (after a restart of the
@@ -14,7 +14,7 @@ struct TopicTracker: Sendable {
         var age: UInt64
     }
 
-    /// The number of watched topics; beyond it, the one that was silent for longest is forgotten.
+    /// The number of watched topics; beyond it, the topic that was silent for longest is forgotten.
     static let maxTopics = 1_000
 
     private var places: [String: Place] = [:]

@@ -12,11 +12,12 @@ import Musl
 import Darwin
 #endif
 
-/// Keeps what a client needs between two runs of the app in one file: the outbox, the place in the inbox, the last
-/// entries. Changes are appended; the file is rewritten when most of it is out of date.
+/// Keeps the data that a client needs between two runs of the app in one file: the outbox, the place in the inbox, the
+/// last entries. Changes are appended; the file is rewritten when most of it is out of date.
 ///
-/// The file holds message contents, but no token and no password: keep it where only the app can read. A process that is killed during a write loses only that write. The file is for one process at a time: on iOS, keep
-/// it in the app's own container, not in a shared one.
+/// The file holds message contents, but no token and no password: keep it where only the app can read it. A process
+/// that is killed during a write loses only that write. The file is for one process at a time: on iOS, keep it in the
+/// app's own container, not in a shared one.
 ///
 /// State: pending writes, in a lock; the file, on one queue, and in a lock because the compiler cannot see the queue.
 public final class FileLocalStore: LocalStore {

@@ -25,7 +25,7 @@ final class InboxJournal: Sendable {
             }
         }
 
-        /// FNV-1a: tells random tokens apart and cannot be reversed to them.
+        /// FNV-1a: distinguishes random tokens and cannot be reversed to them.
         static func hash(_ token: String) -> UInt64 {
             token.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
         }
@@ -130,7 +130,7 @@ final class InboxJournal: Sendable {
     /// - Parameters:
     ///   - event: the entry.
     ///   - session: the session that it came in.
-    ///   - isCurrent: whether its seq still counts; not if the server began a new inbox while it waited.
+    ///   - isCurrent: whether its seq still counts. It does not if the server began a new inbox while the entry waited.
     /// - Returns: false if the store could not be written.
     func taken(_ event: DelimitedLink.Event, of session: Session, isCurrent: Bool = true) async -> Bool {
         state.withLockedValue { state in
@@ -220,8 +220,8 @@ final class InboxJournal: Sendable {
         try? await store.write([LocalChange(key: Key.statistics, value: bytes)], durably: false)
     }
 
-    /// Removes and returns the stored counts. If the process is killed before their upload they are lost, rather than
-    /// counted twice.
+    /// Removes and returns the stored counts. If the process is killed before their upload, they are lost, not counted
+    /// twice.
     func takeStatistics() -> Hermes_V1_Statistics? {
         let statistics = state.withLockedValue { state in
             defer { state.statistics = nil }

@@ -3,9 +3,9 @@
 
 import NIOConcurrencyHelpers
 
-/// Keeps what a client needs between two runs of the app: the outbox, the cursor and the last entries.
+/// Keeps the data that a client needs between two runs of the app: the outbox, the cursor and the last entries.
 ///
-/// A store is for one client at a time. It holds message contents: keep it where only the app can read.
+/// A store is for one client at a time. It holds message contents: keep it where only the app can read it.
 package protocol LocalStore: Sendable {
     /// Returns all records, in the order in which their keys were first written. Called once, when a client is created.
     ///

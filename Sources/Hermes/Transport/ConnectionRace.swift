@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides which addresses to try when, and keeps the first connection that opens.
+/// Decides when to try which address, and keeps the first connection that opens.
 ///
-/// Happy eyeballs (RFC 8305, section 5) over endpoints: the next one is tried when the ones before failed or are slow.
-/// The system or NIO does the same for the addresses of one host name. Does no I/O.
+/// Happy eyeballs (RFC 8305, section 5) over endpoints: the next endpoint is tried when those before it fail or are
+/// slow. The system or NIO does the same for the addresses of one host name. Does no I/O.
 struct ConnectionRace: Sendable {
     enum Action: Hashable, Sendable {
         /// Open a connection to the endpoint of this number; report `opened` or `failed`.

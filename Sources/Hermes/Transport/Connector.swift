@@ -125,7 +125,7 @@ package struct Connector: Sendable {
             .connect(host: endpoint.host, port: endpoint.port)
     }
 
-    /// The server name for TLS; nil for an IP address, for which TLS has none.
+    /// The server name for TLS; nil for an IP address, because TLS allows only names.
     private func serverName(for endpoint: ServerAddress.Endpoint) -> String? {
         if let serverName { return serverName }
         return (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port)) == nil ? endpoint.host : nil

@@ -11,8 +11,8 @@ import NIOCore
 /// ServerAddress(port: 9000)                 // this machine, in clear text
 /// ```
 ///
-/// Connections use TLS. Clear text must be asked for by name, with ``Security/clearText`` or a scheme such as `tcp://`;
-/// only to this machine itself (loopback) it is the default.
+/// Connections use TLS. Clear text must be asked for by name, with ``Security/clearText`` or a scheme such as `tcp://`.
+/// It is the default only for this machine (loopback).
 public struct ServerAddress: Hashable, Sendable {
     /// The protection of a connection.
     public enum Security: Hashable, Sendable {
@@ -20,7 +20,7 @@ public struct ServerAddress: Hashable, Sendable {
         case automatic
         /// TLS.
         case tls(TLSOptions)
-        /// Clear text: everyone on the way can read and change what is sent, passwords included.
+        /// Clear text: everyone on the way can read and change the data, passwords included.
         case clearText
     }
 
@@ -30,8 +30,8 @@ public struct ServerAddress: Hashable, Sendable {
     package var port: Int
     /// The path of the server's WebSocket, for example "/ws"; nil: no WebSocket.
     package var webSocketPath: String?
-    /// Other endpoints of the same server or of servers like it. They are tried in order when those before fail or take
-    /// longer than a second; the first that answers counts.
+    /// Other endpoints of the same server or of equivalent servers. They are tried in order, when those before them
+    /// fail or take longer than a second. The first that answers is used.
     package var alternatives: [Endpoint]
     /// The protection of the connection.
     package var security: Security
@@ -40,7 +40,8 @@ public struct ServerAddress: Hashable, Sendable {
     /// Whether the scheme says MQTT.
     private var hasMQTTScheme = false
 
-    /// Whether a ``HermesClient`` speaks MQTT there: the scheme says so, or the last part of the WebSocket's path.
+    /// Whether a ``HermesClient`` speaks MQTT at this address: the scheme or the last part of the WebSocket's path says
+    /// so.
     var usesMQTT: Bool {
         hasMQTTScheme || webSocketPath.map { $0.prefix { $0 != "?" }.hasSuffix("/mqtt") } ?? false
     }
@@ -193,8 +194,8 @@ extension ServerAddress {
         }
     }
 
-    /// Whether a server may send its clients to this endpoint. A connection that is in clear text because it is to this
-    /// machine must not leave it.
+    /// Whether a server may send its clients to this endpoint. A connection that uses clear text because the server is
+    /// on this machine must not move to another machine.
     func mayRedirect(to endpoint: Endpoint) -> Bool {
         switch security {
         case .automatic: tlsOptions != nil || endpoint.isLoopback

@@ -34,7 +34,7 @@ public struct TLSOptions: Hashable, Sendable {
     package var trustedCertificates: Source?
     /// The name that the server's certificate must contain; nil: the host.
     package var serverName: String?
-    /// Certificates of which the server must have a public key; nil: no pinning.
+    /// Pinned certificates: the server's public key must be that of one of them; nil: no pinning.
     package var pinnedCertificates: Source?
     /// Whether the server's certificate is checked.
     package var verifiesServer: Bool
@@ -48,8 +48,9 @@ public struct TLSOptions: Hashable, Sendable {
     /// - Parameters:
     ///   - trustedCertificates: the trusted certificate authorities; nil: the system's.
     ///   - serverName: the name that the server's certificate must contain; nil: the host.
-    ///   - pinnedCertificates: the server must have the public key of one of them, in addition to all other checks; nil:
-    ///     no pinning. A renewed certificate with the same key passes; add the next key before the server uses it.
+    ///   - pinnedCertificates: the server's public key must be that of one of these certificates, in addition to all
+    ///   other checks; nil: no pinning. A renewed certificate with the same key passes; add the next key before the
+    ///   server uses it.
     ///   - verifiesServer: whether the server's certificate is checked. Switch this off only for experiments.
     ///   - certificate: the client's certificate and its chain; nil: none.
     ///   - privateKey: the private key of that certificate; nil: it is in the same source.

@@ -5,8 +5,8 @@ import HermesWire
 import NIOCore
 import NIOWebSocket
 
-/// Between WebSocket frames and the bytes in them. Answers pings and the closing handshake, and holds the server to the
-/// standard: what breaks it ends the connection with an error that says how.
+/// Translates between WebSocket frames and the bytes in them. Answers pings and the closing handshake. If the server
+/// breaks the standard, the connection ends with an error that names the breach.
 ///
 /// State: confined to the channel's event loop. It keeps nothing of a message, however many frames that has.
 final class WebSocketBytes: ChannelDuplexHandler {
@@ -15,10 +15,10 @@ final class WebSocketBytes: ChannelDuplexHandler {
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = WebSocketFrame
 
-    /// So many frames without content may follow one another; they mean nothing, and cost time.
+    /// The number of frames without content that may follow one another; they mean nothing, and cost time.
     private static let maxEmptyFrames = 1_000
 
-    /// A message has begun that is not at its end.
+    /// A message has begun and has not ended.
     private var isInMessage = false
     private var furtherFrames = 0
     private var isOver = false
@@ -68,7 +68,7 @@ final class WebSocketBytes: ChannelDuplexHandler {
         }
     }
 
-    /// Why the server closed, where that is no goodbye: by the code of the close frame (RFC 6455, section 7.4.1).
+    /// The reason for an abnormal close, from the code of the close frame (RFC 6455, section 7.4.1).
     private static func error(ofClose data: ByteBuffer) -> HermesClientError? {
         var data = data
         switch data.readInteger(as: UInt16.self) {

@@ -11,7 +11,7 @@ extension Date {
     /// Creates the date of a time stamp, in milliseconds since 1970.
     package init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
 
-    /// Creates the date of a time stamp, in milliseconds since 1970; nil if the stamp is 0 (unsaid) or less.
+    /// Creates the date of a time stamp, in milliseconds since 1970; nil if the stamp is 0 (not specified) or less.
     package init?(knownMilliseconds milliseconds: Int64) {
         guard milliseconds > 0 else { return nil }
         self.init(milliseconds: milliseconds)
@@ -22,7 +22,7 @@ extension Date {
 }
 
 extension URL {
-    /// The URL of a text from the server; nil if the text is empty or is none.
+    /// The URL of a text from the server; nil if the text is empty or not a URL.
     package init?(wire text: String) {
         guard !text.isEmpty else { return nil }
         self.init(string: text)
@@ -30,7 +30,7 @@ extension URL {
 }
 
 extension Duration {
-    /// The duration of a number of seconds from the server: a peer may send what is no number.
+    /// The duration of a number of seconds from the server, which may not be a number.
     package init(wireSeconds seconds: Double) {
         self = seconds.isFinite ? .seconds(min(max(seconds, 0), 1e9)) : .zero
     }
