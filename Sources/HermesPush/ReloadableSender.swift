@@ -18,7 +18,7 @@ package final class ReloadableSender: PushSender {
 
     /// The identity of a key.
     private struct Key: Equatable {
-        /// The path behind links: the name may be a part of the key.
+        /// The path with links resolved: the file's name may contain the key's id.
         let path: String
         let content: Data
     }

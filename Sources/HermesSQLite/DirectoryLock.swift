@@ -12,7 +12,7 @@ import Glibc
 #endif
 
 /// Keeps a second server away from a data directory: an exclusive `flock` on a file in it. The system releases it when
-/// the process ends, in whatever way.
+/// the process ends, however it ends.
 final class DirectoryLock: Sendable {
     private let descriptor: Mutex<Int32?>
 

@@ -78,7 +78,7 @@ extension EventCoding {
         return bytes
     }
 
-    /// Returns up to `limit` users behind the first `cursor` ones.
+    /// Returns up to `limit` users after the first `cursor` ones.
     static func users(_ bytes: [UInt8], from cursor: Int, limit: Int) -> [UserID] {
         var rest = bytes.dropFirst(4 * cursor).prefix(4 * limit)
         var users: [UserID] = []

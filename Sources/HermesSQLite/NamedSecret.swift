@@ -4,10 +4,9 @@
 internal import GRDB
 import HermesCore
 
-/// Rows that are found by the hash of a secret and have a name of which no two are the same: keys of the HTTP API,
-/// invitations.
+/// Rows that are found by the hash of a secret and have a unique name: keys of the HTTP API, invitations.
 enum NamedSecret {
-    /// - Parameter taken: is thrown where the name is taken.
+    /// - Parameter taken: thrown if the name is taken.
     /// - Returns: the new row's id.
     static func insert(
         _ sql: String,
@@ -23,7 +22,7 @@ enum NamedSecret {
         return db.lastInsertedRowID
     }
 
-    /// - Parameter missing: is thrown where there is none.
+    /// - Parameter missing: thrown if there is no such row.
     static func delete(from table: String, named name: String, in db: Database, missing: HermesError) throws {
         try db.execute(sql: "DELETE FROM \(table) WHERE name = ?", arguments: [name])
         guard db.changesCount > 0 else { throw missing }

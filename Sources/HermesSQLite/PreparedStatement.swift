@@ -153,13 +153,13 @@ struct PreparedStatement {
         return number >= 0 && number <= most ? Int(number) : nil
     }
 
-    /// A number of bytes or of rows. A damaged one counts as none, because a sum with it would overflow; the start has
-    /// reported it.
+    /// A number of bytes or of rows. A damaged number counts as none, because a sum with it would overflow; the start
+    /// has reported the damage.
     func amount(_ column: Int32, upTo most: Int64 = PreparedStatement.maxAmount) -> Int {
         soundAmount(column, upTo: most) ?? 0
     }
 
-    /// The most bytes of a row, or of a session's queue.
+    /// The largest size of a row, or of a session's queue, in bytes.
     static let maxAmount: Int64 = 1 << 44
     /// The most of many rows.
     static let maxSum: Int64 = 1 << 56
@@ -169,7 +169,7 @@ struct PreparedStatement {
     /// The number of a table's damaged weights.
     static let damagedWeights = "count(CASE WHEN \(hasSoundWeight) THEN NULL ELSE 1 END)"
 
-    /// All 64 bits, for what is not counted on.
+    /// All 64 bits, for values that are never incremented.
     func unsigned(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(pointer, column)) }
 
     /// A number of a sequence: of an inbox, a conversation, a queue.
@@ -184,12 +184,12 @@ struct PreparedStatement {
     /// The largest number of a sequence that counts as sound.
     static let maxSequence: Int64 = 1 << 60
 
-    /// A damaged one is brought within the range in which the difference of two does not overflow.
+    /// A damaged value is limited to a range in which the difference of two values does not overflow.
     func timestamp(_ column: Int32) -> Timestamp {
         Timestamp(rawValue: min(max(integer(column), -Self.maxSequence), Self.maxSequence))
     }
 
-    /// Who pays for a session or for what is retained.
+    /// The payer for a session or a retained publication.
     func payer(_ column: Int32) -> CommitSource { CommitSource(stored: text(column) ?? "") }
 
     func user(_ column: Int32) throws -> UserID {

@@ -12,7 +12,7 @@ import Synchronization
 extension SQLiteStore {
     /// The times of the last checks.
     struct Maintenance {
-        /// Since when the log has contents, as far as known.
+        /// The time since which the log has contents, as far as known.
         var logSince: Duration?
     }
 

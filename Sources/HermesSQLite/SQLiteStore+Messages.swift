@@ -102,7 +102,7 @@ extension SQLiteStore: MessageStore {
     ///
     /// - Parameters:
     ///   - size: the number of rows of a step.
-    ///   - step: gets the most rows, and returns how many it handled.
+    ///   - step: gets the limit of rows, and returns how many it handled.
     /// - Returns: the sum.
     static func inSteps(
         _ limit: Int,

@@ -189,7 +189,8 @@ extension SQLiteStore {
         }
     }
 
-    /// A directory that was there before keeps its mode, which may be meant; but who may write to it may replace the store.
+    /// An existing directory keeps its mode, which may be intentional. But anybody who may write to it may replace the
+    /// store.
     private static func warnOfOthers(_ directory: String, _ logger: Logger) {
         let attributes = try? FileManager.default.attributesOfItem(atPath: directory)
         guard let mode = attributes?[.posixPermissions] as? NSNumber, mode.intValue & 0o022 != 0 else { return }

@@ -60,7 +60,7 @@ extension SQLiteStore: WebhookStore {
         return db.changesCount
     }
 
-    /// The most events dropped at once beyond the number appended.
+    /// The largest number of events dropped at once, beyond the number appended.
     private static let maxDropped = 1_000
 
     /// The number of waiting events: counted once, then kept. Called on the writer, before a change.
@@ -87,9 +87,9 @@ extension SQLiteStore: WebhookStore {
         static let next = "SELECT min(due) FROM webhook"
     }
 
-    /// The least number of the longest-due events that are put in order.
+    /// The smallest number of the longest-due events that are put in order.
     private static let leastLooked = 100
-    /// The most that are looked at where a few users have many.
+    /// The largest number of events examined if a few users have many.
     private static let mostLooked = 10_000
 
     package func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook] {

@@ -13,9 +13,9 @@ import Synchronization
 package final class SQLiteStore: Sendable {
     /// The faults that a commit survives.
     package enum Durability: String, Sendable, CaseIterable {
-        /// The end of the process. A power cut may lose the last commits, but never reorders them.
+        /// Commits survive the end of the process. A power cut may lose the last commits, but never reorders them.
         case normal
-        /// A power cut too: each commit waits for the disk.
+        /// Commits also survive a power cut: each commit waits for the disk.
         case full
     }
 

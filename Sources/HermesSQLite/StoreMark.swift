@@ -5,8 +5,8 @@ internal import GRDB
 
 /// The epoch of the store's seqs.
 ///
-/// After a loss of commits, seqs that clients have seen are given out again. Clients notice this by the epoch, which is
-/// therefore drawn anew whenever commits may have been lost: after a power cut, and in a copy.
+/// After a loss of commits, seqs that clients have seen are given out again. Clients notice this by the epoch. So the
+/// epoch is drawn anew whenever commits may have been lost: after a power cut, and in a copy.
 enum StoreMark {
     /// The jump of a kept session's numbers, so that no packet identifier that its client may have in flight is reused
     /// for another message: half of the identifiers (`OutboundWindow.maxSpan`).
@@ -15,7 +15,7 @@ enum StoreMark {
     /// Draws a new epoch if commits may have been lost.
     ///
     /// - Parameters:
-    ///   - mayHaveLost: by the end of the last run.
+    ///   - mayHaveLost: whether the end of the last run may have lost commits.
     ///   - waits: whether each commit waited for the disk.
     /// - Returns: the epoch, and whether it is new.
     static func open(_ db: Database, mayHaveLost: Bool, waits: Bool) throws -> (epoch: UInt64, isNew: Bool) {

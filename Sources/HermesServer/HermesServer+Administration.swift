@@ -30,8 +30,8 @@ extension HermesServer {
         }
     }
 
-    /// Carries out an administrator's request: by the running server of the data directory, otherwise on the directory
-    /// itself.
+    /// Carries out an administrator's request, by the running server of the data directory or, if none runs, on the
+    /// directory itself.
     ///
     /// - Throws: errors in opening the directory; errors of the request are in the response.
     package static func administer(

@@ -54,7 +54,7 @@ public enum HermesServer {
         SettingSources(arguments: arguments, environment: environment, file: file ?? environment["HERMES_CONFIG"])
     }
 
-    /// The line on standard output with the server's addresses, and what to try: its page in a browser, and a command.
+    /// The line on standard output with the server's addresses, its page for a browser, and a command to try.
     package static func readyLine(
         _ addresses: [BoundAddress],
         hasHomePage: Bool = false,

@@ -14,7 +14,7 @@ extension MQTTClient {
     ///
     /// - Returns: `.success`, or `.noMatchingSubscribers` where the server says so.
     /// - Throws: HermesClientError if the server refuses the message (see ``HermesClientError/mqttReason``), or the
-    /// timeout passes; CancellationError if the task is cancelled (the message may still be published).
+    ///   timeout passes; CancellationError if the task is cancelled (the message may still be published).
     @discardableResult
     public func publish(_ message: MQTTMessage) async throws -> ReasonCode {
         let outgoing = try encoded(message)

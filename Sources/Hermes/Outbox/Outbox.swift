@@ -138,9 +138,9 @@ public actor Outbox {
     /// Discards a message unless it is being sent.
     ///
     /// - Returns: whether there was such a message. A queued message may still have arrived, if the connection was lost
-    /// before its receipt.
+    ///   before its receipt.
     /// - Throws: HermesClientError `.storeFailed` if the change cannot be stored. A restart of the app may then bring
-    /// the message back.
+    ///   the message back.
     @discardableResult
     public func discard(clientID: String) async throws -> Bool {
         guard let entry = queue.entry(clientID: clientID) else { return false }

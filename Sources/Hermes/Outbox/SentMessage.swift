@@ -20,7 +20,7 @@ public struct SentMessage: Sendable, Identifiable {
     /// Waits until the server has committed the message, however long that takes. May be called more than once.
     ///
     /// - Throws: HermesClientError: the server's final refusal; `.discarded`; or the reason why the client stopped (the
-    /// message stays in the outbox). CancellationError: the message is still sent.
+    ///   message stays in the outbox). CancellationError: the message is still sent.
     @discardableResult
     public func receipt() async throws -> Receipt { try await outbox.receipt(of: promise) }
 }

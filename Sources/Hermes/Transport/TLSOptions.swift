@@ -49,8 +49,8 @@ public struct TLSOptions: Hashable, Sendable {
     ///   - trustedCertificates: the trusted certificate authorities; nil: the system's.
     ///   - serverName: the name that the server's certificate must contain; nil: the host.
     ///   - pinnedCertificates: the server's public key must be that of one of these certificates, in addition to all
-    ///   other checks; nil: no pinning. A renewed certificate with the same key passes; add the next key before the
-    ///   server uses it.
+    ///     other checks; nil: no pinning. A renewed certificate with the same key passes; add the next key before the
+    ///     server uses it.
     ///   - verifiesServer: whether the server's certificate is checked. Switch this off only for experiments.
     ///   - certificate: the client's certificate and its chain; nil: none.
     ///   - privateKey: the private key of that certificate; nil: it is in the same source.

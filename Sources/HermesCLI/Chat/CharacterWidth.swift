@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Character {
-    /// The terminal columns of the character: 0, 1 or 2; more only where several letters form one character.
+    /// The terminal columns of the character: 0, 1 or 2; more only if several letters form one character.
     ///
     /// Two for wide East Asian characters (UAX #11) and for emoji (UTS #51): single, with a variation selector, joined,
     /// or flags. None for combining marks. One for all others.

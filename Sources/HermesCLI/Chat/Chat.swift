@@ -137,7 +137,7 @@ actor Chat {
         return .states
     }
 
-    /// Prints each event before asking for the next, which counts it as taken.
+    /// Prints each event before asking for the next one, because asking counts the event as taken.
     private func printEvents() async throws -> End {
         for await event in client.events {
             progress.arrived()
@@ -194,7 +194,7 @@ actor Chat {
         }
     }
 
-    /// Not the range's count, which traps if it is no Int: the numbers come from the server.
+    /// Does not use the range's count: it traps if it does not fit an Int, and the numbers come from the server.
     private static func count(_ range: ClosedRange<UInt64>) -> UInt64 { range.upperBound &- range.lowerBound &+ 1 }
 
     private func show(_ message: Message, isStored: Bool) async throws {

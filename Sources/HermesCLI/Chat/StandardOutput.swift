@@ -71,7 +71,7 @@ struct OutputFailure: Error, Hashable, CustomStringConvertible {
     /// The system's error number.
     let number: Int32
 
-    /// Whether the reader is gone, which is no error: `head` does that all the time.
+    /// Whether the reader is gone. This is not an error: `head` does it all the time.
     var isClosed: Bool { number == EPIPE }
 
     var description: String {

@@ -20,7 +20,7 @@ struct MQTTCommandRun: Sendable {
     ///   - configuration: the client's settings.
     ///   - progress: whether the last message is printed.
     ///   - body: runs while connected.
-    /// - Throws: ExitCode: the reason code where the server refused (3.1.1: its return code), else 1.
+    /// - Throws: ExitCode: the reason code if the server refused (3.1.1: its return code), otherwise 1.
     func with(
         _ configuration: MQTTClient.Configuration,
         _ progress: PrintProgress = PrintProgress(),

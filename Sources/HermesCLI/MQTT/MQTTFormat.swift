@@ -11,12 +11,13 @@ struct MQTTPrinter: Sendable {
     let format: MQTTFormat?
     let showsTopic: Bool
     let endsLine: Bool
-    /// Whether it is printed at a terminal, which must not obey what a message says. Elsewhere bytes are printed as they are.
+    /// Whether it is printed at a terminal: a message must not control the terminal. Elsewhere bytes are printed
+    /// unchanged.
     var isTerminal = false
 
     var output = StandardOutput()
 
-    /// Prints a message. Returns, if it is acknowledged, once the reader of a pipe has read it.
+    /// Prints a message. If the message is acknowledged, returns only once the reader of a pipe has read it.
     ///
     /// - Throws: ClientFailure if the format does not fit the message; OutputFailure; CancellationError.
     func print(_ message: MQTTMessage) async throws {
@@ -175,7 +176,7 @@ struct MQTTFormat: Hashable, Sendable {
 extension MQTTFormat {
     /// The message in this format.
     ///
-    /// - Parameter isTerminal: whether what comes from the message must be harmless. The format's own characters stay.
+    /// - Parameter isTerminal: whether the message's characters must be harmless. The format's own characters stay.
     /// - Throws: ClientFailure if %J is used and the payload is not JSON.
     func bytes(_ message: MQTTMessage, at date: Date, isTerminal: Bool = false) throws -> [UInt8] {
         var result: [UInt8] = []

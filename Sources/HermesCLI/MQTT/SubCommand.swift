@@ -174,7 +174,7 @@ struct SubCommand: AsyncParsableCommand {
         if let reason = reasons.first, reasons.allSatisfy(\.isFailure) { throw ExitCode(Int32(reason.rawValue)) }
     }
 
-    /// Prints each message before asking for the next, which acknowledges it.
+    /// Prints each message before asking for the next one, because asking acknowledges the message.
     private func receive(
         _ client: MQTTClient,
         _ printer: MQTTPrinter,
@@ -192,7 +192,7 @@ struct SubCommand: AsyncParsableCommand {
         return .failure
     }
 
-    /// - Returns: whether it is printed; not if the options exclude it, or its format does not fit.
+    /// - Returns: whether it is printed. It is not if the options exclude it or its format does not fit.
     private func show(
         _ message: MQTTMessage,
         _ client: MQTTClient,

@@ -101,7 +101,7 @@ struct QSIOPIdentityOptions: ParsableArguments {
         if uid != nil, user != nil { throw ValidationError("--uid and --user: give one of them") }
     }
 
-    /// The identity; logs in over Delimited if only a name is known and no token is kept.
+    /// The identity. Logs in over Delimited if only a name is known and no token is kept.
     func identity() async throws -> QSIOPClient.Identity {
         if let uid { return QSIOPClient.Identity(uid: UserID(rawValue: uid), token: token, device: deviceName) }
         var address = server.address(defaultPort: chatPort)

@@ -9,9 +9,9 @@ import Glibc
 enum Allocator {
     /// Returns freed large blocks to the system.
     ///
-    /// glibc gets blocks from 128 KiB on from the system, but raises that limit with each such block that is freed, up
-    /// to 32 MiB. Then the 16 MiB of a password hash would stay with every thread that ever hashed one. A fixed limit
-    /// does not move (mallopt(3)).
+    /// glibc gets blocks of 128 KiB and more from the system, but raises that limit with each such block that is freed,
+    /// up to 32 MiB. Then the 16 MiB of a password hash would stay with every thread that ever hashed one. A fixed
+    /// limit does not move (mallopt(3)).
     static func returnLargeBlocks() {
         #if canImport(Glibc)
         // Looked up at run time, because the Glibc module and some C libraries lack it. The numbers are malloc.h's.

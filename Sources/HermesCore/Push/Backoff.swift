@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The wait before a retry: doubled each time, within bounds, and random, so that clients that failed together do not
-/// return together.
+/// The wait before a retry. It doubles each time, within bounds, and is random, so that clients that failed together do
+/// not return together.
 package struct Backoff: Sendable, Hashable {
     package var base: Duration
     package var limit: Duration

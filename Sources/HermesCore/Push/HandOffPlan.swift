@@ -17,7 +17,7 @@ package struct HandOffPlan: Sendable {
         package let lastSeq: UInt64
     }
 
-    /// The most notifications of one round, those with the newest entries. The badge counts all.
+    /// The largest number of notifications in one round: those with the newest entries. The badge counts all.
     package static let maxItems = 20
 
     /// In the order of their newest entries.

@@ -13,7 +13,7 @@ package struct HandOffKey: Sendable, Hashable {
     }
 }
 
-/// Decides when to check whose inbox. Pure; owner: ``PushHandOff``.
+/// Decides which inbox to check next, and when. Pure; owner: ``PushHandOff``.
 ///
 /// It remembers only that something was committed for a key, and when to check. The entries to push are then read from
 /// the store, and the whole schedule can be derived from the store again.
@@ -66,8 +66,8 @@ package struct HandOffSchedule: Sendable {
         if isEarlier { waiting.set(key, dueAt: due) }
     }
 
-    /// A device has acknowledged everything up to `seq`: neither it nor its user needs a check for these. Its user does need
-    /// one if the device only claimed to be one (``InboxCursors/delivered``).
+    /// A device has acknowledged everything up to `seq`: these entries need no check for the device or for its user. If
+    /// the device only claimed its name, its user still needs a check (``InboxCursors/delivered``).
     package mutating func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64, isProven: Bool = true) {
         for key in [HandOffKey(user, device), HandOffKey(user, nil)] where isProven || key.device != nil {
             guard let item = items[key], item.lastSeq <= seq, !item.isTaken else { continue }

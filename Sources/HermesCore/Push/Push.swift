@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A push from a back end: an inbox entry that is no message and has no sender.
+/// A push from a back end: an inbox entry that is not a message and has no sender.
 package struct Push: Sendable, Hashable {
     /// The urgency of waking a sleeping device; a connected device gets every push at once.
     package enum Priority: UInt8, Sendable, Hashable, CaseIterable {
@@ -68,7 +68,7 @@ package struct PushContent: Sendable, Hashable {
     package var body: String
     /// The application's own JSON object; empty: none.
     package var dataJSON: String
-    /// A newer push with the same key replaces one that is not delivered yet. Empty: none.
+    /// The collapse key: a newer push with the same key replaces one that is not delivered yet. Empty: none.
     package var collapseKey: String
     /// The application's own message; nil: none.
     package var message: TypedMessage?

@@ -6,9 +6,9 @@ import Synchronization
 /// Sends entries that a device does not acknowledge in time to its push service. Thread-safe; works while ``run()``
 /// runs.
 ///
-/// The entries to push are always derived from the store: those behind a device's cursor and behind the last pushed
-/// entry (``PushTarget``). So a restarted server continues where it was. In memory are only the times of the next
-/// checks (``HandOffSchedule``) and the paused services (``ServiceHealth``).
+/// The entries to push are always derived from the store: those after a device's cursor and after the last pushed entry
+/// (``PushTarget``). So a restarted server continues where it was. Memory holds only the times of the next checks
+/// (``HandOffSchedule``) and the paused services (``ServiceHealth``).
 ///
 /// State: one `Mutex` around ``State``; nothing is called under it.
 package final class PushHandOff: Sendable {
@@ -111,7 +111,7 @@ package final class PushHandOff: Sendable {
 
     // MARK: Input
 
-    /// Hears of everything that is committed and acknowledged from now on.
+    /// Learns of everything that is committed and acknowledged from now on.
     package func observe(_ watch: DeliveryWatch) {
         watch.entriesCommitted.observe { [self] in committed($0) }
         watch.entriesAcknowledged.observe { [self] acknowledgement in
@@ -293,7 +293,7 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    /// Draws the consequences of the answers for one device.
+    /// Updates one device's state from the answers of its push service.
     private func note(
         _ outcomes: [PushSendOutcome],
         for candidate: Candidate

@@ -81,8 +81,8 @@ package struct PushDelivery: Sendable, Hashable {
 package enum PushSendOutcome: Sendable, Hashable {
     /// Accepted, with the service's id.
     case delivered(id: String)
-    /// The token is invalid, since `since` if the service says so: delete it, unless it was registered again after
-    /// that.
+    /// The token is invalid, since `since` if the service names the time. Delete it, unless it was registered again
+    /// after that.
     case tokenGone(since: Timestamp?)
     /// Not now. `isService`: the whole service fails; otherwise only this notification.
     case retry(after: Duration?, isService: Bool, reason: String)

@@ -10,8 +10,8 @@ package enum PushOperation: Sendable {
     /// Appends a stored push to the inboxes of the next `limit` recipients and moves the job's cursor behind them; the
     /// last step removes the job. Does nothing if there is no such job, and ends it if its push has expired.
     case fanOut(MessageID, limit: Int)
-    /// Only takes the claim, for a push that is not stored, and leaves it open: until it is settled, taking it again
-    /// yields ``PushOutcome/openAnswer``.
+    /// Only takes the claim, for a push that is not stored, and leaves the claim open. Until it is settled, taking it
+    /// again yields ``PushOutcome/openAnswer``.
     case claim(PushClaim)
     /// Settles an open claim: its push is done.
     case settle(PushClaim)
@@ -53,7 +53,7 @@ package struct PushJob: Sendable, Hashable {
     }
 }
 
-/// Makes posting again safe: a repeated post under the same key gets the first answer and sends nothing.
+/// Makes repeated posts safe: a second post under the same key gets the first answer and sends nothing.
 package struct PushClaim: Sendable, Hashable {
     /// The time that a key is remembered.
     package static let period = Duration.seconds(24 * 3600)

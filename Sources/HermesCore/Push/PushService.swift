@@ -11,7 +11,7 @@ import Synchronization
 ///
 /// State: a `Mutex`; nothing is called under it.
 package final class PushService: Sendable {
-    /// The number of recipients that the accepting commit reaches.
+    /// The number of recipients that the commit of the push itself reaches.
     package static let directRecipients = 64
     /// The most recipients named in one call.
     package static let maxRecipients = 10_000
@@ -83,8 +83,8 @@ package final class PushService: Sendable {
 
     /// Commits a push, and begins to deliver it.
     ///
-    /// - Returns: the first answer if the claim was taken before with the same content, and nothing was done; otherwise
-    ///   nil.
+    /// - Returns: the first answer if the claim was taken before with the same content (then nothing is done);
+    ///   otherwise nil.
     /// - Throws: `.clientIDConflict` if it was taken with other content; `.invalidArgument`, `.overloaded`,
     ///   `.storageUnavailable`, `.shuttingDown`.
     package func send(
@@ -108,7 +108,8 @@ package final class PushService: Sendable {
     package enum Claimed: Sendable, Hashable {
         /// Done before, with this answer.
         case before([UInt8])
-        /// Do it now, with this answer: the claim's own, or that of an earlier attempt whose completion is unknown.
+        /// Publish the push now, with this answer: the claim's own, or that of an earlier attempt whose completion is
+        /// unknown.
         case now([UInt8])
     }
 
@@ -148,7 +149,7 @@ package final class PushService: Sendable {
         for job in try await store.pushJobs() { start(job) }
     }
 
-    /// Retries where the store could not write; called periodically.
+    /// Repeats the writes that the store refused; called periodically.
     func resume() {
         let stalled = state.withLock { state in
             defer { state.stalled = [] }

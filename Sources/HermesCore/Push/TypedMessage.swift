@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// An application's own message in a push: bytes, as a rule protobuf, and the name of their type. The server does not
-/// look into the bytes.
+/// An application's own message in a push: bytes, usually protobuf, and the name of their type. The server does not
+/// interpret the bytes.
 package struct TypedMessage: Sendable, Hashable {
     /// The longest name of a type, in bytes.
     package static let maxTypeBytes = 128

@@ -3,14 +3,14 @@
 
 import DequeModule
 
-/// Publications of other loops that are more than one turn of the loop can deliver, above all to topics with many
-/// subscribers on this loop. Pure.
+/// Publications of other loops that one turn of the loop cannot all deliver, mainly to topics with many subscribers on
+/// this loop. Pure.
 ///
 /// They wait here and are delivered in parts, to each topic in turn. Between the turns the loop serves its connections.
-/// Publications to few subscribers pass by; they wait only if they are very many and the turn has no time left.
+/// Publications to few subscribers do not wait here, unless there are very many of them and the turn has no time left.
 struct CrowdedTopics {
-    /// The number of deliveries of one hand-over from which they wait for those that wait already. Fewer take some
-    /// microseconds.
+    /// From this number of deliveries on, the deliveries of one hand-over wait behind those that wait already. Fewer
+    /// take only some microseconds.
     static let leastDeliveries = 64
 
     /// The publications that wait for one topic.
@@ -31,8 +31,8 @@ struct CrowdedTopics {
 
         /// Takes the next publications.
         ///
-        /// - Parameter count: the most that are taken of a run; at least 1.
-        /// - Returns: the publications, and the weight of their batch if they are its end; nil if nothing waits.
+        /// - Parameter count: the largest number that is taken from a run; at least 1.
+        /// - Returns: the publications, and the weight of their batch if they complete it; nil if nothing waits.
         mutating func take(atMost count: Int) -> (part: PublicationBatch, completed: Int?)? {
             guard let batch = batches.first else { return nil }
             let end = delivered + min(batch.count - delivered, count)

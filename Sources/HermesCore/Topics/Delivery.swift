@@ -3,7 +3,7 @@
 
 package import NIOCore
 
-/// The place of an encoding of publications. Each gateway declares the slots of its encodings, with numbers that no other
+/// The slot of a gateway's encoding of publications. Each gateway declares its slots, with numbers that no other
 /// gateway has; the core knows none of them.
 package struct EncodingSlot: Hashable, Sendable {
     package let rawValue: UInt8
@@ -122,8 +122,8 @@ package final class Delivery {
 package protocol TopicSubscriber: AnyObject {
     /// Receives a publication. Must not block; may subscribe, unsubscribe and publish.
     ///
-    /// - Parameter subscription: the matching subscription; if several of the subscriber's match, it stands for all of
-    ///   them.
+    /// - Parameter subscription: the matching subscription. If several of the subscriber's subscriptions match, it
+    ///   stands for all of them.
     func deliver(_ delivery: Delivery, for subscription: TopicSubscription)
 
     /// Receives publications that came together; by default one after the other.

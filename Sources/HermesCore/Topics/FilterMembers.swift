@@ -19,7 +19,7 @@ package class FilterMembers {
 
     final var isIdle: Bool { members.isEmpty && remoteShards.isEmpty }
 
-    /// The number of members that do not only observe.
+    /// The number of members that are not mere observers.
     final var subscriberCount: Int { members.count - Int(observers) }
 
     /// The members, their options or the other shards have changed: routes are out of date.

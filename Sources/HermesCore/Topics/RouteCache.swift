@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The topics of a shard that are kept only because they were used lately, with their resolved routes: bounded in
-/// number and bytes. The oldest is dropped first, unless it was used since its last check.
+/// The topics of a shard that are kept only because they were used lately, with their resolved routes. Bounded in
+/// number and bytes. The oldest topic is dropped first, unless it was used since its last check.
 struct RouteCache {
     private var routes: [TopicRoute] = []
     private var hand = 0
@@ -47,7 +47,7 @@ struct RouteCache {
 
 /// The bounds of a shard's caches.
 package struct TopicLimits: Sendable, Hashable {
-    /// The number of kept topics: recently published ones without subscribers of their own, and those that several
+    /// The number of kept topics: recently published topics without subscribers of their own, and topics that several
     /// filters match.
     package var maxCachedRoutes: Int
     /// Their approximate memory, in bytes.

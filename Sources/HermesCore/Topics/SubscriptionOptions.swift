@@ -14,17 +14,18 @@ package enum QoS: UInt8, Sendable, Hashable, Comparable, CaseIterable {
 package struct SubscriptionOptions: Hashable, Sendable {
     /// Subscription identifiers; several only if several subscriptions of one subscriber match a topic.
     package var identifiers: [UInt32]
-    /// The highest QoS; publications with a higher one are delivered with this.
+    /// The highest QoS; publications with a higher QoS are delivered with this one.
     package var qos: QoS
     /// Whether publications of the subscriber's own connection are left out.
     package var noLocal: Bool
     /// Whether the publisher's retain flag is forwarded.
     package var retainAsPublished: Bool
-    /// Set for a durable session: the live path delivers only what ends up at QoS 0; the rest comes through the store.
+    /// Set for a durable session: the live path delivers only publications that arrive with QoS 0; the others come
+    /// through the store.
     package var isLiveAtMostOnceOnly: Bool
-    /// Whether the subscriber may not read everything that matches, and checks each topic.
+    /// Whether the subscriber may read only a part of what matches, and checks each topic.
     package var isFiltered: Bool
-    /// Whether the subscriber looks on from outside: it is no member of a room. Does not change.
+    /// Whether the subscriber observes from outside: it is not a member of a room. Does not change.
     package let isObserver: Bool
 
     package init(
@@ -46,7 +47,7 @@ package struct SubscriptionOptions: Hashable, Sendable {
     }
 
     /// Combines two matching subscriptions of one subscriber: it gets the publication once, with the higher QoS and all
-    /// identifiers [MQTT-3.3.4-2] [MQTT-3.3.4-4], and every wish of either is met.
+    /// identifiers [MQTT-3.3.4-2] [MQTT-3.3.4-4]. For each other option, the more generous value counts.
     package mutating func formUnion(_ other: SubscriptionOptions) {
         identifiers += other.identifiers
         qos = max(qos, other.qos)

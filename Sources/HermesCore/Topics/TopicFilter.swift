@@ -12,7 +12,8 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
 
     /// Checks a filter from outside (without `$share/…`, which is not part of it).
     ///
-    /// - Parameter maxLevels: the most levels of a filter with wildcards; one without may be as deep as topics.
+    /// - Parameter maxLevels: the limit on the levels of a filter with wildcards; a filter without may be as deep as
+    ///   topics.
     /// - Returns: nil for text that is empty, longer than ``TopicName/maxBytes``, too deep, contains U+0000, or has a
     ///   wildcard that is not a level of its own [MQTT-4.7.1-1] [MQTT-4.7.1-2].
     package init?(_ rawValue: String, maxLevels: Int = TopicFilter.maxLevels) {

@@ -5,11 +5,11 @@
 ///
 /// Valid as long as it is held. Owner: the loop of the ``TopicShard`` that made it.
 package final class TopicRoute: FilterMembers {
-    /// The generation of the shard's wildcard filters from which ``resolved`` was made; 0 if it is out of date.
+    /// The generation of the shard's wildcard filters that ``resolved`` reflects; 0 if it is out of date.
     var generation: UInt64 = 0
     /// All subscribers, if wildcard filters match too; nil if there are only the topic's own members.
     var resolved: ResolvedRoute?
-    /// The route in the table, once this one is not.
+    /// The route that has replaced this one in the table; nil while this one is in it.
     private var replacement: TopicRoute?
     /// Its present or last place in the table.
     let number: UInt32
@@ -85,8 +85,8 @@ final class ResolvedRoute {
         case own
         /// The subscriptions of one filter.
         case filter(FilterMembers)
-        /// One per subscriber, where several have some. Not retained: valid until a change, or during a delivery, which
-        /// releases departed members only at its end.
+        /// One subscription per subscriber, where several filters match. Not retained: valid until a change, or during
+        /// a delivery, which releases departed members only at its end.
         case merged([Unmanaged<TopicSubscription>])
     }
 

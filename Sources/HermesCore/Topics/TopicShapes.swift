@@ -3,8 +3,9 @@
 
 /// The shapes of a subscriber's filters, and how many filters have each. Pure.
 ///
-/// A shape is where the wildcards are. Of the filters of one shape at most one matches a topic, so that the number of shapes
-/// bounds how many filters of a subscriber a publication can match: without it, 13 levels of `a` or `+` make 8,192.
+/// A shape is the set of positions of the wildcards. At most one filter of a shape matches a given topic. So the number
+/// of shapes bounds the number of a subscriber's filters that a publication can match. Without this bound, a topic of
+/// 13 levels `a` could match 8,192 filters of `a` and `+`.
 package struct TopicShapes: Sendable {
     private var counts: [Int: Int] = [:]
 
@@ -12,7 +13,7 @@ package struct TopicShapes: Sendable {
 
     package var count: Int { counts.count }
 
-    /// Counts a filter, unless it has a shape of its own and there are `limit` others.
+    /// Counts a filter, unless its shape is new and there are already `limit` shapes.
     package mutating func take(_ filter: String, limit: Int) -> Bool {
         guard let shape = Self.shape(of: filter) else { return true }
         guard counts[shape] != nil || counts.count < limit else { return false }
@@ -42,7 +43,7 @@ package struct TopicShapes: Sendable {
         return hasWildcard ? levels : 0
     }
 
-    /// Hashed with the process's seed: nobody finds two shapes that are equal here.
+    /// The shape's hash, with the process's seed: nobody can construct two shapes with the same hash.
     ///
     /// - Returns: nil for a filter without wildcards, and for a shared subscription, which is a delivery of its own.
     private static func shape(of filter: String) -> Int? {

@@ -137,7 +137,7 @@ extension TopicShard {
     }
 
     private static var deliveriesPerLook: Int { 2_048 }
-    /// So many bytes may take as long to copy as a delivery takes.
+    /// Copying this many bytes may take as long as a delivery.
     private static var bytesPerDelivery: Int { 4_096 }
 
     private func route(to topic: TopicName, _ last: TopicRoute?) -> TopicRoute? {

@@ -39,11 +39,12 @@ package final class TopicShard {
     var crowded = CrowdedTopics()
     /// Shared by all shards.
     let sharedGroups: SharedGroups
-    /// How many deliveries may be made in one piece.
+    /// The number of deliveries that may be made in one piece.
     package private(set) var pace = DeliveryPace()
     /// The number of publications dropped because another loop was too far behind.
     package internal(set) var droppedCount: UInt64 = 0
-    /// The sum of the steps and matches of all searches for the filters of a topic; a difference is the cost of some.
+    /// The sum of the steps and matches of all searches for the filters of a topic. The difference of two readings is
+    /// the cost of the searches in between.
     package internal(set) var matchWork = 0
 
     init(index: Int, loop: LoopHandle, limits: TopicLimits, sharedGroups: SharedGroups) {

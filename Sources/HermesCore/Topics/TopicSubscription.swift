@@ -4,7 +4,7 @@
 /// One subscriber's subscription to one topic or filter; ended by ``TopicShard/unsubscribe(_:)``. Owner: the shard's
 /// loop.
 package class TopicSubscription {
-    /// The options; a change applies from the next publication on, and misses none.
+    /// The options. A change applies from the next publication on, and loses none.
     ///
     /// Unchecked, because it is read for each delivery and all access is on one loop.
     @exclusivity(unchecked)
@@ -67,7 +67,7 @@ package class TopicSubscription {
         traits = Traits(options)
     }
 
-    /// Whether it is a part in a shared subscription.
+    /// Whether it is a member's part in a shared subscription.
     package var isShared: Bool { false }
 
     /// The options of a subscription outside a filter's members have changed.

@@ -5,8 +5,8 @@
 ///
 /// A trie over the levels of the filters. Nodes are records in one array, all edges are in one hash table, and level
 /// texts are stored once, so that a million filters cost tens of bytes each and no objects. Filters without wildcards
-/// are in a separate hash table. A match works on the bytes of the topic, allocates nothing that grows with it, and
-/// visits a node at most once: its time is proportional to the nodes that match a beginning of the topic.
+/// are in a separate hash table. A match works on the bytes of the topic, allocates nothing that grows with the topic,
+/// and visits a node at most once: its time is proportional to the nodes that match a beginning of the topic.
 package struct TopicTree: Sendable {
     /// The owner's value for a filter, for example an index into an array of subscriber lists.
     package typealias Value = UInt32
@@ -30,7 +30,7 @@ package struct TopicTree: Sendable {
 
     private static let none = UInt32.max
     private static let root: UInt32 = 0
-    /// The number for `+`, which no level text has.
+    /// The number for `+`; no level text has this number.
     private static let plusLevel = UInt32.max
 
     private var nodes: [Node] = [Node(parent: TopicTree.none, level: TopicTree.none)]
@@ -112,7 +112,7 @@ package struct TopicTree: Sendable {
     ///
     /// A wildcard in the first level does not match a topic that begins with `$` [MQTT-4.7.2-1].
     ///
-    /// - Returns: the number of visited nodes, which takes the time.
+    /// - Returns: the number of visited nodes, which determines the time.
     @discardableResult
     package func forEachMatch(of topic: TopicName, _ visit: (Value) -> Void) -> Int {
         guard count > 0 else { return 0 }

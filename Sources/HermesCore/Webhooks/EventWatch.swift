@@ -4,9 +4,9 @@
 import Foundation
 import Synchronization
 
-/// An event of the server, for those who watch it while it happens. Nothing of it is kept.
+/// An event of the server, for those who watch at that moment. It is not kept.
 package enum ServerEvent: Sendable, Hashable {
-    /// The kinds by their names; those of webhooks have the same ones there.
+    /// The kinds by their names; webhooks use the same names.
     package enum Kind: String, Sendable, CaseIterable {
         case online
         case offline
@@ -49,7 +49,7 @@ package enum ServerEvent: Sendable, Hashable {
     }
 }
 
-/// Passes the events of the server to whoever watches them. Where nobody does, it costs one load.
+/// Passes the events of the server to everybody who watches them. If nobody watches, an event costs one load.
 ///
 /// State: an atomic for the wanted kinds.
 package final class EventWatch: Sendable {
@@ -72,7 +72,7 @@ package final class EventWatch: Sendable {
         happened(event())
     }
 
-    /// Passes the messages among committed entries on, each once, in the order of their ids.
+    /// Passes on the messages among committed entries, each once, in the order of their ids.
     func committed(_ entries: [UserID: [InboxEntry]]) {
         guard wants(.messageAccepted) else { return }
         var messages: [MessageID: Message] = [:]

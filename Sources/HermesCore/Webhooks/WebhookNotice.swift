@@ -46,7 +46,7 @@ package enum WebhookNotice: Sendable, Hashable {
 
     /// The event as a JSON object.
     ///
-    /// - Parameter id: by which the receiver recognizes a repetition; nil: it has none.
+    /// - Parameter id: the id by which the receiver recognizes a repetition; nil: none.
     func body(id: String?, at now: Timestamp) -> [UInt8] {
         Body(
             id: id,

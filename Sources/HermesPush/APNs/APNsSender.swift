@@ -20,7 +20,7 @@ package final class APNsSender: PushSender {
         package var teamID: String
         /// The app's bundle id, for tokens without one.
         package var topic: String
-        /// Whether tokens without a statement belong to Apple's sandbox.
+        /// Whether tokens belong to Apple's sandbox if the app does not say so.
         package var isSandbox: Bool
         /// Replaces Apple's hosts; empty: no.
         package var endpoint: String
@@ -46,7 +46,7 @@ package final class APNsSender: PushSender {
     static let maxPayloadBytes = 4_096
     /// The longest collapse id (Apple), in bytes.
     static let maxCollapseBytes = 64
-    /// Apple accepts a token for an hour, and refuses new ones more often than every 20 minutes.
+    /// Apple accepts a token for an hour, and refuses tokens that are renewed more often than every 20 minutes.
     private static let tokenLifetime = Duration.seconds(45 * 60)
     private static let tokenMinimumAge = Duration.seconds(20 * 60)
 

@@ -11,7 +11,7 @@ import JWTKit
 ///
 /// https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages
 package final class FCMSender: PushSender {
-    /// The most bytes of a message beside its token (Google: 4,096 bytes).
+    /// The largest size of a message without its token, in bytes (Google: 4,096 bytes).
     static let maxPayloadBytes = 4_000
     private static let scope = "https://www.googleapis.com/auth/firebase.messaging"
 

@@ -36,9 +36,9 @@ actor CachedCredential {
         return fresh.text
     }
 
-    /// The other side refused `text`: the next one is new, unless it was renewed meanwhile.
+    /// The other side refused `text`: the next credential is a new one, unless it was renewed meanwhile.
     ///
-    /// - Parameter minimumAge: a younger one stays, because a new one would not help.
+    /// - Parameter minimumAge: a younger credential stays, because a new one would not help.
     /// - Returns: whether a retry makes sense now.
     func refused(_ text: String, minimumAge: Duration = .zero) -> Bool {
         guard let current, current.text == text else { return true }

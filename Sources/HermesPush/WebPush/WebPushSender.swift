@@ -22,7 +22,7 @@ package final class WebPushSender: PushSender {
         package var privateKeyFile: String
         /// `mailto:` or `https:`, the push service's contact for complaints.
         package var subject: String
-        /// The hosts of push services; `*.` before a name includes all below it; `*`: any.
+        /// The hosts of push services; `*.` before a name includes all hosts below it; `*`: any host.
         package var hosts: [String]
         /// Replaces the endpoint's origin; empty: no. For tests.
         package var endpoint: String

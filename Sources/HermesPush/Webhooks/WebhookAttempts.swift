@@ -71,7 +71,7 @@ package final class WebhookAttempts: Sendable {
         state.withLock { Array($0.attempts.suffix(max(0, limit)).reversed()) }
     }
 
-    /// An event that was posted, or should have been; nil: it is forgotten.
+    /// An event that was posted, or should have been; nil if it is forgotten.
     package func event(_ id: String) -> WebhookEvent? {
         state.withLock { $0.attempts.last { $0.event.id == id }?.event }
     }

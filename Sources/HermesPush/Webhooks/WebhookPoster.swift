@@ -6,8 +6,9 @@ import Foundation
 package import HermesCore
 import Synchronization
 
-/// Posts queued webhooks to the operator's back end: each event at least once, those of one user in order where
-/// possible, several users' at once, with growing waits after failures, for a day.
+/// Posts queued webhooks to the operator's back end. Each event is posted at least once, and those of one user in order
+/// where possible. The events of several users are posted at once. After failures the waits grow; after a day an event
+/// is given up.
 ///
 /// State: a `Mutex` around the counts; the rest is in the store.
 package final class WebhookPoster: Sendable {
@@ -179,7 +180,7 @@ package final class WebhookPoster: Sendable {
         return Round(posted: settlements.count - failed, failed: failed)
     }
 
-    /// When the next event is due; nil: none waits, or that is not known. Counts those that wait.
+    /// When the next event is due; nil: none waits, or the time is not known. Also counts the waiting events.
     private func nextDue() async -> Timestamp? {
         guard let queue = try? await outbox.store.webhookQueue() else { return nil }
         statisticsState.withLock { $0.waiting = queue.count }
@@ -192,7 +193,7 @@ package final class WebhookPoster: Sendable {
         return min(wait, Self.maxSleep)
     }
 
-    /// Posts events in order, up to the first that fails: the others wait for it for a while.
+    /// Posts events in order, up to the first that fails. The others wait for that one for a while.
     private func post(_ line: [StoredWebhook]) async -> [WebhookSettlement] {
         var settlements: [WebhookSettlement] = []
         for webhook in line {

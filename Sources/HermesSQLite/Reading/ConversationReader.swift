@@ -11,8 +11,8 @@ struct ConversationReader {
     let db: Database
     let damage: Damage
 
-    /// 1:1 conversations in the order of the other account: those with lower numbers, then the account itself and those
-    /// with higher ones. At last the groups. A test checks the plans.
+    /// 1:1 conversations in the order of the other account's number: first lower numbers, then the account itself and
+    /// higher numbers. The groups come last. A test checks the plans.
     enum Query {
         static let lower = """
             SELECT c.a, p.nick_name, c.last_seq, c.last_at, r.seq, 0, c.quiet_b, 0, 0 FROM conversation c \

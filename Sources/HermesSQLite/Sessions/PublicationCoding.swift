@@ -61,7 +61,7 @@ enum PublicationCoding {
     private static let hasResponseTopic: UInt8 = 4
     private static let hasCorrelation: UInt8 = 8
 
-    /// Encodes everything but the expiry, which has a column of its own; nil for nothing.
+    /// Encodes everything but the expiry, which has a column of its own; nil if there is nothing to encode.
     static func encode(_ details: PublicationDetails?) -> [UInt8]? {
         guard let details else { return nil }
         var flags: UInt8 = details.payloadIsUTF8 ? isText : 0

@@ -41,7 +41,8 @@ extension SessionWriter {
         return seqs
     }
 
-    /// A larger publication would not fit into a page of the queue's tree and would slow down its neighbours.
+    /// The largest publication in the queue's table: a larger one would not fit into a page of its tree and would slow
+    /// down its neighbours.
     private static let maxOwnWeight = 700
 
     /// The seq for another publication; 0 if the session is gone or its queue is full.

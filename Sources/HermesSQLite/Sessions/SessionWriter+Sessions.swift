@@ -75,7 +75,7 @@ extension SessionWriter {
         try Self.removeRows(db, of: id.rawValue)
     }
 
-    /// Its queue may be long, and its subscriptions many: the purge deletes those.
+    /// The session's queue may be long and its subscriptions many, so the purge deletes those.
     static func removeRows(_ db: Database, of id: Int64) throws {
         for sql in [
             "DELETE FROM session WHERE id = ?", "DELETE FROM session_head WHERE session = ?",

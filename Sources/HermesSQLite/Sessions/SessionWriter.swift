@@ -26,7 +26,7 @@ struct SessionWriter {
     /// The queued publications by owner before this batch, and how the batch changes them.
     let queues: QueueBudget
     var queueChanges = OwnerTally()
-    /// How many publications found no room in their owner's share.
+    /// The number of publications that found no room in their owner's share.
     var refused = 0
 
     init(
@@ -151,7 +151,7 @@ struct SessionWriter {
         for sql in FreshTables.queue.moveAllSQL { try PreparedStatement(db, sql).run() }
     }
 
-    /// The most bytes of fresh rows: as many as fit into the writer's page cache.
+    /// The largest size of fresh rows, in bytes: as many as fit into the writer's page cache.
     static let maxFreshBytes = 8 << 20
 
     /// The head of a session in the cache; nil if there is no such session.

@@ -106,7 +106,7 @@ extension BatchWriter {
         return deliveries
     }
 
-    /// Deletes an account's rows of a table where they may be many.
+    /// Deletes an account's rows from a table in which there may be many.
     private func forget(_ table: String, by key: String, of user: UserID, rows: inout Int) throws {
         let delete = try PreparedStatement(
             db,

@@ -67,7 +67,7 @@ extension BatchWriter {
         return .acknowledged(moved)
     }
 
-    /// A cursor has moved, or there is a further one.
+    /// A cursor has moved, or was added.
     mutating func release(_ index: Dictionary<UserID, WriterCache.Inbox>.Index) {
         let isCrowded = settings.inbox.isCrowded(cache.inboxes.values[index].use)
         let released = cache.cursors[cache.inboxes.keys[index]]?.released(isCrowded: isCrowded) ?? 0

@@ -170,7 +170,7 @@ struct BatchWriter {
         return true
     }
 
-    /// Whether `owner`, whose inbox is loaded, blocks `peer`: one row, and none where nobody is blocked.
+    /// Whether `owner`, whose inbox is loaded, blocks `peer`. Reads one row, and none if `owner` blocks nobody.
     func blocks(_ owner: UserID, _ peer: UserID) throws -> Bool {
         guard cache.inboxes[owner]?.blocksSomebody == true else { return false }
         statements.selectBlock.bind(owner, at: 1)

@@ -8,25 +8,25 @@ import Synchronization
 
 /// Writes the log back into the database file, on a connection and thread of its own, while commits continue.
 ///
-/// SQLite alone would do it inside a commit, which then waits for the disk twice. The log starts again from its beginning
-/// only once all of it is written back; what commits add meanwhile is little after a few passes, and the writer itself
-/// writes back that rest.
+/// SQLite alone would do this inside a commit, which then waits for the disk twice. The log starts again from its
+/// beginning only once all of it is written back. After a few passes, commits add only little meanwhile, and the writer
+/// itself writes back that rest.
 final class Checkpointer: Sendable {
     /// The connection for everything but the rest.
     private let queue: DatabaseQueue
     private let pool: DatabasePool
-    /// The log's pages at which it is written back.
+    /// The number of pages at which the log is written back.
     private let start: Atomic<Int>
     /// The log's pages after the last commit.
     private let pages = Atomic(0)
-    /// The log's pages at which to try again, after readers kept a part of it.
+    /// The number of pages at which to try again, after readers kept a part of the log.
     private let again = Atomic(0)
     private let isBusy = Atomic(false)
 
     /// The log's size, in pages of 4 KiB (32 MB), at which it is written back: large enough that frequently changed
     /// pages are written once for many commits.
     static let startPages = 8192
-    /// The most pages that the writer writes back: some milliseconds.
+    /// The largest number of pages that the writer writes back: some milliseconds.
     private static let restPages = 256
     private static let maxPasses = 8
 
@@ -74,7 +74,7 @@ final class Checkpointer: Sendable {
         isBusy.store(false, ordering: .releasing)
     }
 
-    /// Writes back what is in the log, and what commits add meanwhile.
+    /// Writes back the log, with the pages that commits add meanwhile.
     ///
     /// - Returns: the pages left.
     private func passes(_ db: Database) throws -> Int {

@@ -112,7 +112,7 @@ struct FreshSweep {
     static let sliceRows = 250
 
     private var left: [(tables: FreshTables, place: FreshTables.Place)]
-    /// Rows added since it began; those behind its place wait for the next sweep.
+    /// Rows added since the sweep began; those that it has already passed wait for the next sweep.
     private(set) var appended = 0
     private var stepSize = StepSize()
 
@@ -120,8 +120,8 @@ struct FreshSweep {
 
     var isDone: Bool { left.isEmpty }
 
-    /// The part of a ``TimeSlice`` that is for operations: all of it without a sweep. The rest is for the sweep, the
-    /// more if it is far behind, so that it always ends.
+    /// The part of a ``TimeSlice`` for operations: all of it if there is no sweep. The rest is for the sweep. A sweep
+    /// that is far behind gets more, so that it always ends.
     static func share(of sweep: FreshSweep?, isLate: Bool) -> Duration {
         guard sweep != nil else { return TimeSlice.duration }
         return TimeSlice.duration / (isLate ? 4 : 2)

@@ -45,8 +45,8 @@ struct MessageReleaser {
         let sender: UserID
     }
 
-    /// Removes references to a message. Without any left, its content stays for history, its record stays for
-    /// repetitions and recalls, or nothing stays.
+    /// Removes references to a message. When none is left, the content may stay for history, the record for repetitions
+    /// and recalls, or nothing stays.
     func release(_ key: Int64, references count: Int64) throws {
         select.bind(key, at: 1)
         let found = try select.first { row in

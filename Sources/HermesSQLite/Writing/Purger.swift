@@ -4,7 +4,7 @@
 internal import GRDB
 import HermesCore
 
-/// Deletes what is no longer needed, a bounded amount in the writer's transaction.
+/// Deletes rows that are no longer needed, a bounded amount in the writer's transaction.
 ///
 /// Every step finds its rows through an index that contains almost nothing else, so that a purge without work costs
 /// nothing, however large the store is.

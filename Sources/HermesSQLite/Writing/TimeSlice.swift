@@ -6,7 +6,7 @@ import HermesCore
 /// The time that a transaction works before it leaves the rest to the next one, so that no client waits for long for
 /// another's data.
 struct TimeSlice {
-    /// Of every transaction that can be cut. Writing its pages to the log comes on top.
+    /// The time of every transaction that can be cut. The time to write its pages to the log is added.
     static let duration = Duration.milliseconds(20)
 
     private let clock: any TimeSource

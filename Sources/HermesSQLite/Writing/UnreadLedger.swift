@@ -14,7 +14,7 @@ final class UnreadLedger: Sendable {
     /// The entries in all inboxes when the store was opened.
     let lying: Holding
 
-    /// - Parameter damage: is told of entries with a weight that cannot be; they count as nothing.
+    /// - Parameter damage: gets the entries with an impossible weight; they count as nothing.
     init(_ db: Database, damage: Damage) throws {
         var found: [UserID: Int] = [:]
         var lying = Holding()

@@ -12,11 +12,11 @@ struct WriterCache {
         var head: UInt64
         var oldest: UInt64
         var acknowledged: UInt64
-        /// Whether the messages of some do not come in here; who they are is asked when it matters.
+        /// Whether this inbox refuses the messages of some accounts; the accounts are looked up when it matters.
         var blocksSomebody = false
         /// The entries that wait in it.
         var use = Holding()
-        /// The use by source, for those sources that were asked for (``InboxBudget/needsShare(_:adding:)``).
+        /// The use by source, for the sources that were looked up (``InboxBudget/needsShare(_:adding:)``).
         var shares: [EntrySource: Holding] = [:]
         var isDirty = false
     }
@@ -26,8 +26,8 @@ struct WriterCache {
         var lastSeq: UInt64
         /// When the last message was sent; nil: not known.
         var lastAt: Timestamp?
-        /// The messages that are not unread for the lower account and for the higher one: their own, and recalled ones.
-        /// Of a group the first has the recalled ones.
+        /// The messages that do not count as unread, for the lower account and for the higher one: their own, and
+        /// recalled ones. For a group, the first set has the recalled ones.
         var quietLow: RecentSeqs
         var quietHigh: RecentSeqs
         var isDirty = false

@@ -50,7 +50,7 @@ struct TokenPayload: Decodable, Sendable {
         subscribe = try claim(.subscribe)
     }
 
-    /// Reads the payload of a token; nil if it is none, or names a claim twice.
+    /// Reads the payload of a token; nil if it is not one, or names a claim twice.
     init?(json: Data) {
         guard (try? JSONParser.parse([UInt8](json))) != nil,
             let payload = try? JSONDecoder().decode(TokenPayload.self, from: json)
@@ -74,7 +74,7 @@ struct TokenPayload: Decodable, Sendable {
 
     /// The topics that it allows.
     ///
-    /// - Returns: nil if the claims cannot be understood: it then allows nothing.
+    /// - Returns: nil if the claims cannot be understood; the token then allows nothing.
     func claims() -> TopicClaims?? {
         if publish == nil, subscribe == nil { return .some(nil) }
         guard let publish = Self.filters(publish), let subscribe = Self.filters(subscribe) else { return nil }

@@ -4,11 +4,11 @@
 import Foundation
 import JWTKit
 
-/// Distinguishes a secret from a public key in an unsupported form. Public keys are no secret: if one were used as the
+/// Distinguishes a secret from a public key in an unsupported form. A public key is not secret: if one were used as the
 /// secret of HS256, everybody could sign.
 ///
-/// Random secrets are never taken for keys, in whatever form they are written. So the modulus of a key, which is as
-/// good as random, is recognized only where something beside it says so.
+/// A random secret is never mistaken for a key, in whatever form it is written. The modulus of a key looks random, so
+/// it is recognized only if something beside it names it.
 enum TokenSecret {
     /// Returns the kind of key that the bytes look like, human-readable; nil: they may be a secret.
     static func mistake(in bytes: Data) -> String? {
@@ -59,7 +59,7 @@ enum TokenSecret {
         return nil
     }
 
-    /// Whether it is a name that values of keys have.
+    /// Whether it is a name that precedes the value of a key.
     private static func isName(_ text: Substring) -> Bool {
         let text = text.drop { $0 == "\"" || $0 == "'" }.prefix { $0 != "\"" && $0 != "'" }
         if text == "n" { return true }
@@ -131,8 +131,8 @@ enum TokenSecret {
         )
     }
 
-    /// Whether the bytes are exactly one SEQUENCE of DER (X.690, section 8.1) that begins with another or a number and
-    /// is filled by its elements, as all keys and certificates are. A line break may follow.
+    /// Whether the bytes are exactly one SEQUENCE of DER (X.690, section 8.1), like all keys and certificates. It
+    /// begins with another SEQUENCE or a number, and its elements fill it. A line break may follow.
     private static func isDER(_ bytes: Data) -> Bool {
         let bytes = Array(bytes)
         guard bytes.first == 0x30, let whole = element(at: 0, of: bytes),

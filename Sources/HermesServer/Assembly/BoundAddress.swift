@@ -7,7 +7,7 @@ package struct BoundAddress: Sendable, Hashable, CustomStringConvertible {
     package let name: String
     /// Or the path of a Unix socket.
     package let host: String
-    /// The actual port, also if the configuration said 0.
+    /// The actual port, even if the configuration said 0.
     package let port: Int
 
     package init(name: String, host: String, port: Int) {

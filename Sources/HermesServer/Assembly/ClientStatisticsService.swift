@@ -5,7 +5,7 @@ import HermesCore
 import Logging
 import ServiceLifecycle
 
-/// Keeps what clients report about deliveries in the data directory: written now and then, and at the end.
+/// Keeps the clients' reports about deliveries in the data directory. Writes them now and then, and at the end.
 struct ClientStatisticsService: Service {
     static let fileName = "deliveries"
     private static let interval = Duration.seconds(300)
@@ -14,7 +14,7 @@ struct ClientStatisticsService: Service {
     private let file: KeptFile
     private let logger: Logger
 
-    /// Continues what the last run has kept. A file that is damaged counts as none.
+    /// Continues with the reports of the last run. A damaged file counts as none.
     init(_ statistics: ClientStatistics, directory: String, logger: Logger) {
         self.statistics = statistics
         self.logger = logger

@@ -75,7 +75,7 @@ struct OutboundServices: Service {
 
     /// Reads the keys and keeps nothing.
     ///
-    /// - Returns: what is wrong with them, one sentence each.
+    /// - Returns: the problems with the keys, one sentence each.
     static func problems(of settings: ServerSettings) async -> [String] {
         let push = settings.push
         let authority = push.certificateAuthority

@@ -9,7 +9,7 @@ import ServiceLifecycle
 import Synchronization
 
 extension ServerAssembly {
-    /// The console's operations; their list is also the list that the tests go through.
+    /// The console's operations. The tests use the same list.
     func consoleCore(_ port: ConsolePort) -> ConsoleCore {
         ConsoleCore(
             api: core,
@@ -60,7 +60,7 @@ extension ServerAssembly {
         )
     }
 
-    /// Says how to make the first administrator, as long as there is none.
+    /// Logs how to create the first administrator, while there is none.
     func suggestAdministrator() async {
         guard console != nil, let all = try? await administrators.administrators(), all.isEmpty else { return }
         logger.notice(

@@ -9,7 +9,7 @@ import HermesPush
 extension ServerAssembly {
     /// The pages of the HTTP port.
     ///
-    /// - Parameter routes: those of the HTTP API; nil: it is switched off.
+    /// - Parameter routes: the routes of the HTTP API; nil: it is switched off.
     static func pages(_ settings: ServerSettings, routes: [APIRoute]?, core: APICore) -> Pages {
         Pages(
             settings.pages,
@@ -29,7 +29,8 @@ extension ServerAssembly {
     /// The first page names the listeners once all are open.
     func showListeners(_ addresses: [BoundAddress]) { pages.home.opened(homeListeners(addresses)) }
 
-    /// The list on the page at `/`. Strangers need not know of the console, nor of a port that clients are told of.
+    /// The list on the page at `/`. Strangers need to know neither the console nor a port whose address clients get
+    /// from the server.
     private func homeListeners(_ addresses: [BoundAddress]) -> [HomePage.Listener] {
         var listed = addresses.map { address in
             let (gateway, isEncrypted) = settings.kind(ofListener: address.name)

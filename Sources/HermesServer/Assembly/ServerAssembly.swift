@@ -27,7 +27,7 @@ package final class ServerAssembly: Sendable {
     let administrators: AdministratorService
     let core: APICore
     let gauges: StateGauges
-    /// Nil: there is neither a console nor a control socket nor the HTTP API to show them.
+    /// Nil if nothing can show them: no console, no control socket, and no HTTP API.
     let figures: Figures?
     /// Nil: nothing is kept on the disk.
     private let reports: ClientStatisticsService?
@@ -322,7 +322,7 @@ package final class ServerAssembly: Sendable {
     /// Reads the push services' keys again, like SIGHUP.
     @Sendable package func reloadPushKeys() async { await outbound.reloadKeys(logger: logger) }
 
-    /// The services in the order of starting; they stop in the reverse order, each after those behind it.
+    /// The services in the order of starting. They stop in the reverse order: each after all that started later.
     private func services(_ signal: ReadySignal, handlesSignals: Bool) -> [any Service] {
         let gateways = GatewaysService(
             listeners: listeners,

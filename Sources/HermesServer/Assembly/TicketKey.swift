@@ -4,13 +4,13 @@
 import Foundation
 import HermesCore
 
-/// The key of reconnect tickets. It must outlive the server, which gives tickets out when it stops.
+/// The key of reconnect tickets. It must outlive the server, because a server gives out tickets when it stops.
 enum TicketKey {
     private static let fileName = "reconnect.key"
 
     /// The key in the data directory; created on first use.
     ///
-    /// - Returns: nil if it cannot be read or written: tickets then end with the process, which prevents no login.
+    /// - Returns: nil if it cannot be read or written. Tickets then end with the process; this prevents no login.
     static func inDirectory(_ directory: String) -> [UInt8]? {
         let file = URL(filePath: directory).appending(path: fileName)
         if let data = try? Data(contentsOf: file), data.count == ReconnectTickets.keyBytes { return Array(data) }

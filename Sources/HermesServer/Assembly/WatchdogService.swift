@@ -5,7 +5,8 @@ import Foundation
 import Logging
 import ServiceLifecycle
 
-/// Ends a process that was told to stop and does not end. Nothing acknowledged is lost: it is committed.
+/// Ends a process that was told to stop and does not end. Nothing is lost: everything acknowledged is already
+/// committed.
 struct WatchdogService: Service {
     /// Counted from the request to stop.
     let patience: Duration

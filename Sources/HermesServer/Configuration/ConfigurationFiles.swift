@@ -6,8 +6,8 @@ import HermesGateways
 import Logging
 import NIOSSL
 
-/// Reads the files that a configuration names as the start of the server does, and tells everything that is wrong with
-/// them. It starts nothing and keeps nothing.
+/// Reads the files that a configuration names, as the start of the server does, and reports all problems with them. It
+/// starts nothing and keeps nothing.
 enum ConfigurationFiles {
     /// One sentence each, with the setting, the file and, where there is one, the line.
     static func problems(of settings: ServerSettings) async -> [String] {

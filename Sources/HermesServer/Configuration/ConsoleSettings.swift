@@ -47,7 +47,7 @@ extension ConsoleSettings {
     static let listenerSettings: [SettingDescriptor] = keys.all
     static let all: [SettingDescriptor] = [idle.descriptor, lifetime.descriptor, proxied.descriptor]
 
-    /// - Throws: for invalid values, and for a console that others can reach without TLS.
+    /// - Throws: for invalid values, and for a console that other machines can reach without TLS.
     init(_ values: SettingValues) throws(SettingsError) {
         self.init(
             listener: try ListenerSettings(values, Self.keys),

@@ -8,9 +8,9 @@ package struct EventSettings: Sendable, Hashable {
     /// The most open streams; 0: none.
     package var maxStreams: Int
     package var maxStreamsPerKey: Int
-    /// The most events in a second of one key, over all its streams.
+    /// The largest number of events per second for one key, over all its streams.
     package var eventsPerSecond: Int
-    /// The most that may wait for one slow reader.
+    /// The most bytes that may wait for one slow reader.
     package var maxQueuedBytes: Int
     /// The largest payload of an event.
     package var maxPayloadBytes: Int

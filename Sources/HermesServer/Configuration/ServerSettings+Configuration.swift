@@ -281,7 +281,8 @@ extension ServerSettings {
         try refuseAnonymousOverHTTP()
     }
 
-    /// Refuses open registration where names are proved elsewhere: whoever registers such a name first must not own it.
+    /// Refuses open registration if names are proved elsewhere: otherwise anybody could own such a name by registering
+    /// it first.
     private func refuseTakenNames() throws(SettingsError) {
         guard registration != .closed else { return }
         let trusting = gateways.listeners.first {
@@ -327,7 +328,7 @@ extension ServerSettings {
         return (listener?.gateway ?? name, listener?.settings.tls != nil)
     }
 
-    /// Whether somebody may come in over WebSocket without an account.
+    /// Whether somebody may connect over WebSocket without an account.
     var isAnonymousAllowedOverHTTP: Bool { gateways.access.isAnonymousAllowed && http.isAnonymousAllowed }
 
     /// The settings in force if nothing is configured.

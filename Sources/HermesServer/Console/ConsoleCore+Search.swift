@@ -8,10 +8,10 @@ import HermesWire
 
 /// The search box: one text, looked for in everything that the caller may see.
 ///
-/// A search costs a bounded time: of each kind a few are found, and of accounts, groups and sessions no more than
-/// ``StoreSettings/maxSearched`` are looked at. It counts as a change against the session's rate.
+/// A search costs a bounded time: it finds a few of each kind, and examines no more than ``StoreSettings/maxSearched``
+/// accounts, groups and sessions each. It counts as a change against the session's rate.
 extension ConsoleCore {
-    /// Where a search looks, in the order of its answer.
+    /// The places that a search examines, in the order of its answer.
     private enum Kind: String, CaseIterable {
         case account
         case group
@@ -121,7 +121,7 @@ extension ConsoleCore {
         }
     }
 
-    /// Those with a text in them, in either case, the alphabetically first of them.
+    /// The elements that contain a text, in either case: the first in alphabetical order.
     private static func names(_ all: [String], containing text: String) -> [String] {
         let wanted = text.lowercased()
         return Array(all.filter { $0.lowercased().contains(wanted) }.sorted().prefix(maxHits + 1))

@@ -72,7 +72,7 @@ extension ConsoleCore {
         APIAnswer(stream: try await stream(of: try filter(of: call), to: call))
     }
 
-    /// Opens a stream for somebody who is an operator, as long as that is so.
+    /// Opens a stream for an operator; it ends when the person is no longer an operator.
     func stream(of filter: TopicFilter, to call: APICall) async throws -> EventStream {
         guard let token = call.console?.token else {
             throw APIProblem(.unauthorized, .notAuthenticated, "Log in to the console; the session has ended.")
@@ -110,9 +110,9 @@ extension ConsoleCore {
         ])
     }
 
-    /// A payload as text; nil: it is none.
+    /// A payload as text; nil if it is not text.
     ///
-    /// - Parameter isCut: whether it may end within a character, whose beginning is left out.
+    /// - Parameter isCut: whether the payload may end within a character; the beginning of that character is left out.
     static func shownText(_ bytes: some BidirectionalCollection<UInt8>, isCut: Bool) -> String? {
         // A character has at most four bytes.
         for rest in 0...(isCut ? 3 : 0) {

@@ -40,7 +40,7 @@ struct ConsoleCore: Sendable {
         "createInvitation": .administrator, "revokeInvitation": .administrator,
     ]
 
-    /// Those among them that the page asks for by itself.
+    /// The operations among them that the page requests by itself.
     private static let polled: Set<String> = ["getDeliveryStatistics", "getDeliverySeries"]
 
     private var reusedRoutes: [ConsoleRoute] {

@@ -7,8 +7,9 @@ import Hummingbird
 
 /// Refuses requests to the console under a name that is not its own.
 ///
-/// A page from elsewhere can let its own name lead to this machine (DNS rebinding). Its requests are then of the same origin
-/// as the console, but for the name. A console that other machines reach has TLS, whose certificate stops them.
+/// A page from elsewhere can make its own name resolve to this machine (DNS rebinding). Its requests then differ from
+/// the console's own only by that name. A console that other machines reach has TLS; its certificate stops such
+/// requests.
 struct ConsoleHosts: RouterMiddleware {
     typealias Context = HTTPContext
 

@@ -5,8 +5,8 @@
 import HTTPTypes
 import HermesCore
 
-/// One operation of the console, under `/console/api`. All of them are in ``ConsoleCore/routes``, and only there; who
-/// may use one and what is checked follows from it.
+/// One operation of the console, under `/console/api`. All operations are in ``ConsoleCore/routes``, and only there.
+/// The permissions and checks follow from that list.
 struct ConsoleRoute: Sendable {
     enum Access: Sendable, Hashable {
         /// Nobody is logged in yet.
@@ -17,19 +17,19 @@ struct ConsoleRoute: Sendable {
 
     let route: APIRoute
     let access: Access
-    /// The page asks for it by itself, which keeps no session alive.
+    /// The page requests it by itself, so it does not keep a session alive.
     var isPolled = false
-    /// It takes more time than a view, so a session can do it only as often as it can change something.
+    /// It takes more time than a view, so a session may do it only as often as it may change something.
     var isCostly = false
 
-    /// Whether it changes something: then it needs the session's request token, and the audit log has it.
+    /// Whether it changes something. It then needs the session's request token, and the audit log records it.
     var isChange: Bool { route.method != .get }
 }
 
 /// Who makes a request to the console.
 struct ConsoleCaller: Sendable {
     let address: String
-    /// The hash of the cookie that came with the request, whatever it is worth.
+    /// The hash of the cookie that came with the request, valid or not.
     let token: TokenHash?
     /// Nil where nobody needs to be logged in.
     let session: ConsoleSessions.Session?
@@ -53,7 +53,7 @@ struct ConsoleCookie: Sendable, Hashable {
 
     var removing: String { "\(name)=\(attributes); Max-Age=0" }
 
-    /// The token in `Cookie` fields. Two cookies of this name are none: one of them is somebody else's.
+    /// The token in `Cookie` fields. Two cookies of this name count as none, because one of them is somebody else's.
     func token(in fields: [String]) -> TokenHash? {
         var found: Substring?
         for field in fields {

@@ -12,15 +12,15 @@ import ServiceLifecycle
 
 /// The open port of the console, before there is anything behind it.
 struct ConsolePort: Sendable {
-    /// The most connections: the console needs few, and those of the other listeners take none of them.
+    /// The largest number of connections. The console needs few, and other listeners' connections do not count here.
     private static let maxConnections = 128
 
     let listener: HTTPListener
     /// The certificate; nil: not encrypted.
     let tls: TLSContextBox?
 
-    /// - Returns: nil if the console is switched off or there is no store for administrators, and, with a warning, if
-    ///   its port is taken: the server works without.
+    /// - Returns: nil if the console is switched off or there is no store for administrators. Also nil, with a warning,
+    ///   if its port is taken: the server works without the console.
     /// - Throws: if its certificate cannot be used.
     static func open(
         _ settings: ServerSettings,
@@ -67,7 +67,7 @@ struct ConsolePort: Sendable {
 
 /// Serves the console.
 struct ConsoleService: Service {
-    /// The time for requests being answered when the server stops.
+    /// The time that is left for running requests when the server stops.
     private static let farewell = TimeAmount.seconds(1)
 
     let listener: HTTPListener

@@ -17,14 +17,14 @@ struct Figure: Sendable {
         case gauge(String, String = "")
         /// The growth of counters per second, likewise.
         case rate([(name: String, labels: String)])
-        /// The growth of a counter in thousandths for each one of another's.
+        /// The growth of one counter, in thousandths, divided by the growth of another.
         case mean(String, each: String)
         /// Measured by ``Figures`` itself.
         case measured(Measurement)
     }
 
     enum Measurement: Sendable {
-        /// The time that this share of the deliveries since the last sample did not exceed, in milliseconds.
+        /// A percentile, in milliseconds: this share of the deliveries since the last sample took no longer.
         case delivery(share: Double)
         case loopDelay
         case processor
@@ -104,7 +104,7 @@ struct Figure: Sendable {
     }
 }
 
-/// Reads the metrics every ten seconds, and keeps what the figures were. Thread-safe.
+/// Reads the metrics every ten seconds, and keeps the figures. Thread-safe.
 ///
 /// State: one `Mutex` around the history and the counters' last values.
 final class Figures: Sendable {
@@ -129,8 +129,8 @@ final class Figures: Sendable {
     private let loopDelay = Gauge(label: "hermes_event_loop_delay_seconds")
 
     /// - Parameters:
-    ///   - directory: of the data; nil: nothing is kept on the disk.
-    ///   - loops: those whose delay is measured.
+    ///   - directory: the data directory; nil: nothing is kept on the disk.
+    ///   - loops: the loops whose delay is measured.
     init(
         gateways: [String],
         gauges: StateGauges,
@@ -152,7 +152,7 @@ final class Figures: Sendable {
 
     // MARK: Sampling
 
-    /// Asks each event loop to note how late it comes to a task; the answers count for the next sample.
+    /// Asks each event loop to measure how late it runs a task. The answers count for the next sample.
     func probe() {
         for loop in loops {
             let asked = NIODeadline.now()
@@ -219,7 +219,7 @@ final class Figures: Sendable {
     /// The sum of the metrics of a figure.
     private struct Total {
         var value: Double
-        /// How many the value is the sum of; of ``Figure/Source/mean(_:each:)`` only.
+        /// The number of values in the sum; only for ``Figure/Source/mean(_:each:)``.
         var count = 0.0
 
         /// In thousandths; nil if none came.
@@ -240,7 +240,7 @@ final class Figures: Sendable {
         }
     }
 
-    /// The bytes of the data directory, and those that are free beside it.
+    /// The bytes of the data directory, and the free bytes of its file system.
     private static func disk(_ directory: String) -> (stored: Double, free: Double?) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         let stored = names.reduce(0.0) { sum, name in

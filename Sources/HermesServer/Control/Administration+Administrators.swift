@@ -3,7 +3,8 @@
 
 import HermesCore
 
-/// Administrators of the console. Whoever reaches the control socket may do all of this; the audit log says so.
+/// Administrators of the console. Anybody who can reach the control socket may do all of this; the audit log records
+/// it.
 extension Administration {
     /// The most entries of the audit log in one answer.
     static let maxAuditPage = 1_000

@@ -58,7 +58,7 @@ extension Administration {
 }
 
 extension FigureHistory {
-    /// The kept values of some figures; no names: of all.
+    /// The kept values of the named figures; of all figures if none is named.
     fileprivate func part(_ wanted: [String], isMonth: Bool) throws(HermesError) -> ControlHistory {
         for name in wanted where !names.contains(name) {
             let known = names.joined(separator: ", ")

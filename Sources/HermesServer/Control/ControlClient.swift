@@ -14,7 +14,7 @@ import Darwin
 /// The client of ``ControlSocket``: asks the server that runs on a data directory, if any.
 enum ControlClient {
     /// - Returns: nil if no server listens there.
-    /// - Throws: ``ServerFailure`` if a server does not answer.
+    /// - Throws: ``ServerFailure`` if a server listens but does not answer.
     static func ask(_ request: ControlRequest, directory: String) async throws(ServerFailure) -> ControlResponse? {
         // On a thread of its own, because it blocks and the answer may need all of Swift's pool.
         let result: Result<ControlResponse?, ServerFailure> = await withCheckedContinuation { continuation in

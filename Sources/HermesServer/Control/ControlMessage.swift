@@ -10,7 +10,7 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     case setDisabled(nickName: String, isDisabled: Bool)
     case deleteUser(nickName: String)
     case listDevices(nickName: String)
-    /// Conversations behind a place such as `user:7`; nil: from the first.
+    /// Conversations after a place such as `user:7`; nil: from the first.
     case listConversations(nickName: String, after: String?, limit: Int)
     case removeDevice(nickName: String, device: String)
     /// Connected MQTT clients with a number above `after`, whose client ids or owners contain the text.
@@ -35,7 +35,7 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     /// Replaces the second factor.
     case newSecondFactor(name: String)
     case removeSecondFactor(name: String)
-    /// Entries of the audit log before this one, the newest first; nil: from the newest on.
+    /// Entries of the audit log before this entry, newest first; nil: from the newest on.
     case auditLog(before: Int64?, limit: Int)
     /// The steps of the messages with this id or client id.
     case trace(id: String)
@@ -62,7 +62,7 @@ package enum ControlResponse: Codable, Sendable, Hashable {
     case invitationCreated(code: String)
     case invitations([ControlInvitation])
     case administrators([ControlAdministrator])
-    /// For authenticator apps, and the codes that replace a lost one.
+    /// The secret for authenticator apps, and the codes that replace a lost app.
     case secondFactor(address: String, secret: String, recovery: [String])
     case auditEntries([ControlAuditEntry])
     case traces([ControlTrace])

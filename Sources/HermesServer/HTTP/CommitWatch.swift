@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Checks the results of recent commits before it tries a write of its own: a disk may have room for that one but not
+/// Checks the results of recent commits before it tries a write of its own: a disk may have room for that write but not
 /// for those of the clients.
 ///
 /// State: one `Mutex`.

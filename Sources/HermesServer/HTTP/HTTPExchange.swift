@@ -43,7 +43,7 @@ package struct HTTPExchange: Sendable {
     enum Lateness: Sendable, Hashable {
         case wait(until: Duration)
         case say(LastWord)
-        /// Nothing of a request arrived, or the peer takes none of its answer.
+        /// No byte of a request arrived, or the peer takes nothing of its answer.
         case close
     }
 

@@ -60,8 +60,8 @@ final class HTTPGate: Sendable {
 
     /// Lets a request pass, or throws the answer to it.
     ///
-    /// - Parameter peer: whose connection it is.
-    /// - Returns: whose request it is; ``ended(_:)`` has to follow.
+    /// - Parameter peer: the address of the connection's peer.
+    /// - Returns: the client whose request it is; ``ended(_:)`` must follow.
     func begin(
         _ head: HTTPRequestHead,
         from peer: SocketAddress?,
@@ -120,12 +120,12 @@ final class HTTPGate: Sendable {
 /// A request that was let pass.
 struct PassedRequest: Sendable, Hashable {
     let client: ConnectionCounter.Address
-    /// It counts for its client, whose connection is a proxy's.
+    /// Whether the request counts for its client, because the connection is a proxy's.
     let isCounted: Bool
 }
 
-/// How many requests an address may make that have no key: tokens that come back with time. What is not used for a while is
-/// forgotten, and there are never more than ``maxAddresses``.
+/// The rate of requests without a key from one address: tokens that come back with time. An address that makes no
+/// requests for a while is forgotten, and there are never more than ``maxAddresses``.
 ///
 /// State: one `Mutex`.
 final class AddressRateLimit: Sendable {

@@ -10,7 +10,7 @@ import NIOHTTP1
 /// the rest is.
 ///
 /// NIO's upgrade handler loses the head of a request that asks for an upgrade and gets none. So a request that cannot
-/// become a WebSocket is passed on as one that does not ask.
+/// become a WebSocket is passed on without the wish for an upgrade.
 ///
 /// State: confined to the channel's event loop.
 final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
@@ -35,7 +35,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var hasSeenHead = false
     /// Requests that are not answered yet.
     private var passed: [PassedRequest] = []
-    /// The connection becomes a WebSocket: what comes is no HTTP any more.
+    /// The connection becomes a WebSocket: the following bytes are not HTTP any more.
     private var isHandedOver = false
     /// The answer that is being sent has no end.
     private var isStreaming = false

@@ -12,8 +12,8 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// The listening socket of the HTTP port and its connections, up to their first request: then a connection belongs to a
-/// gateway (WebSocket), or to ``requests``.
+/// The listening socket of the HTTP port, and its connections up to their first request. After that, a connection
+/// belongs to a gateway (WebSocket) or to ``requests``.
 ///
 /// It opens before everything else, so that `/healthz` and `/readyz` answer while the server starts.
 ///
@@ -35,7 +35,7 @@ final class HTTPListener: Sendable {
         var waiter: CheckedContinuation<Void, Never>?
     }
 
-    /// Connections whose first request has arrived and is to be answered.
+    /// Connections whose first request has arrived and needs an answer.
     let requests: AsyncStream<Exchange>
     let gate: HTTPGate
     private let requested: AsyncStream<Exchange>.Continuation

@@ -5,9 +5,9 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// Whether the store works, found out by a small write: a full disk still answers reads.
+/// Whether the store works. A small write shows it, because a full disk still answers reads.
 ///
-/// There is at most one write a second, and one at a time: a store that hangs is not asked again.
+/// There is at most one write a second, and one at a time, so a store that hangs is not asked again.
 ///
 /// State: one `Mutex`; continuations are resumed outside it.
 final class Readiness: Sendable {

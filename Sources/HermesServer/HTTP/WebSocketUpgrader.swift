@@ -64,7 +64,7 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
         }
     }
 
-    /// The endpoint of a WebSocket request; nil: it is none.
+    /// The endpoint of a WebSocket request; nil if it is not such a request.
     static func endpoint(for request: HTTPRequestHead, of site: HTTPGate.Site) -> WebSocketEndpoint? {
         let path = request.uri.prefix { $0 != "?" }
         guard request.method == .GET, request.version == .http1_1,

@@ -6,7 +6,7 @@ import CZlib
 
 /// The format of gzip (RFC 1952), by the system's zlib: for contents of this program, not for those of strangers.
 enum Gzip {
-    /// The data is cut, damaged, too long, or has something behind it.
+    /// The data is cut, damaged or too long, or other data follows it.
     struct Malformed: Error {}
 
     /// The longest content, packed or not.
@@ -17,7 +17,7 @@ enum Gzip {
     private static let memoryLevel: CInt = 8
     private static let structureBytes = CInt(MemoryLayout<z_stream>.size)
 
-    /// Packs a content as small as zlib can, which is meant to be done once for a content.
+    /// Packs a content as small as zlib can. Slow: call it once for a content.
     ///
     /// - Returns: nil if the content is too long.
     static func packed(_ content: some Sequence<UInt8>) -> [UInt8]? {

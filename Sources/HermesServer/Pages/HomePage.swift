@@ -15,7 +15,7 @@ final class HomePage: Sendable {
         /// The name of its protocol.
         let gateway: String
         let isEncrypted: Bool
-        /// Whether only visitors from this machine are told of it.
+        /// Whether only visitors from this machine see it.
         var isPrivate = false
     }
 
@@ -178,7 +178,7 @@ final class HomePage: Sendable {
         html.element("p", "A click marks a whole command.", with: "class=\"muted\"")
     }
 
-    /// The name of the server for those who see the page; a loopback address unless the name is a plain one.
+    /// The name of the server for visitors of the page; a loopback address unless the name is a plain one.
     static func host(of authority: String?) -> String {
         guard let authority else { return "127.0.0.1" }
         var host = Substring(authority)
@@ -202,10 +202,10 @@ final class HomePage: Sendable {
 }
 
 extension HomePage {
-    /// Whether a request comes from this machine, as far as can be seen.
+    /// Whether a request comes from this machine, as far as the server can tell.
     ///
-    /// A proxy on this machine speaks for others, so its requests count as theirs: it names them, or keeps the name under
-    /// which they know the server.
+    /// A proxy on this machine acts for others, so its requests must not count as local. They are recognized because
+    /// the proxy names its client, or keeps the name under which the client knows the server.
     ///
     /// - Parameters:
     ///   - address: the peer's address.
@@ -217,7 +217,7 @@ extension HomePage {
 }
 
 extension HomePage.Listener {
-    /// The address of the page behind it; nil if a browser on this machine cannot open it under that.
+    /// The address of the listener's page; nil if a browser on this machine cannot open this address.
     fileprivate var linked: String? {
         guard ListenerSettings(host: address.host, port: 0).isLoopback else { return nil }
         let place = address.description.dropFirst(address.name.count + 1)

@@ -6,7 +6,7 @@ import Crypto
 import HermesCore
 import NIOCore
 
-/// A page that the server writes itself, made ready once: as it is, compressed, and with its tag.
+/// A page that the server writes itself, prepared once: its text, its compressed form, and its tag.
 struct PageText: Sendable {
     let plain: ByteBuffer
     /// Nil if it cannot be compressed.

@@ -9,7 +9,7 @@ import NIOCore
 
 /// The web pages of the HTTP port: registers their paths.
 struct Pages: Sendable {
-    /// A page may load from this server, connect to it, and nothing else.
+    /// A page may load from this server and connect to it, and to nothing else.
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
         + "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
@@ -25,7 +25,7 @@ struct Pages: Sendable {
     /// Counts the viewers of live rooms; nil: there are no pages of rooms.
     private let audience: RoomAudience?
 
-    /// - Parameter routes: those of the HTTP API; nil: it is switched off.
+    /// - Parameter routes: the routes of the HTTP API; nil: it is switched off.
     init(
         _ pages: WebPages,
         routes: [APIRoute]? = nil,
@@ -125,12 +125,12 @@ struct Pages: Sendable {
         return response(status, headers, ByteBuffer(string: text), to: request)
     }
 
-    /// Sends a content compressed to those who take it so, and nothing to those who have it.
+    /// Sends a content: compressed to clients that accept this, and nothing to clients that already have it.
     ///
     /// - Parameters:
     ///   - tag: changes with the content.
-    ///   - packed: the compressed content; nil: it is sent only as it is.
-    ///   - plain: the content as it is.
+    ///   - packed: the compressed content; nil: the content is never sent compressed.
+    ///   - plain: the uncompressed content.
     private static func answer(
         _ request: Request,
         _ headers: HTTPFields,
@@ -186,7 +186,7 @@ struct Pages: Sendable {
         character.isASCII && (character.isLetter || character.isNumber || "-_=".contains(character))
     }
 
-    /// The headers of every answer, which keep a page to itself.
+    /// The headers of every answer. They isolate the page from other sites.
     ///
     /// - Parameter frames: the origins whose pages may show it in a frame.
     static func headers(_ type: String, _ further: HTTPFields, frames: [String] = []) -> HTTPFields {

@@ -6,11 +6,11 @@ import HermesCore
 import HermesGateways
 import Synchronization
 
-/// How many watch a room, for those who watch it without an account; entering a room tells others.
+/// The number of viewers of a room, for viewers without an account. Other viewers get the number when they enter.
 ///
-/// The rules are those of watching: anonymous clients are allowed over HTTP and may read the room's topic. A count serves
-/// everybody for two seconds, and the number of new counts per second is limited, so strangers cause a bounded number of
-/// questions to the event loops, whatever rooms they name.
+/// The rules of watching apply: anonymous clients must be allowed over HTTP and may read the room's topic. A count
+/// serves everybody for two seconds, and the number of new counts per second is limited. So strangers cause a bounded
+/// number of questions to the event loops, whatever rooms they name.
 ///
 /// State: one `Mutex`.
 final class RoomAudience: Sendable {
@@ -29,7 +29,7 @@ final class RoomAudience: Sendable {
 
     /// The time that a count is reused.
     static let age = Duration.seconds(2)
-    /// New counts per second, and the most at once.
+    /// The number of new counts per second, and the largest number at once.
     static let (rate, burst) = (500, 1_000)
     /// The most counts that are kept.
     static let maxRooms = 4_096

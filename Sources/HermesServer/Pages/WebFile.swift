@@ -38,10 +38,10 @@ struct WebFile: Sendable {
         return [.chat, .room]
     }
 
-    /// Whether apps on other hosts may load it: the SDK, and the script that puts a live room into a page.
+    /// Whether apps on other hosts may load the file: the SDK, and the script that puts a live room into a page.
     var isPublic: Bool { !path.dropFirst().contains("/") || path == "/room/embed.js" }
-    /// Whether pages on other hosts may show it in a frame, if the operator names them: the live room, which in a frame
-    /// can only be watched.
+    /// Whether pages on other hosts that the operator names may show the file in a frame. Only the live room: in a
+    /// frame it can only be watched.
     var isFramed: Bool { path == "/room/index.html" }
 }
 #endif

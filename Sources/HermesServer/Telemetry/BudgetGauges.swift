@@ -49,7 +49,8 @@ final class BudgetGauges: Sendable {
 
     /// Updates the metrics.
     ///
-    /// - Parameter isForMetrics: whether they are shown now; the largest inbox is that since they were last shown.
+    /// - Parameter isForMetrics: whether the metrics are shown now. The largest inbox covers the time since they were
+    ///   last shown.
     func read(isForMetrics: Bool) {
         record("memory", memory.used, memory.limit, memory.reclaimedBytes)
         readInboxes(isForMetrics: isForMetrics)

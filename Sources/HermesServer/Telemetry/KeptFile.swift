@@ -13,7 +13,7 @@ struct KeptFile: Sendable {
         self.maxBytes = maxBytes
     }
 
-    /// The bytes; of a file that is too long one more than it may have. Nil: there is none.
+    /// The bytes; nil if there is no file. For a file that is too long, one byte more than the limit.
     func read() -> [UInt8]? {
         guard let file = FileHandle(forReadingAtPath: path) else { return nil }
         defer { try? file.close() }

@@ -35,7 +35,7 @@ package final class LogTail: Sendable {
     package static let maxBytes = 1 << 20
     /// Of one line; longer ones are cut.
     static let maxLineBytes = 4_096
-    /// A field whose key contains one of these is shown without its value, should one ever be logged.
+    /// If a field whose key contains one of these is ever logged, it is shown without its value.
     private static let secretWords = ["password", "secret", "token", "authorization", "cookie", "credential"]
 
     private let state = Mutex(State())
@@ -46,7 +46,7 @@ package final class LogTail: Sendable {
     ///
     /// - Parameters:
     ///   - time: in milliseconds since 1970.
-    ///   - fields: what the line has beside its message.
+    ///   - fields: the fields of the line, without its message.
     package func append(
         time: Int64,
         level: Logger.Level,
@@ -84,13 +84,13 @@ package final class LogTail: Sendable {
         }
     }
 
-    /// The newest lines that match, the oldest of them first.
+    /// The newest matching lines, oldest first.
     ///
     /// - Parameters:
-    ///   - number: only those behind this one; nil: from the first.
-    ///   - level: only those of at least this level.
-    ///   - label: only those with exactly this label; nil: with any.
-    ///   - text: only those that contain it, in either case; empty: all.
+    ///   - number: only lines after this one; nil: from the first.
+    ///   - level: only lines of at least this level.
+    ///   - label: only lines with exactly this label; nil: with any label.
+    ///   - text: only lines that contain this text, in either case; empty: all lines.
     package func lines(
         after number: Int64? = nil,
         atLeast level: Logger.Level = .trace,

@@ -15,7 +15,7 @@ final class CounterSeries: CounterHandler, Sendable {
     var value: Int64 { count.load(ordering: .relaxed) }
 }
 
-/// A number that only grows, and need not be whole.
+/// A number that only grows and may be fractional.
 final class FloatingPointCounterSeries: FloatingPointCounterHandler, Sendable {
     private let sum = GaugeSeries()
 

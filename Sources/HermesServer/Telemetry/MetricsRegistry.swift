@@ -100,7 +100,7 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
         return histogram
     }
 
-    /// The series of a name and labels; one of another kind with the same name is not shown.
+    /// The series of a name and labels. A series of another kind with the same name is not shown.
     private func find(_ label: String, _ dimensions: [(String, String)], _ make: () -> Series) -> Series {
         let name = MetricsText.name(label)
         let labels = MetricsText.labels(dimensions)

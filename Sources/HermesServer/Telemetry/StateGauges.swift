@@ -8,8 +8,8 @@ import Synchronization
 
 /// The counts of the core and the listeners, read when the metrics are requested.
 ///
-/// State: a `Mutex` held while all are read, because the last values of two readers at once would be mixed up; below it
-/// one around each group of last values.
+/// State: a `Mutex` held while all are read, because two readers at once would mix up the last values. Below it, one
+/// around each group of last values.
 final class StateGauges: Sendable {
     private let open: [(count: @Sendable () -> Int, gauge: Gauge)]
     private let sessions = Gauge(label: "hermes_sessions")
@@ -70,7 +70,7 @@ final class StateGauges: Sendable {
 
     /// Updates the metrics.
     ///
-    /// - Parameter isForMetrics: whether they are shown now; some are about the time since they were last shown.
+    /// - Parameter isForMetrics: whether the metrics are shown now; some cover the time since they were last shown.
     func read(isForMetrics: Bool = true) { reading.withLock { _ in readAll(isForMetrics: isForMetrics) } }
 
     private func readAll(isForMetrics: Bool) {

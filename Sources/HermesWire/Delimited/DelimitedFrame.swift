@@ -30,8 +30,8 @@ package struct DelimitedFrame: WireFrame {
     /// Parses the body.
     ///
     /// - Parameters:
-    ///   - maxParts: how many parts it may have (``MessageParts``); nil: any number, for those of a server.
-    ///   - counted: gets the number of its parts before it is parsed, also if they are too many.
+    ///   - maxParts: the largest number of parts (``MessageParts``); nil: any number, for packets of a server.
+    ///   - counted: gets the number of its parts before it is parsed, even if there are too many.
     /// - Throws: WireError `.badBody` if it is not a packet or has too many parts, `.badText` if its JSON is not UTF-8.
     package func packet(
         maxParts: Int? = MessageParts.max,

@@ -56,8 +56,8 @@ package struct DelimitedFrameDecoder: FrameDecoder {
 
     /// Removes a whole text message.
     ///
-    /// The pieces of an incomplete one are looked at once. Their prefixes count, so that pieces of a few bytes cannot
-    /// hold several times the limit.
+    /// Each piece of an incomplete message is examined once. The prefixes of the pieces count, so that pieces of a few
+    /// bytes cannot take several times the limit.
     private mutating func nextText(from buffer: inout ByteBuffer) throws(WireError) -> ByteBuffer? {
         while let (told, prefixBytes) = try DelimitedPrefix.peek(buffer, at: pieces.bytes) {
             let length = Int(told & UInt64(UInt32.max))

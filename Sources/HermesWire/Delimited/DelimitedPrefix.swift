@@ -5,14 +5,15 @@ package import NIOCore
 
 /// The length before a Delimited frame: a base-128 varint, least significant group first, of at most five bytes.
 ///
-/// Five bytes have room for 35 bits, three more than a length. Between ``WebSocketPackets`` and the decoder the bits mark
-/// the pieces of a text message. No client can send them: a binary message with such a prefix is refused.
+/// Five bytes have room for 35 bits, three more than a length needs. Between ``WebSocketPackets`` and the decoder,
+/// these extra bits mark the pieces of a text message. No client can send them: a binary message with such a prefix is
+/// refused.
 package enum DelimitedPrefix {
     /// The longest prefix in bytes.
     package static let maxBytes = 5
     /// The bit of a piece of a text message.
     static let text: UInt64 = 1 << 32
-    /// The bit of a piece that another one follows.
+    /// The bit of a piece that is followed by another one.
     static let more: UInt64 = 1 << 33
 
     /// Returns the encoded size of a length: one byte for each 7 bits.
@@ -47,7 +48,7 @@ package enum DelimitedPrefix {
 
     /// Reads a length, without moving the buffer.
     ///
-    /// - Parameter offset: how far behind the reader index it begins.
+    /// - Parameter offset: the distance of its beginning from the reader index.
     /// - Returns: the length (up to 35 bits) and how many bytes it takes; nil if more bytes are needed.
     /// - Throws: WireError `.badLength` if it takes more than five bytes.
     package static func peek(

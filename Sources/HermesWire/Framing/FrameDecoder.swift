@@ -20,8 +20,8 @@ package protocol FrameDecoder: Sendable {
 
     /// Removes the next frame from the buffer.
     ///
-    /// - Parameter buffer: bytes not consumed yet. Its reader index moves behind the returned frame; it stays where a
-    ///   frame is incomplete or an error is thrown, so that the error repeats.
+    /// - Parameter buffer: bytes not consumed yet. Its reader index moves past the returned frame. It does not move if
+    ///   the frame is incomplete or an error is thrown, so the error repeats.
     /// - Returns: the frame, or nil if more bytes are needed.
     /// - Throws: WireError if the bytes break the protocol; the connection cannot go on.
     mutating func next(from buffer: inout ByteBuffer) throws(WireError) -> Frame?
@@ -32,7 +32,7 @@ package protocol WireFrame: Hashable, Sendable {
     /// The frame's size on the wire, header included, in bytes.
     var encodedBytes: Int { get }
 
-    /// The number of frames that it stands for; 1 unless a decoder combines several.
+    /// The number of frames that it represents; 1 unless a decoder combines several.
     var frameCount: Int { get }
 
     /// Appends the frame, header and body.

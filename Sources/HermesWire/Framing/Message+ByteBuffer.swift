@@ -4,14 +4,13 @@
 package import NIOCore
 package import SwiftProtobuf
 
-/// Protobuf to and from ByteBuffers, without a copy into Foundation's Data on the way.
+/// Parses and serialises protobuf in ByteBuffers, without a copy into Foundation's Data.
 extension SwiftProtobuf.Message {
     /// Parses a message from all readable bytes of a buffer.
     ///
     /// - Parameters:
-    ///   - maxParts: how many parts it may have (``MessageParts``): those of messages from the server, or nil for any
-    ///     number.
-    ///   - counted: gets the number of its parts before it is parsed, also if they are too many; not called without
+    ///   - maxParts: the largest number of parts (``MessageParts``); nil: any number, for messages from the server.
+    ///   - counted: gets the number of its parts before it is parsed, even if there are too many; not called without
     ///     `maxParts`.
     /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, lack a required field, or have
     ///   too many parts.

@@ -11,8 +11,8 @@ extension SwiftProtobuf.Message {
     /// Fields and enum names that the server does not know are ignored, so that a newer client can talk to an older
     /// server.
     ///
-    /// SwiftProtobuf's JSON decoder lets enum numbers of 64 bits pass. Its binary encoder sizes an enum as 32 bits and
-    /// writes 64, which is past the end of its buffer, so such a number must not get into a message.
+    /// SwiftProtobuf's JSON decoder accepts enum numbers of 64 bits. Its binary encoder reserves 32 bits for an enum
+    /// and writes 64, past the end of its buffer. So such a number must not get into a message.
     ///
     /// - Parameters:
     ///   - maxParts: how many parts it may have; nil: any number.

@@ -4,7 +4,7 @@
 package import NIOCore
 package import SwiftProtobuf
 
-/// Which fields of a protobuf message hold messages, as far as its parts must be counted before it is parsed.
+/// The fields of a protobuf message that hold messages, so that its parts can be counted before it is parsed.
 struct MessageShape {
     /// Numbers of fields and their shapes, in turn; see ``all``.
     let fields: [UInt16]
@@ -22,9 +22,9 @@ struct MessageShape {
     }
 }
 
-/// The parts of a message: its fields and those of the messages inside, each element of a repeated field and each entry of
-/// a map on its own. A part takes up to a microsecond to parse and may have two bytes only, so parts and not bytes tell
-/// what a message costs.
+/// The parts of a message: its fields and those of the messages inside it. Each element of a repeated field and each
+/// entry of a map counts separately. A part takes up to a microsecond to parse and may have only two bytes. So the cost
+/// of a message depends on its parts, not on its bytes.
 package enum MessageParts {
     /// The most parts of a message from a client. The largest legitimate request names a thousand users.
     package static let max = 4_096
@@ -35,7 +35,7 @@ package enum MessageParts {
 
     /// Counts the parts of a protobuf message, at most one above ``max``. Counting takes a few nanoseconds for each part.
     ///
-    /// - Parameter bytes: the message; the count of bytes that are none is that up to the error.
+    /// - Parameter bytes: the message. If they are not a valid message, the parts before the error count.
     package static func count(_ type: (some SwiftProtobuf.Message).Type, wire bytes: ByteBuffer) -> Int {
         bytes.withUnsafeReadableBytes { count(type, wire: $0) }
     }

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Iterates over the fields of a protobuf message without creating objects, where parsing it would cost too much.
+/// Iterates over the fields of a protobuf message without creating objects, for places where parsing would cost too
+/// much.
 package struct ProtoScanner {
     package struct Field {
         package var number: UInt64

@@ -15,7 +15,7 @@ package struct IMPBFrame: WireFrame {
     /// The longest body that fits the header's length field, in bytes.
     package static let maxBodyBytes = Int(UInt16.max)
 
-    /// The client's request number, repeated in the reply; in the server's own frames the server's number.
+    /// The client's request number, which the reply repeats. In the server's own frames, the server's number.
     package var seq: UInt32
     /// The type, which defines the body.
     package var type: IMPBFrameType

@@ -14,8 +14,8 @@ package struct JSONParser {
 
     /// The deepest nesting.
     package static let maxDepth = 32
-    /// The most values in a text from a client, as ``MessageParts/max`` bounds protobuf: a value may have two bytes only and
-    /// takes up to a microsecond, so values and not bytes tell what a text costs.
+    /// The largest number of values in a text from a client, like ``MessageParts/max`` for protobuf. A value may have
+    /// only two bytes and takes up to a microsecond. So the cost of a text depends on its values, not on its bytes.
     package static let maxValues = 4_096
     /// The longest number, in bytes.
     private static let maxNumberBytes = 64
@@ -26,7 +26,7 @@ package struct JSONParser {
 
     /// Parses a whole text.
     ///
-    /// - Parameter maxValues: the most values in it: texts, numbers, lists, objects and so on.
+    /// - Parameter maxValues: the largest number of values in it: texts, numbers, lists, objects and so on.
     package static func parse(_ bytes: [UInt8], maxValues: Int = Self.maxValues) throws(Failure) -> JSON {
         var parser = JSONParser(bytes: bytes, maxValues: maxValues)
         parser.skipSpace()

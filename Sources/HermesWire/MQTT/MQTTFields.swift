@@ -55,7 +55,7 @@ extension ByteBuffer {
     }
 
     /// Reads a well-formed topic filter [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1] and the group of a shared
-    /// subscription [MQTT-4.8.2-1] [MQTT-4.8.2-2]. The rules hold for 3.1.1 too, where shared subscriptions are an
+    /// subscription [MQTT-4.8.2-1] [MQTT-4.8.2-2]. The rules also apply to 3.1.1, where shared subscriptions are an
     /// addition.
     mutating func readMQTTFilter() throws(MQTTPacketError) -> String {
         let filter = try readMQTTString("a topic filter")

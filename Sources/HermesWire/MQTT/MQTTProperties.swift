@@ -17,7 +17,7 @@ package struct MQTTProperties: Hashable, Sendable, ExpressibleByArrayLiteral {
         list.compactMap { if case .userProperty(let name, let value) = $0 { (name, value) } else { nil } }
     }
 
-    /// Their approximate memory, in bytes: whoever keeps a packet keeps all of them.
+    /// Their approximate memory, in bytes. Keeping a packet keeps all its properties.
     package var weight: Int {
         list.reduce(0) { sum, property in
             switch property {
@@ -49,14 +49,15 @@ extension MQTTProperties {
         case will
     }
 
-    /// The most properties in a place. To a client's PUBLISH a server adds its own, and many subscription identifiers.
+    /// The largest number of properties in one place. A server adds its own properties, and many subscription
+    /// identifiers, to a client's PUBLISH.
     private static func maxCount(in place: Place) -> Int {
         MQTTPacket.maxClientProperties + (place == .packet(.publish) ? 4_096 : 0)
     }
 
     /// Reads the length and that many bytes of properties.
     ///
-    /// Takes time linear in their bytes: a property that may come once is looked up in a bit set.
+    /// Takes time linear in their bytes: a bit set records the properties that may come only once.
     init(from body: inout ByteBuffer, in place: Place) throws(MQTTPacketError) {
         let length = try body.readMQTTVariableByteInteger("the property length")
         guard var bytes = body.readSlice(length: length) else {

@@ -5,8 +5,8 @@ import NIOCore
 
 /// The positions of the parts of a received PUBLISH, found without creating strings or slices.
 ///
-/// Checks the lengths, the flags and the packet identifier. Whoever needs the topic's text and the properties checks
-/// those (``MQTTPublish`` checks everything).
+/// Checks the lengths, the flags and the packet identifier. Code that needs the topic's text or the properties must
+/// check them (``MQTTPublish`` checks everything).
 package struct MQTTPublishHead: Sendable {
     package let flags: UInt8
     /// The topic's index in the bytes, and its length.

@@ -85,7 +85,7 @@ package struct QSIOPOperation: RawRepresentable, Hashable, Sendable {
     package static let pong = Self(rawValue: 1)
     /// Reports `userid`, and binds the connection to that account.
     package static let report = Self(rawValue: 2)
-    /// Extension: answers `report`, `pushAcknowledge` and what is unknown: `code`, `msg`.
+    /// Extension: answers `report`, `pushAcknowledge` and unknown operations: `code`, `msg`.
     package static let response = Self(rawValue: 3)
     /// Extension: a push from the server: `id`, `title`, `body` and further keys.
     package static let push = Self(rawValue: 4)

@@ -4,7 +4,7 @@
 package import NIOCore
 
 /// Cuts QSIOP frames without parsing their properties (see `QSIOPFrame.properties()`). It returns unknown operations
-/// like any other, so that both can be answered with an error.
+/// like any other, so that bad properties and unknown operations can be answered with an error.
 package struct QSIOPFrameDecoder: FrameDecoder {
     /// The longest properties that are accepted, in bytes.
     private let maxFrameBytes: Int

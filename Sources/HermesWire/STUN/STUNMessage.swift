@@ -18,9 +18,9 @@ package enum STUNMessage {
     package struct BindingRequest: Hashable, Sendable {
         /// The transaction id, returned unchanged.
         package let transactionID: TransactionID
-        /// Attributes that must be understood and are not; the answer is then an error.
+        /// Attributes that the server must understand and does not; the answer is then an error.
         package let unknownAttributes: [UInt16]
-        /// Whether the request ended with a fingerprint; the answer then does too.
+        /// Whether the request ended with a fingerprint; the answer then ends with one too.
         package let hasFingerprint: Bool
     }
 

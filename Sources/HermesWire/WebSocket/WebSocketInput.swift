@@ -17,8 +17,8 @@ package protocol WebSocketReading: Sendable {
         into data: inout ByteBuffer
     ) throws(WebSocketInput.Failure) -> WebSocketInput.Control?
 
-    /// Returns the number of frames since the last call beyond the one that a message needs: empty and control frames,
-    /// and all parts of a message but the last.
+    /// Returns the number of extra frames since the last call: empty frames, control frames, and all parts of a message
+    /// but the last. A message needs only one frame.
     mutating func takeFurtherFrames() -> Int
 }
 
@@ -65,7 +65,7 @@ package struct WebSocketInput: WebSocketReading {
 
     private let takesText: Bool
     private var state = State.header
-    /// The kind of the message of which further frames follow.
+    /// The kind of the unfinished message; further frames of it follow.
     private var message: Message?
     /// The masking key of the present frame, and the index of its next byte.
     private var key: (UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0)
@@ -120,7 +120,7 @@ package struct WebSocketInput: WebSocketReading {
         }
     }
 
-    /// - Returns: of a data frame its message's kind, and whether it ends the message.
+    /// - Returns: for a data frame the kind of its message, and whether it ends the message.
     private mutating func takeHeader(from bytes: inout ByteBuffer) throws(Failure) -> (message: Message, isFinal: Bool)?
     {
         let start = bytes.readerIndex

@@ -3,11 +3,11 @@
 
 package import NIOCore
 
-/// Reads packets of the native protocol from a client's WebSocket: binary messages carry a stream of Delimited frames,
+/// Reads packets of the native protocol from a client's WebSocket. Binary messages carry a stream of Delimited frames;
 /// each text message carries one packet as JSON.
 ///
-/// The output is one stream for a ``DelimitedFrameDecoder`` that takes text. A piece of a text message is passed on as it
-/// arrives, behind a prefix that tells its length, so that the decoder refuses a message that is too long before it is
+/// The output is one stream for a ``DelimitedFrameDecoder`` that takes text. A piece of a text message is passed on as
+/// it arrives, after a prefix with its length. So the decoder refuses a message that is too long before the message is
 /// kept.
 package struct WebSocketPackets: WebSocketReading {
     private var input = WebSocketInput(takesText: true)
@@ -61,7 +61,7 @@ package struct WebSocketMessage: Sendable, Hashable {
     /// A binary message.
     package init(bytes: Int) { self.bytes = bytes }
 
-    /// The message for a Delimited frame: a binary one with its prefix, or a text one without.
+    /// The message for a Delimited frame: a binary message with its prefix, or a text message without.
     package init(delimited written: ByteBuffer) {
         guard let prefix = try? DelimitedPrefix.peek(written) else {
             bytes = written.readableBytes

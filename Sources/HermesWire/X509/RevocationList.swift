@@ -36,8 +36,8 @@ package struct RevocationList: Sendable, Hashable {
     package let signed: [UInt8]
     package let signature: [UInt8]
 
-    /// - Throws: also for lists that are not supported: delta lists, lists of only some certificates, lists of several
-    ///   issuers, and algorithms outside of ``Algorithm``.
+    /// - Throws: also for unsupported lists: delta lists, lists of only some certificates, lists of several issuers,
+    ///   and algorithms that are not in ``Algorithm``.
     package init(der: [UInt8]) throws(X509Malformation) {
         var outer = DERReader(der[...])
         var list = DERReader(try outer.next(DERReader.Tag.sequence).content)

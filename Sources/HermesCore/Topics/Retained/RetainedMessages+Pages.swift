@@ -3,17 +3,18 @@
 
 /// Lists retained publications for operators.
 extension RetainedMessages {
-    /// The most topics that one page looks at, and so many at once, so that others have their turn in between.
+    /// The largest number of topics that one page examines, and that are examined at once. Others have their turn in
+    /// between.
     private static let maxSearched = 20_000
     private static let slice = 500
 
-    /// A page of the publications that a filter matches. What fits into one page is ascending by topic; longer lists have no
-    /// order, but those publications that stay are in exactly one page.
+    /// A page of the publications that a filter matches. A list that fits into one page is ascending by topic. A longer
+    /// list has no order, but each publication that stays retained is in exactly one page.
     ///
     /// - Parameters:
     ///   - place: the end of the page before; 0: from the beginning.
-    ///   - limit: the most publications.
-    /// - Returns: those found, and the place to go on behind, if there is more to look at.
+    ///   - limit: the largest number of publications.
+    /// - Returns: the publications, and the place after which the next page begins, if there may be more.
     package func page(
         of filter: TopicFilter,
         behind place: Int,
@@ -39,7 +40,7 @@ extension RetainedMessages {
         return (found, last)
     }
 
-    /// All that a filter matches, if these are few and quickly found.
+    /// All publications that a filter matches, if they are few and quickly found.
     private func whole(_ filter: TopicFilter, now: Timestamp, atMost limit: Int) -> [StoredPublication]? {
         guard filter.hasWildcard else { return matching(filter, now: now) }
         var search = self.search(filter)

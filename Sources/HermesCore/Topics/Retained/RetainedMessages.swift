@@ -44,7 +44,7 @@ package final class RetainedMessages: Sendable {
 
     private let state: Mutex<State>
 
-    /// Whether publications are retained and retained ones are sent; if not, publishers are refused.
+    /// Whether publications are retained, and retained publications are sent; if not, publishers are refused.
     package let isAvailable: Bool
 
     package init(messages: SharedLimit, bytes: SharedLimit, isAvailable: Bool = true) {
@@ -88,14 +88,14 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// A search for a filter's publications in bounded parts. Publications after its beginning are not found: a
-    /// subscriber gets those live.
+    /// A search for a filter's publications in bounded parts. It does not find publications that are newer than its
+    /// beginning: a subscriber gets those live.
     package struct Search: Sendable {
         fileprivate var walk: RetainedTree.Walk
         fileprivate let before: UInt64
 
         package var isAtEnd: Bool { walk.isAtEnd }
-        /// The approximate memory that it holds: all topics of a level may wait in it.
+        /// The approximate memory of the search: all topics of a level may wait in it.
         package var bytes: Int { walk.bytes }
     }
 
@@ -108,7 +108,7 @@ package final class RetainedMessages: Sendable {
     ///
     /// - Parameters:
     ///   - limit: the most publications to return.
-    ///   - maxBytes: returns no further ones once they have so many bytes.
+    ///   - maxBytes: returns no further publications once those found have this many bytes.
     ///   - steps: the most records to examine; the number used is subtracted.
     package func next(
         _ search: inout Search,
@@ -134,13 +134,13 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// The publications in some of the places behind one, in the order of places; a publication keeps its place for as
-    /// long as its topic has one.
+    /// The publications in some of the places after a given place, in the order of places. A topic with a retained
+    /// publication keeps its place.
     ///
     /// - Parameters:
     ///   - place: 0: from the first.
-    ///   - count: of the places.
-    /// - Returns: the publications, each with its place, and whether there are no places behind.
+    ///   - count: the number of places.
+    /// - Returns: the publications, each with its place, and whether these are the last places.
     func publications(behind place: Int, count: Int) -> (found: [(place: Int, StoredPublication)], isLast: Bool) {
         state.withLock { state in
             let first = min(max(0, place), state.entries.count)
@@ -207,7 +207,7 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// So many expired publications are forgotten at once; others have their turn before the next ones.
+    /// The number of expired publications that are forgotten at once; others have their turn before the next ones.
     private static let expirySlice = 500
 
     /// Forgets expired publications; the store deletes its own.

@@ -21,8 +21,8 @@ struct RetainedTree {
         var isReserved = false
     }
 
-    /// A search that can continue after the tree has changed. It may then miss added topics, and found ones must be
-    /// checked again.
+    /// A search that can continue after the tree has changed. It may then miss added topics, and the topics that it
+    /// finds must be checked again.
     struct Walk: Sendable {
         let filter: TopicFilter
         /// Nodes that match the filter's first `depth` levels.

@@ -55,8 +55,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         /// Whether the member's session is durable.
         var isKept: Bool { traits.load(ordering: .relaxed) & 4 != 0 }
 
-        /// Whether the member can get a publication by the live path: it may read it, and does not get it through the
-        /// store.
+        /// Whether the member can get a publication by the live path: it may read the topic, and does not get the
+        /// publication through the store.
         func canTake(_ publication: Publication) -> Bool {
             let traits = traits.load(ordering: .relaxed)
             if traits & 16 != 0 { return false }
@@ -125,8 +125,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     /// The least busy member; equals take turns. Nil if none can take the publication: members get it through the
     /// store, may not read it, or their loops are too far behind.
     ///
-    /// Examines each member at most once, stops at the first idle one, and looks no further than ``window`` members if one of
-    /// those can take it: a group of very many costs its publishers no more than that.
+    /// Examines each member at most once and stops at the first idle one. It examines only ``window`` members if one of
+    /// those can take the publication, so that a very large group costs its publishers no more than that.
     private func choose(for publication: Publication, on shard: TopicShard) -> Seat? {
         var best: Seat?
         var bestPlace = 0

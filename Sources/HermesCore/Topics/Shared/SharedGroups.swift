@@ -65,7 +65,7 @@ final class SharedGroups: Sendable {
         entries.withLock { $0[group.key]?.seats.append(seat) }
     }
 
-    /// The connected members, which are not copied; nil if there are none.
+    /// The connected members, not copied; nil if there are none.
     func members(of key: TopicFilter) -> (group: SharedGroup, seats: [SharedGroup.Seat])? {
         entries.withLock { entries in entries[key].map { ($0.group, $0.seats) } }
     }

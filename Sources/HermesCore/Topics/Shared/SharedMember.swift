@@ -23,7 +23,8 @@ package protocol TopicReader: AnyObject, Sendable {
 
 /// The number of a member's queued or sent publications that are not acknowledged.
 ///
-/// The member changes it on its loop; groups on other loops read it, and count what is on the way to the member.
+/// The member changes it on its loop. Groups on other loops read it, and count the publications that are on the way to
+/// the member.
 package final class SharedLoad: Sendable {
     private let value = Atomic(0)
 

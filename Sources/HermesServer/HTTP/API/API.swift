@@ -119,7 +119,7 @@ struct API: Sendable {
         }
     }
 
-    /// The answer that is a stream of events; it ends with its connection.
+    /// An answer that is a stream of events; it ends with its connection.
     static func response(
         _ stream: EventStream,
         of events: EventStreams,
@@ -269,7 +269,7 @@ struct API: Sendable {
         return best.isAccepted
     }
 
-    /// - Returns: the parameters that are given once, and those that may be repeated.
+    /// - Returns: the single parameters, and those that may be repeated.
     private static func query(
         _ text: String,
         _ route: APIRoute

@@ -5,7 +5,7 @@ import HTTPTypes
 import HermesCore
 import HermesWire
 
-/// The administrators of the console and what they did, to be read. The console has the same operations.
+/// Reads the administrators of the console and their actions. The console has the same operations.
 extension APICore {
     private typealias Field = APISchema.Field
 

@@ -46,7 +46,7 @@ extension APICore {
         ]
     }
 
-    /// The part of the history that is asked for.
+    /// The requested part of the history.
     static func historyText(_ history: FigureHistory, for call: APICall) -> String {
         text(
             of: history,

@@ -10,7 +10,7 @@ import HermesWire
 extension APICore {
     private typealias Field = APISchema.Field
 
-    /// The sending device of the API's messages; no client uses it, so all of the sender's devices get them.
+    /// The sending device of the API's messages. No client uses it, so all devices of the sender get the messages.
     private static let device = "http-api"
 
     var messageRoutes: [APIRoute] {

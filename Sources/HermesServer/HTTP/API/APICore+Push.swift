@@ -290,8 +290,8 @@ extension APICore {
 
     /// Publishes, unless it was done before under the same key.
     ///
-    /// - Parameter publish: gets the push's id from an earlier attempt whose completion is unknown, if any; returns whether
-    ///   it is retained, if that was asked for.
+    /// - Parameter publish: gets the push's id from an earlier attempt whose completion is unknown, if any. Returns
+    ///   whether the push is retained, if the request asked for this.
     private func once(
         _ call: APICall,
         _ answer: JSON,
@@ -318,7 +318,7 @@ extension APICore {
         }
     }
 
-    /// The claim has the answer without it: what became of it is known only now.
+    /// The claim's answer lacks this field: it is known only now whether the push is retained.
     private static func adding(_ isRetained: Bool?, to answer: JSON) -> JSON {
         guard let isRetained, case .object(let members) = answer else { return answer }
         return .object(members + [.init(name: "retained", value: .boolean(isRetained))])

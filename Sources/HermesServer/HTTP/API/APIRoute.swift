@@ -15,7 +15,7 @@ struct APIRoute: Sendable {
         let isRequired: Bool
         let summary: String
 
-        /// In a query: the schema of one value, and how many there may be; nil: only one.
+        /// In a query: the schema of one value, and the largest number of values; nil: only one.
         var repeated: (element: APISchema, count: ClosedRange<Int>)? {
             if case .array(let element, let count) = schema { (element, count) } else { nil }
         }
@@ -49,7 +49,7 @@ struct APIRoute: Sendable {
     let answer: APISchema?
     /// Further failures, beside those of every route.
     var failures: [HTTPResponse.Status] = []
-    /// Whether a success is a stream of events, which has no end.
+    /// Whether a success is an endless stream of events.
     var isStream = false
     let handler: Handler
 
@@ -85,7 +85,7 @@ struct APICall: Sendable {
     let bodyBytes: [UInt8]
     let idempotencyKey: String?
     #if Pages
-    /// Who asks in the console; nil: a back end asks.
+    /// The administrator who makes the request in the console; nil: a back end makes it.
     var console: ConsoleCaller?
     #endif
 

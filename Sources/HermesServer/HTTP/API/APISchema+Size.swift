@@ -3,9 +3,9 @@
 
 import HermesWire
 
-/// How large a value of a schema can be, which bounds a request before it is parsed.
+/// The largest size of a value of a schema. It bounds a request before the request is parsed.
 extension APISchema {
-    /// The most values in it: those of ``any`` have what a client's text may have.
+    /// The largest number of values in it; ``any`` may have as many as a client's text.
     var maxValues: Int {
         switch self {
         case .string, .choice, .integer, .boolean, .user: 1
@@ -17,7 +17,8 @@ extension APISchema {
         }
     }
 
-    /// The most bytes of its text, with room for spaces; every character of a string may be written as two escapes.
+    /// The largest size of its text, in bytes, with room for spaces. Every character of a string may be written as two
+    /// escapes.
     var maxBytes: Int {
         switch self {
         case .string(let length, _): 16 + Self.product(length.upperBound, 12)
@@ -34,7 +35,7 @@ extension APISchema {
 
     private static func member(_ field: Field) -> Int { 64 + field.name.utf8.count + field.schema.maxBytes }
 
-    /// No schema needs more than this; a list without an end is cut by the length of a body.
+    /// No schema needs more than this; the length of a body bounds an unlimited list.
     private static let most = 1 << 30
 
     private static func product(_ one: Int, _ other: Int) -> Int {

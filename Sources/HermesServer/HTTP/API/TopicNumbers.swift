@@ -16,7 +16,7 @@ struct TopicNumbers {
     private var epoch = Self.newEpoch()
     private var seqs: [TopicName: UInt64] = [:]
 
-    /// - Parameter maxTopics: the number of counted topics; beyond it, all begin anew.
+    /// - Parameter maxTopics: the number of counted topics; beyond it, all counts begin anew.
     init(maxTopics: Int) { self.maxTopics = max(1, maxTopics) }
 
     /// The place of a topic's next push; the same until it is ``used(_:on:)``.
@@ -31,8 +31,8 @@ struct TopicNumbers {
     /// A push with this place was published.
     mutating func used(_ place: Place, on topic: TopicName) { seqs[topic] = place.seq }
 
-    /// Random, so that a clock that was put back repeats none; fits into a signed number, for clients that have no
-    /// other.
+    /// Random, so that a clock that is set back repeats none. Fits into a signed number, for clients without unsigned
+    /// numbers.
     private static func newEpoch() -> UInt64 { UInt64.random(in: 1...UInt64(Int64.max)) }
 }
 

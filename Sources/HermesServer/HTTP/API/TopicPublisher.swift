@@ -32,9 +32,9 @@ actor TopicPublisher {
     }
 
     /// Publishes a push with the topic's next number, in its payload and in the user properties `epoch` and `seq`. A
-    /// room's topic has no numbers here: those belong to the notices to the room.
+    /// room's topic gets no numbers here: a room's numbers belong to its notices.
     ///
-    /// - Returns: whether it is retained; nil: that was not asked for.
+    /// - Returns: whether it is retained; nil if the request did not ask for this.
     /// - Throws: `.overloaded`, `.storageUnavailable`.
     func push(
         _ push: Push,
@@ -86,11 +86,12 @@ actor TopicPublisher {
         numbers.used(place, on: room.topic)
     }
 
-    /// Publishes; returns once it is stored for those who are not connected, and on its way to those who are.
+    /// Publishes. Returns once the publication is stored for subscribers that are away, and on its way to those that
+    /// are connected.
     ///
-    /// - Returns: whether it is retained: there may be no room for it; nil: that was not asked for.
-    /// - Throws: `.unsupported` for a retained one where there are none, `.overloaded`, `.storageUnavailable`: nobody gets
-    ///   it.
+    /// - Returns: whether it is retained (there may be no room for it); nil if the request did not ask for this.
+    /// - Throws: `.unsupported` if it is to be retained and retaining is switched off; `.overloaded`;
+    ///   `.storageUnavailable`. Then nobody gets it.
     func publish(_ publication: Publication) async throws(HermesError) -> Bool? {
         await takeTurn(publication.topic)
         defer { turns.pass(publication.topic) }
@@ -102,7 +103,8 @@ actor TopicPublisher {
         await withCheckedContinuation { turns.wait($0, for: topic) }
     }
 
-    /// As a PUBLISH of MQTT: what is to be stored goes to those who are connected after the commit.
+    /// Publishes like a PUBLISH of MQTT: a publication that must be stored goes to connected subscribers after the
+    /// commit.
     ///
     /// - Returns: as ``publish(_:)``.
     private func deliver(_ publication: Publication) async throws(HermesError) -> Bool? {
@@ -143,14 +145,15 @@ actor TopicPublisher {
     }
 }
 
-/// Lets those who publish to one topic do so one after the other, so that all subscribers get one order.
+/// Lets the publishers to one topic take turns, so that all subscribers get the publications in one order.
 ///
-/// As many wait as there are requests. Owner: the actor that has it.
+/// Only requests can wait here, so their number bounds the queue. Owner: the actor that has it.
 private struct TopicTurns {
-    /// Who waits for each topic that somebody publishes to.
+    /// The waiting publishers of each topic that somebody is publishing to.
     private var waiting: [TopicName: [CheckedContinuation<Void, Never>]] = [:]
 
-    /// - Returns: whether it is the caller's turn; if not, it is with what is given to ``wait(_:for:)``.
+    /// - Returns: whether it is the caller's turn. If not, its turn comes by the continuation given to
+    ///   ``wait(_:for:)``.
     mutating func begin(_ topic: TopicName) -> Bool {
         guard waiting[topic] != nil else {
             waiting[topic] = []

@@ -54,7 +54,8 @@ struct EventQueue: Sendable {
 
     /// Adds an event, if there is room.
     ///
-    /// A full queue takes nothing until half of it is written: so the reader is told few large numbers.
+    /// A full queue takes nothing until half of it is written. So the reader gets a few large counts, not many small
+    /// ones.
     ///
     /// - Returns: whether it was added.
     mutating func add(weight: Int, _ event: () -> StreamedEvent) -> Bool {
@@ -90,7 +91,7 @@ struct EventQueue: Sendable {
         dropped = 0
     }
 
-    /// Takes everything; nil: there is nothing to write. ``written(_:)`` has to follow for its weight.
+    /// Takes everything; nil: there is nothing to write. ``written(_:)`` must follow with the weight of the events.
     mutating func take() -> Batch? {
         guard hasWork else { return nil }
         tellDropped()

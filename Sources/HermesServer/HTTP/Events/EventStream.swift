@@ -10,8 +10,8 @@ import Synchronization
 
 /// One open stream of events: takes them from event loops and other threads, and writes them to its reader. Thread-safe.
 ///
-/// Events wait as they are, and become text in the task of the reader: the event loops are spared that. Payloads are shared
-/// with the other receivers.
+/// Events wait unformatted and become text in the task of the reader. So the event loops do not format them. Payloads
+/// are shared with the other receivers.
 ///
 /// State: one `Mutex`; nothing is called under it that takes another.
 final class EventStream: Sendable {
@@ -40,7 +40,7 @@ final class EventStream: Sendable {
     let key: APIKey
     let topics: [TopicFilter]
     let kinds: Set<ServerEvent.Kind>
-    /// Asked before each write of a stream of the console; nil: it is one of a key.
+    /// Asked before each write of a stream of the console; nil: the stream belongs to a key.
     let isAllowed: (@Sendable () -> Bool)?
     private let settings: EventSettings
     private let allowance: EventAllowance

@@ -20,14 +20,14 @@ final class EventStreams: Sendable {
 
     private struct State {
         var open: [ObjectIdentifier: EventStream] = [:]
-        /// The keys that had a stream; as few as there are keys.
+        /// The keys that had a stream; at most as many as there are keys.
         var keys: [Int64: Key] = [:]
         var opened = 0
         var isStopped = false
     }
 
     let settings: EventSettings
-    /// Whether messages that nobody has acknowledged are found: by the queue of webhooks.
+    /// Whether the queue of webhooks looks for messages that nobody has acknowledged.
     let findsUndelivered: Bool
     private let loops: LoopContexts
     private let access: TopicAccess
@@ -69,7 +69,7 @@ final class EventStreams: Sendable {
     /// The events that wait for the readers of all streams, in bytes.
     var waitingBytes: Int { memory.used }
 
-    /// Opens a stream. After this returns it gets everything; ``close(_:)`` has to follow.
+    /// Opens a stream. After this returns, the stream gets every event; ``close(_:)`` must follow.
     ///
     /// - Throws: the reason why there is none.
     func open(
@@ -229,8 +229,8 @@ final class EventMemory: Sendable {
     func giveBack(_ bytes: Int) { held.subtract(bytes, ordering: .relaxed) }
 }
 
-/// The rate of events of one key. Once it is used up there are none until a part has come back: so the reader is told few
-/// large numbers of dropped events.
+/// The rate of events of one key. Once it is used up, no event passes until a part has come back. So the reader gets a
+/// few large counts of dropped events, not many small ones.
 ///
 /// State: one `Mutex`.
 final class EventAllowance: Sendable {

@@ -28,7 +28,7 @@ enum EventText {
 
     /// Appends an event; one that has expired is left out.
     ///
-    /// - Parameter readsRooms: whether the texts of rooms are read out of their frames.
+    /// - Parameter readsRooms: whether to extract the texts of rooms from their frames.
     /// - Returns: whether it was written.
     static func write(
         _ event: StreamedEvent,

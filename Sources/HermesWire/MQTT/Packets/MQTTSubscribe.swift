@@ -50,8 +50,7 @@ package struct MQTTSubscription: Hashable, Sendable {
 }
 
 extension MQTTSubscribe {
-    /// A filter that is not well formed makes the packet malformed. SUBACK's reason codes are only for well-formed
-    /// filters.
+    /// A malformed filter makes the packet malformed. SUBACK's reason codes are only for well-formed filters.
     init(from body: inout ByteBuffer, version: MQTTVersion) throws(MQTTPacketError) {
         packetID = try body.readMQTTPacketID()
         properties = version == .v5 ? try MQTTProperties(from: &body, in: .packet(.subscribe)) : []
