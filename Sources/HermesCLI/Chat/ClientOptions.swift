@@ -14,7 +14,7 @@ struct ServerOptions: ParsableArguments {
 
     @Flag(
         inversion: .prefixedNo,
-        help: "Encrypt the connection with TLS. Default: not to this machine itself, but to every other."
+        help: "Encrypt the connection with TLS. Default: on, except to this machine."
     )
     var tls: Bool?
 
@@ -68,7 +68,7 @@ struct LoginOptions: ParsableArguments {
     )
     var device: String?
 
-    @Flag(help: "Neither use nor keep the token of an earlier login.")
+    @Flag(help: "Use no stored login token, and store none.")
     var noCache = false
 
     func validate() throws {

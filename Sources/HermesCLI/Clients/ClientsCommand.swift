@@ -8,7 +8,7 @@ import HermesServer
 struct ClientsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "clients",
-        abstract: "List the connected MQTT clients, or end the connection of one.",
+        abstract: "List the connected MQTT clients, or disconnect one.",
         discussion: """
             Asks the running server.
 
@@ -38,7 +38,7 @@ struct ClientsList: AsyncParsableCommand {
 
     private static let pageSize = 1_000
 
-    @Option(help: ArgumentHelp("Only client ids and owners that contain it, in either case.", valueName: "text"))
+    @Option(help: ArgumentHelp("Only clients whose id or owner contains this, in either case.", valueName: "text"))
     var text: String = ""
 
     @Flag(help: "Print JSON.")
@@ -65,7 +65,7 @@ struct ClientsList: AsyncParsableCommand {
 struct ClientsDisconnect: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "disconnect",
-        abstract: "End a client's connection. It is told why, keeps its session, and may come back.",
+        abstract: "End a client's connection. The client is told why, keeps its session, and may come back.",
         discussion: "Example: hermes clients disconnect 17"
     )
 

@@ -32,7 +32,7 @@ struct InvitationCreate: AsyncParsableCommand {
     @Argument(help: "The invitation's name; must be unique.")
     var name: String
 
-    @Option(help: "The number of accounts that it is valid for.")
+    @Option(help: "The number of accounts that may be created with it.")
     var uses: Int = 1
 
     @Option(help: "The number of days that it is valid; 0: until it is used up or revoked.")

@@ -62,7 +62,7 @@ struct MQTTOptions: ParsableArguments {
 
     @Flag(
         name: [.customShort("c"), .long],
-        help: "Keep the session: the server stores messages meanwhile. Needs -i."
+        help: "Keep the session: the server stores messages for later. Needs -i."
     )
     var disableCleanSession = false
 

@@ -13,8 +13,8 @@ struct PubCommand: AsyncParsableCommand {
         abstract: "Publish over MQTT, to any broker.",
         discussion: """
             The options are those of mosquitto_pub. One of -m, -f, -s, -l and -n gives the message. With -q 1 and -q 2
-            the command ends once the server has acknowledged everything; with -q 0 once it has read everything, or with
-            an error if that is not certain.
+            the command ends once the server has acknowledged everything. With -q 0 it ends once the server has read
+            everything; if that is not certain, it ends with an error.
 
             Examples:
               hermes pub -t home/kitchen/temperature -m 21.5

@@ -13,12 +13,12 @@ struct SubCommand: AsyncParsableCommand {
         discussion: """
             The options are those of mosquitto_sub. Payloads are printed unchanged, each followed by a line end. At a
             terminal, control characters in them appear as \u{FFFD}, so that no publisher controls the terminal; mosquitto_sub
-            prints them there, too.
+            prints them unchanged.
 
             Examples:
               hermes sub -t 'home/#' -v
               hermes sub -t home/kitchen/temperature -C 1 -W 10       the next one, at most for ten seconds
-              hermes sub -t jobs -q 2 -i worker-1 -c                  also what came since the last time
+              hermes sub -t jobs -q 2 -i worker-1 -c                  also the messages since the last run
               hermes sub -t '$share/workers/jobs' -q 1                 shared with others of the group
               hermes sub -t 'home/#' -F '%I %t %p'
               hermes sub -t 'home/#' -F %j | jq .payload
@@ -70,7 +70,7 @@ struct SubCommand: AsyncParsableCommand {
     @Flag(name: .customShort("R"), help: "Do not print retained messages.")
     var noRetained = false
 
-    @Flag(help: "Print only retained messages, and end at the first other one.")
+    @Flag(help: "Print only retained messages; end at the first other message.")
     var retainedOnly = false
 
     @Flag(help: "Remove the retained messages that the server sends.")

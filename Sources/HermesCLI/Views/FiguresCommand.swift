@@ -9,7 +9,7 @@ struct FiguresCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "figures",
         abstract:
-            "Show figures of a running server over time: of the last hour each 10 s, or of 30 days each half hour.",
+            "Show figures of a running server over time: an hour in 10 s steps, or 30 days in half-hour steps.",
         discussion: """
             Prints a line for each time; with --month the mean of the half hour and, behind a slash, its maximum. The
             figures are those of the console; docs/console.md says what they mean, and "hermes stats" lists them.
@@ -21,7 +21,7 @@ struct FiguresCommand: AsyncParsableCommand {
             """
     )
 
-    @Argument(help: "The names of the figures; with --json all of them if absent.")
+    @Argument(help: "The names of the figures; without names, --json prints all.")
     var names: [String] = []
 
     @Flag(help: "Show the last 30 days.")

@@ -40,10 +40,10 @@ struct StatsCommand: AsyncParsableCommand {
     @Option(help: "The time until now; a month has 30 days.")
     var period = Period.hour
 
-    @Option(help: "With --deliveries: only this version of the app; empty: those that tell none.")
+    @Option(help: "With --deliveries: only this version of the app; empty: reports without one.")
     var appVersion: String?
 
-    @Option(help: "With --deliveries: only this kind of network; empty: those that tell none.")
+    @Option(help: "With --deliveries: only this kind of network; empty: reports without one.")
     var network: String?
 
     @Flag(help: "Print JSON.")
