@@ -91,7 +91,7 @@ extension HermesClientError.Code {
     public static let kicked = Self(rawValue: 108)
     /// The request cannot be encoded: it is too long, or the protocol has no place for a value.
     public static let notEncodable = Self(rawValue: 109)
-    /// The TLS options are invalid: a file is missing or is no certificate.
+    /// The TLS options are invalid: a file is missing or is not a certificate.
     public static let badTLS = Self(rawValue: 110)
     /// The app is suspended: the client closed the connection, and comes back when the app does.
     public static let suspended = Self(rawValue: 111)

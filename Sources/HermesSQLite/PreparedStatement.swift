@@ -161,7 +161,7 @@ struct PreparedStatement {
 
     /// The largest size of a row, or of a session's queue, in bytes.
     static let maxAmount: Int64 = 1 << 44
-    /// The most of many rows.
+    /// The largest number of some rows.
     static let maxSum: Int64 = 1 << 56
     private static let hasSoundWeight = "weight BETWEEN 0 AND \(maxAmount)"
     /// The sum of a table's weights, without damaged ones.

@@ -137,7 +137,7 @@ extension SQLiteStore: WebhookStore {
         }
     }
 
-    /// Leaves out events behind an earlier event of the same user that is not in the list.
+    /// Leaves out events after an earlier event of the same user that is not in the list.
     private static func inOrder(_ webhooks: [StoredWebhook], _ db: Database) throws -> [StoredWebhook] {
         let numbers = Set(webhooks.map(\.number))
         var counts: [UserID: Int] = [:]

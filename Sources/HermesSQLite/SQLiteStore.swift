@@ -96,7 +96,7 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Commits an unchanged page, behind waiting writes.
+    /// Commits an unchanged page, after the waiting writes.
     ///
     /// - Parameter done: gets the error for people; nil: success. Called on the writer's queue.
     package func tryWrite(_ done: @escaping @Sendable (String?) -> Void) {

@@ -11,13 +11,13 @@ package import NIOCore
 /// missing entries: often one is this device's own message, whose receipt is under way. Then the tracker asks for the
 /// hole.
 package struct InboxTracker<Entry: Sendable>: Sendable {
-    /// The way in which a session continues the inbox of the one before.
+    /// The way in which a session continues the inbox of the previous session.
     package enum Resumption: Hashable, Sendable {
-        /// The session continues behind the last entry.
+        /// The session continues after the last entry.
         case goesOn
         /// The server counts anew: earlier entries have no place in this inbox.
         case newInbox
-        /// The server lost the entries behind this seq and gives their seqs to others.
+        /// The server lost the entries after this seq and gives their seqs to others.
         case rewound(to: UInt64)
     }
 
@@ -27,7 +27,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         case deliver(seq: UInt64, Entry)
         /// The server no longer has these entries. Hand the app a gap with the last seq.
         case missed(ClosedRange<UInt64>)
-        /// Ask for the entries behind this seq.
+        /// Ask for the entries after this seq.
         case synchronize(afterSeq: UInt64)
         /// Tell the server that the app has taken everything up to this seq.
         case acknowledge(upToSeq: UInt64)
@@ -60,7 +60,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     /// Missing seqs up to this one are counted.
     private var countedTo: UInt64 = 0
 
-    /// The largest number of entries that wait behind a hole; entries further ahead are asked for again.
+    /// The largest number of entries that wait after a hole; entries further ahead are asked for again.
     static var maxAhead: Int { 1024 }
     static var maxAheadBytes: Int { 16 * 1_048_576 }
     /// The time before a hole is asked for.
@@ -91,7 +91,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         return min(acknowledgeAt, repairAt)
     }
 
-    /// A session began. The server continues behind `taken` or, in a new epoch, behind its own record.
+    /// A session began. The server continues after `taken` or, in a new epoch, after its own record.
     package mutating func resumed(
         epoch: UInt64,
         serverAcknowledged: UInt64,

@@ -32,7 +32,7 @@ final class Mailbox<Element: Sendable>: Sendable {
         self.maxBytes = maxBytes
     }
 
-    /// Hands an element to the loop, now or when it asks.
+    /// Hands an element to the loop, at once or when the loop asks.
     ///
     /// - Parameters:
     ///   - element: the element.

@@ -62,7 +62,7 @@ final class InboxJournal: Sendable {
         static let logins = "logins"
     }
 
-    /// The largest entry that is kept, in bytes. Of a longer one only the seq is kept.
+    /// The largest entry that is kept, in bytes. For a longer entry only the seq is kept.
     fileprivate static let maxEntryBytes = 65_536
 
     private let store: any LocalStore

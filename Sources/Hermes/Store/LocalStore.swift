@@ -90,7 +90,7 @@ struct RecordTable: Sendable {
             .map { LocalRecord(key: $0.key, value: $0.value.value) }
     }
 
-    /// The size after the changes, each of which has its own key.
+    /// The size after the changes. Each change must have its own key.
     func bytes(after changes: [LocalChange]) -> Int {
         changes.reduce(bytes) { sum, change in
             let old = values[change.key].map { RecordLog.bytes(key: change.key, value: $0.value) } ?? 0

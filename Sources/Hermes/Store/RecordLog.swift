@@ -25,7 +25,7 @@ enum RecordLog {
         var damagedFrames = 0
     }
 
-    /// The most bytes that a record takes in a log.
+    /// The largest size of a record in a log, in bytes.
     static func bytes(key: String, value: [UInt8]) -> Int { 8 + 2 + key.utf8.count + 4 + value.count }
 
     /// Encodes changes as one frame.
@@ -72,10 +72,10 @@ enum RecordLog {
         return contents
     }
 
-    /// The bound on the search behind damage, in multiples of the file's size.
+    /// The bound on the search after damage, in multiples of the file's size.
     private static let maxEffort = 16
 
-    /// The offset of the next valid frame behind a damaged one; nil if there is none.
+    /// The offset of the next valid frame after a damaged one; nil if there is none.
     private static func nextFrame(behind offset: Int, of bytes: [UInt8], effort: inout Int) -> Int? {
         if let damaged = body(at: offset, of: bytes) {
             effort -= damaged.range.count

@@ -12,7 +12,7 @@ enum MQTTPropertyArguments {
     /// A character that no shell word contains.
     private static let separator: Character = "\u{1F}"
 
-    /// Joins the words behind each -D of `hermes pub` and `hermes sub`; leaves all others unchanged.
+    /// Joins the words after each -D of `hermes pub` and `hermes sub`; leaves all others unchanged.
     static func joined(_ arguments: [String]) -> [String] {
         guard let command = arguments.first, command == "pub" || command == "sub" else { return arguments }
         var result: [String] = []

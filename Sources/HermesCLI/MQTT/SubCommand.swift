@@ -192,7 +192,7 @@ struct SubCommand: AsyncParsableCommand {
         return .failure
     }
 
-    /// - Returns: whether it is printed. It is not if the options exclude it or its format does not fit.
+    /// - Returns: whether it is printed. False if the options exclude it or its format does not fit.
     private func show(
         _ message: MQTTMessage,
         _ client: MQTTClient,

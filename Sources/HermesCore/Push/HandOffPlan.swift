@@ -6,8 +6,9 @@ import Foundation
 
 /// Decides which notifications a device gets for its waiting entries. Pure.
 ///
-/// Push-worthy are messages to the user from somebody else that were neither recalled nor read on another device, and
-/// pushes of back ends. Each conversation and each collapse key gets one notification, for its newest entry.
+/// Two kinds of entry are push-worthy: messages from somebody else that were neither recalled nor read on another
+/// device, and pushes of back ends. Each conversation and each collapse key gets one notification, for its newest
+/// entry.
 package struct HandOffPlan: Sendable {
     /// A notification and the entries that it stands for.
     package struct Item: Sendable, Hashable {

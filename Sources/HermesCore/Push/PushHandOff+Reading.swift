@@ -7,7 +7,7 @@ extension PushHandOff {
         let key: HandOffKey
         let target: PushTarget
         let plan: HandOffPlan
-        /// Whether more entries wait behind those read.
+        /// Whether more entries wait after those read.
         let hasMore: Bool
     }
 

@@ -7,7 +7,7 @@ package enum PushOperation: Sendable {
     case append(Push, recipients: [UserID], claim: PushClaim?)
     /// Stores a push to many, to be appended with ``fanOut(_:limit:)``.
     case accept(PushJob, claim: PushClaim?)
-    /// Appends a stored push to the inboxes of the next `limit` recipients and moves the job's cursor behind them; the
+    /// Appends a stored push to the inboxes of the next `limit` recipients and moves the job's cursor past them; the
     /// last step removes the job. Does nothing if there is no such job, and ends it if its push has expired.
     case fanOut(MessageID, limit: Int)
     /// Only takes the claim, for a push that is not stored, and leaves the claim open. Until it is settled, taking it

@@ -13,7 +13,7 @@ import Synchronization
 package final class PushService: Sendable {
     /// The number of recipients that the commit of the push itself reaches.
     package static let directRecipients = 64
-    /// The most recipients named in one call.
+    /// The largest number of recipients named in one call.
     package static let maxRecipients = 10_000
     /// The number of recipients of one fan-out step; other operations get their turn between two steps.
     static let batch = 500

@@ -66,7 +66,7 @@ struct CrowdedTopics {
     /// Appends a publication whose topic has none here.
     mutating func append(_ batch: PublicationBatch) { append(Waiting(batch)) }
 
-    /// Appends a topic behind all others.
+    /// Appends a topic after all others.
     mutating func append(_ waiting: Waiting) {
         topics[waiting.topic] = waiting
         turns.append(waiting.topic)

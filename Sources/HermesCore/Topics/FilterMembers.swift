@@ -12,7 +12,7 @@ package class FilterMembers {
     final var remoteShards = ShardSet()
     /// Changes with the members and their options.
     final var version: UInt32 = 0
-    /// How many members only observe.
+    /// The number of members that only observe.
     private final var observers: UInt32 = 0
 
     init(name: String) { self.name = name }

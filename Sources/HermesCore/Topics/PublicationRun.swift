@@ -13,8 +13,8 @@ package struct PublicationRun: Sendable {
     /// The encoding of the bytes.
     package let slot: EncodingSlot
     package let bytes: ByteBuffer
-    /// For each publication, the range behind its topic, counted from the beginning of all bytes; with a QoS above 0 it
-    /// begins with the packet identifier. Each publication begins where the one before ends.
+    /// For each publication, the range after its topic, counted from the beginning of all bytes; with a QoS above 0 it
+    /// begins with the packet identifier. Each publication begins at the end of the one before it.
     package let bodies: [Range<UInt32>]
     /// The number of bytes before the payload in a body.
     package let payloadOffset: Int

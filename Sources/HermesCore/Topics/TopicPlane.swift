@@ -60,7 +60,7 @@ package final class TopicPlane: Sendable {
     /// ``isCongested`` before it stores the publication.
     package func publish(stored publication: Publication) { mailboxes[0].post(publish: publication) }
 
-    /// How many shared subscriptions have members.
+    /// The number of shared subscriptions with members.
     package var sharedGroupCount: Int { sharedGroups.count }
 
     /// The number of a topic's subscriptions, over all loops.

@@ -15,7 +15,7 @@ package struct TopicTree: Sendable {
         var parent: UInt32
         /// The level that leads here; ``plusLevel`` for `+`.
         var level: UInt32
-        /// The node behind `+`; ``none`` if there is none.
+        /// The node after `+`; ``none`` if there is none.
         var plus: UInt32 = TopicTree.none
         /// The number of edges to other nodes, `plus` included.
         var childCount: UInt32 = 0

@@ -22,7 +22,7 @@ package final class WebhookOutbox: Sendable {
         var statistics = Statistics()
     }
 
-    /// The most notices that wait to be stored.
+    /// The largest number of notices that wait to be stored.
     private static let maxWaiting = 20_000
 
     package let store: any WebhookStore

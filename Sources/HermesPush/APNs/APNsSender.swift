@@ -15,7 +15,7 @@ package final class APNsSender: PushSender {
     package struct Configuration: Sendable {
         /// The key (.p8), PEM.
         package var keyFile: String
-        /// The key's id; empty: taken from the file's name, behind links: `AuthKey_<id>.p8`.
+        /// The key's id; empty: taken from the file's name, with links resolved: `AuthKey_<id>.p8`.
         package var keyID: String
         package var teamID: String
         /// The app's bundle id, for tokens without one.

@@ -14,7 +14,7 @@ struct SessionPurger {
     private var done = 0
     /// The sessions whose queues were changed.
     private(set) var sessions: Set<DurableSessionID> = []
-    /// How much less the owners have waiting.
+    /// The decrease of the owners' waiting messages.
     private(set) var queueChanges = OwnerTally()
     private var dereferenced: [Int64: Int64] = [:]
 

@@ -57,7 +57,7 @@ struct FreshTables {
         ["INSERT INTO \(settled) SELECT * FROM \(fresh) ORDER BY \(owner), \(key)", "DELETE FROM \(fresh)"]
     }
 
-    /// Moves up to `limit` rows behind `place`.
+    /// Moves up to `limit` rows after `place`.
     ///
     /// - Returns: the number of moved rows, and the place of the last; nil: there are no more.
     func move(_ db: Database, after place: Place, limit: Int) throws -> (rows: Int, last: Place?) {

@@ -16,7 +16,7 @@ struct TokenPayload: Decodable, Sendable {
     let publish: [String]?
     let subscribe: [String]?
 
-    /// The most filters in a claim.
+    /// The largest number of filters in a claim.
     static let maxFilters = 200
     /// The tolerance for the issuer's clock, in seconds.
     private static let leeway = 30.0

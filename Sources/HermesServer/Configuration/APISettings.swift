@@ -8,7 +8,7 @@ package struct APISettings: Sendable, Hashable {
     package var isEnabled: Bool
     /// Per key.
     package var requestsPerSecond: Int
-    /// The most requests of one key at once.
+    /// The largest number of requests of one key at once.
     package var burst: Int
 
     package init(isEnabled: Bool = true, requestsPerSecond: Int = 100, burst: Int = 200) {

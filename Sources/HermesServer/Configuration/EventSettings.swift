@@ -5,12 +5,12 @@ import HermesGateways
 
 /// The event streams of the HTTP API (`/v1/events`).
 package struct EventSettings: Sendable, Hashable {
-    /// The most open streams; 0: none.
+    /// The largest number of open streams; 0: none.
     package var maxStreams: Int
     package var maxStreamsPerKey: Int
     /// The largest number of events per second for one key, over all its streams.
     package var eventsPerSecond: Int
-    /// The most bytes that may wait for one slow reader.
+    /// The largest number of bytes that may wait for one slow reader.
     package var maxQueuedBytes: Int
     /// The largest payload of an event.
     package var maxPayloadBytes: Int

@@ -45,7 +45,7 @@ package struct ServerSettings: Sendable {
     package var maxMessageBytes: Int
     /// The limits of one account's inbox.
     package var inbox: InboxBudget
-    /// The most bytes of one account's unread messages.
+    /// The largest size of one account's unread messages, in bytes.
     package var maxUnreadBytes: Int
     /// The bytes that one account's messages may add to the store per day.
     package var maxStoredBytes: Int

@@ -40,7 +40,7 @@ extension ConsoleCore {
         var detail = ""
     }
 
-    /// The most of one kind.
+    /// The largest number of results of one kind.
     private static let maxHits = 10
     private static let maxCharacters = 256
 

@@ -29,7 +29,7 @@ struct ConsoleCore: Sendable {
 
     // MARK: The HTTP API
 
-    /// The operations of the HTTP API that the console offers, by their ids. Those that act as an account, or that read
+    /// The operations of the HTTP API that the console offers, by their ids. Operations that act as an account, or read
     /// its messages, are not among them.
     static let reused: [String: AdministratorRole] = [
         "listUsers": .viewer, "getUser": .viewer, "listDevices": .viewer, "listInvitations": .viewer,

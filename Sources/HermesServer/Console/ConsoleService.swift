@@ -10,7 +10,7 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// The open port of the console, before there is anything behind it.
+/// The open port of the console, before it serves anything.
 struct ConsolePort: Sendable {
     /// The largest number of connections. The console needs few, and other listeners' connections do not count here.
     private static let maxConnections = 128

@@ -11,7 +11,7 @@ import Synchronization
 
 /// One of the figures that the server keeps over time.
 struct Figure: Sendable {
-    /// How it follows from the metrics.
+    /// The figure's derivation from the metrics.
     enum Source: Sendable {
         /// The value of a gauge: the sum of the series whose labels contain the text.
         case gauge(String, String = "")

@@ -6,7 +6,7 @@ import HermesCore
 /// Administrators of the console. Anybody who can reach the control socket may do all of this; the audit log records
 /// it.
 extension Administration {
-    /// The most entries of the audit log in one answer.
+    /// The largest number of audit log entries in one answer.
     static let maxAuditPage = 1_000
 
     func respond(toAdministratorsRequest request: ControlRequest) async throws(HermesError) -> ControlResponse {

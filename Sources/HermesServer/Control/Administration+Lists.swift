@@ -6,7 +6,7 @@ import HermesGateways
 
 /// Conversations of an account, connected clients, and figures over time.
 extension Administration {
-    /// The most elements of one answer.
+    /// The largest number of elements in one answer.
     private static let maxPage = 1_000
 
     func conversations(

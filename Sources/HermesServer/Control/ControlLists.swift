@@ -46,7 +46,7 @@ package struct ControlHistory: Codable, Sendable, Hashable {
 /// One figure over time; nil: unknown.
 package struct ControlFigureValues: Codable, Sendable, Hashable {
     package var name: String
-    /// Of a month: the means of the intervals.
+    /// For a month: the means of the intervals.
     package var values: [Double?]
     /// Only of a month.
     package var maxima: [Double?]?

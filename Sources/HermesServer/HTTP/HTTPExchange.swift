@@ -160,7 +160,7 @@ package struct HTTPExchange: Sendable {
         return false
     }
 
-    /// Answers no more requests after those that have begun.
+    /// Answers only the requests that have begun.
     ///
     /// - Returns: whether there are none.
     mutating func stop() -> Bool {

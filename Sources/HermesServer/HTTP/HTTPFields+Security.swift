@@ -4,7 +4,7 @@
 import HTTPTypes
 
 extension HTTPFields {
-    /// The headers of an answer that is no page, such as `/metrics`; its route may set others.
+    /// The headers of an answer other than a page, such as `/metrics`; its route may set others.
     static let ofNoPage: HTTPFields = [
         .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
         .xContentTypeOptions: "nosniff",

@@ -137,7 +137,7 @@ final class AddressRateLimit: Sendable {
 
     /// - Parameters:
     ///   - rate: requests per second.
-    ///   - burst: the most at once.
+    ///   - burst: the largest number at once.
     init(rate: Int, burst: Int) {
         self.rate = rate
         self.burst = burst

@@ -7,7 +7,7 @@ import Logging
 import NIOCore
 import NIOPosix
 
-/// The open HTTP port, before there is anything behind it.
+/// The open HTTP port, before it serves anything.
 struct HTTPPort: Sendable {
     let listener: HTTPListener
     /// The certificate; nil: not encrypted.

@@ -74,8 +74,8 @@ enum Gzip {
 
     /// Lets zlib read `input` in one step.
     ///
-    /// - Parameter capacity: the most bytes that zlib writes.
-    /// - Returns: what zlib wrote.
+    /// - Parameter capacity: the largest number of bytes that zlib writes.
+    /// - Returns: the bytes that zlib wrote.
     private static func run(
         _ stream: UnsafeMutablePointer<z_stream>,
         over input: inout [UInt8],

@@ -5,7 +5,7 @@
 import HermesGateways
 import Synchronization
 
-/// The page at `/`: what this server is, where it listens, and what to try first.
+/// The page at `/`: the server, its addresses, and first steps.
 ///
 /// State: one `Mutex` around the listeners, which are known once all are open, and around the last pages.
 final class HomePage: Sendable {
@@ -33,7 +33,7 @@ final class HomePage: Sendable {
         var pages: [Visitor: PageText] = [:]
     }
 
-    /// The most pages that are kept: a server has few names, but a request may name any.
+    /// The largest number of kept pages: a server has few names, but a request may name any.
     static let maxNames = 16
 
     private let pages: WebPages

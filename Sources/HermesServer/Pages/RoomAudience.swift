@@ -31,7 +31,7 @@ final class RoomAudience: Sendable {
     static let age = Duration.seconds(2)
     /// The number of new counts per second, and the largest number at once.
     static let (rate, burst) = (500, 1_000)
-    /// The most counts that are kept.
+    /// The largest number of kept counts.
     static let maxRooms = 4_096
 
     private let isAnonymousAllowed: Bool

@@ -5,7 +5,7 @@ import HermesCore
 import Metrics
 import Synchronization
 
-/// The use of each budget, and what was refused or freed because of it; read when the metrics are requested.
+/// The use of each budget, and the numbers refused or freed because of it; read when the metrics are requested.
 ///
 /// State: one `Mutex` around the last values.
 final class BudgetGauges: Sendable {

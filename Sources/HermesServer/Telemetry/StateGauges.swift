@@ -65,7 +65,7 @@ final class StateGauges: Sendable {
             }
     }
 
-    /// How long deliveries took since the start.
+    /// The durations of deliveries since the start.
     var deliveryTimes: DeliveryTimes { messenger.traces.deliveryTimes }
 
     /// Updates the metrics.

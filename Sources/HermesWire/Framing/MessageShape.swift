@@ -26,7 +26,7 @@ struct MessageShape {
 /// entry of a map counts separately. A part takes up to a microsecond to parse and may have only two bytes. So the cost
 /// of a message depends on its parts, not on its bytes.
 package enum MessageParts {
-    /// The most parts of a message from a client. The largest legitimate request names a thousand users.
+    /// The largest number of parts of a message from a client. The largest legitimate request names a thousand users.
     package static let max = 4_096
     /// A message of up to this length is not examined.
     static let freeBytes = 128

@@ -23,7 +23,7 @@ package enum JSON: Sendable, Hashable {
         }
     }
 
-    /// The member with a name; nil if there is none, or the value is no object.
+    /// The member with a name; nil if there is none, or the value is not an object.
     package subscript(name: String) -> JSON? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value

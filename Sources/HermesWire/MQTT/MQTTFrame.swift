@@ -7,7 +7,7 @@ package import NIOCore
 package struct MQTTFrame: WireFrame {
     /// The first byte: the type in the upper four bits, flags in the lower.
     package let header: UInt8
-    /// The bytes behind the fixed header: a slice of the read buffer.
+    /// The bytes after the fixed header: a slice of the read buffer.
     package var body: ByteBuffer
 
     package init(header: UInt8, body: ByteBuffer) {

@@ -54,14 +54,14 @@ package enum MQTTPacket: Hashable, Sendable {
         }
     }
 
-    /// The most properties in a packet of a client. The standard sets no limit, but a user property takes several times the
-    /// five bytes in memory that it needs on the wire.
+    /// The largest number of properties in a client's packet. The standard sets no limit, but a user property takes
+    /// several times the five bytes in memory that it needs on the wire.
     package static let maxClientProperties = 1_024
 
     /// The bytes of an empty user property, the smallest that may repeat.
     package static let minPropertyBytes = 5
 
-    /// The most topic filters in a SUBSCRIBE or UNSUBSCRIBE: as many as take some 10 ms to parse.
+    /// The largest number of topic filters in a SUBSCRIBE or UNSUBSCRIBE: they take some 10 ms to parse.
     package static let maxFilters = 16_384
 
     static func check(filterCount count: Int, of type: MQTTPacketType) throws(MQTTPacketError) {

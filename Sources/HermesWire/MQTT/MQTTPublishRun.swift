@@ -12,7 +12,7 @@ package struct MQTTPublishRun: Hashable, Sendable {
     package let bytes: ByteBuffer
     /// The offset of the first packet's topic from the beginning of the bytes; the other offsets count from there too.
     package let topicStart: Int
-    /// For each packet, the range behind its topic; at least one. A packet begins where the one before ends.
+    /// For each packet, the range after its topic; at least one. A packet begins at the end of the one before it.
     package let bodies: [Range<UInt32>]
 
     package init(bytes: ByteBuffer, topicStart: Int, bodies: [Range<UInt32>]) {
@@ -62,7 +62,7 @@ struct MQTTPublishScan {
     private(set) var bytes = 0
     /// The size of the first packet's fixed header.
     private(set) var headerBytes = 0
-    /// For each packet, the range behind its topic; empty for a single packet.
+    /// For each packet, the range after its topic; empty for a single packet.
     private(set) var bodies: [Range<UInt32>] = []
 
     /// Stops at the first error; the frame decoder reports it.
@@ -94,7 +94,7 @@ struct MQTTPublishScan {
         }
     }
 
-    /// The range behind the fixed header of a complete packet; nil if it is incomplete, too long, or has a malformed
+    /// The range after the fixed header of a complete packet; nil if it is incomplete, too long, or has a malformed
     /// length.
     private static func packet(
         _ input: UnsafeRawBufferPointer,

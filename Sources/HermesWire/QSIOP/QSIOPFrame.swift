@@ -32,7 +32,7 @@ package struct QSIOPFrame: WireFrame {
         self.init(operation, body: body)
     }
 
-    /// The most lines of a device's frame.
+    /// The largest number of lines of a device's frame.
     package static let maxLines = 1_024
 
     /// The lines of the properties, at most one above ``maxLines``. A line takes up to a microsecond to parse.

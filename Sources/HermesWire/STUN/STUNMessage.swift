@@ -7,7 +7,7 @@ package import NIOCore
 ///
 ///     0 0 | type 14 bits | length u16 | magic cookie u32 | transaction id 96 bits | attributes
 package enum STUNMessage {
-    /// The number behind type and length in every message of RFC 5389 and later (RFC 8489, section 5).
+    /// The number after type and length in every message of RFC 5389 and later (RFC 8489, section 5).
     package static let magicCookie: UInt32 = 0x2112_A442
     /// The length of the header in bytes.
     package static let headerBytes = 20

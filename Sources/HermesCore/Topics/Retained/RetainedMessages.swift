@@ -107,9 +107,9 @@ package final class RetainedMessages: Sendable {
     /// Continues a search.
     ///
     /// - Parameters:
-    ///   - limit: the most publications to return.
+    ///   - limit: the largest number of publications to return.
     ///   - maxBytes: returns no further publications once those found have this many bytes.
-    ///   - steps: the most records to examine; the number used is subtracted.
+    ///   - steps: the largest number of records to examine; the used number is subtracted.
     package func next(
         _ search: inout Search,
         now: Timestamp,

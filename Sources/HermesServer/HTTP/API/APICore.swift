@@ -10,7 +10,7 @@ import Metrics
 struct APICore: Sendable {
     /// The longest `Idempotency-Key`.
     static let maxIdempotencyKeyBytes = 128
-    /// The most elements of one page.
+    /// The largest number of elements in one page.
     static let maxPage = 1_000
 
     let messenger: Messenger

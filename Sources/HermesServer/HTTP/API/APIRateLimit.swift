@@ -10,7 +10,7 @@ final class APIRateLimit: Sendable {
     /// The decision about a request.
     struct Decision: Sendable, Hashable {
         let isAllowed: Bool
-        /// The most requests at once.
+        /// The largest number of requests at once.
         let limit: Int
         /// The number of requests allowed now.
         let remaining: Int
@@ -31,7 +31,7 @@ final class APIRateLimit: Sendable {
 
     /// - Parameters:
     ///   - rate: requests per second.
-    ///   - burst: the most at once.
+    ///   - burst: the largest number at once.
     init(rate: Int, burst: Int) {
         self.rate = Double(max(1, rate))
         self.burst = max(1, burst)

@@ -47,7 +47,7 @@ struct APIRoute: Sendable {
     /// The status of a success, and its body's schema; nil: it has none.
     let success: HTTPResponse.Status
     let answer: APISchema?
-    /// Further failures, beside those of every route.
+    /// Failures in addition to those of every route.
     var failures: [HTTPResponse.Status] = []
     /// Whether a success is an endless stream of events.
     var isStream = false

@@ -38,7 +38,7 @@ indirect enum APISchema: Sendable {
         }
     }
 
-    /// A rule for texts beside their length, for the document and the check.
+    /// A rule for texts in addition to their length, for the document and the check.
     struct StringForm: Sendable {
         /// An anchored pattern of ECMA-262.
         let pattern: String

@@ -34,7 +34,7 @@ struct EventQueue: Sendable {
         var end: StreamEnd?
     }
 
-    /// The size that an event counts for beside its payload.
+    /// The size of an event in the queue, without its payload.
     static let eventWeight = 512
 
     let maxBytes: Int

@@ -40,7 +40,7 @@ final class EventStreams: Sendable {
 
     /// - Parameters:
     ///   - findsUndelivered: whether webhooks get `message.undelivered`.
-    ///   - maxBytes: what may wait for all streams together.
+    ///   - maxBytes: the bytes that may wait for all streams together.
     init(
         _ settings: EventSettings,
         findsUndelivered: Bool,
