@@ -26,14 +26,16 @@ struct SharedLimitSetting: Sendable {
             key,
             limit.total,
             range,
-            "\(summary) An owner has no more of it than it leaves to others; addresses without account have half of it at most."
+            "\(summary) One owner gets at most as much as then stays free; all addresses "
+                + "without an account together get half."
         )
         perAccount = make("\(key)PerAccount", limit.perAccount, range, "The share of \(key) that one account may have.")
         perAddress = make(
             "\(key)PerAddress",
             limit.perAddress,
             range,
-            "The share of \(key) that one address without account may have; an IPv6 network of 64 bits is one."
+            "The share of \(key) that one address without account may have; an IPv6 network of 64 bits "
+                + "counts as one address."
         )
     }
 
@@ -55,7 +57,7 @@ struct SharedLimitSetting: Sendable {
     static let subscriptions = counted(
         "mqtt.sessions.maxSubscriptions",
         defaults.keptSubscriptions,
-        "Subscriptions of all kept sessions, one for each 256 bytes begun of a filter, and 39 more for a shared one; "
+        "Subscriptions of all kept sessions, one for each begun 256 bytes of a filter, and 39 more for a shared one; "
             + "further ones are refused."
     )
     static let messages = counted(
@@ -67,7 +69,7 @@ struct SharedLimitSetting: Sendable {
         "mqtt.sessions.maxQueuedBytes",
         defaults.keptBytes,
         from: 65_536,
-        "What the publications that wait for all kept sessions may take together; further ones are dropped."
+        "The total size of the publications that wait for all kept sessions; further ones are dropped."
     )
     static let sharedGroups = counted(
         "mqtt.maxSharedGroups",
@@ -87,7 +89,7 @@ struct SharedLimitSetting: Sendable {
         "mqtt.retained.maxBytes",
         defaults.retainedBytes,
         from: 0,
-        "What all retained publications may take together."
+        "The total size of all retained publications."
     )
 
     static let ofSessions = [sessions, subscriptions, messages, bytes]

@@ -44,14 +44,16 @@ extension ServerSettings {
         default: 100_000,
         in: 1000...100_000_000,
         "Entries that wait in one account's inbox; one sender, and one group, may use a quarter, "
-            + "and all who are no contacts half. From an eighth on, an entry waits only for the first of the devices."
+            + "and all non-contacts together half. From an eighth on, an entry waits only for the first device that "
+            + "takes it."
     )
     private static let inboxBytes = Setting.byteCount(
         "limits.inbox",
         default: 128 << 20,
         in: (8 << 20)...(1 << 40),
         "The total size of the entries in one account's inbox; one sender, and one group, may use a quarter, "
-            + "and all who are no contacts half. From an eighth on, an entry waits only for the first of the devices."
+            + "and all non-contacts together half. From an eighth on, an entry waits only for the first device that "
+            + "takes it."
     )
     private static let unreadBytes = Setting.byteCount(
         "limits.unreadPerAccount",
@@ -77,7 +79,7 @@ extension ServerSettings {
         "messages.from",
         default: .everyone,
         "Who may write to an account and add it to groups, apart from those that it blocks: every account, or its "
-            + "contacts alone. In a group all members write."
+            + "contacts alone. In a group every member may write."
     )
     private static let contactRequests = Setting.number(
         "limits.contactRequestsPerHour",
@@ -101,7 +103,7 @@ extension ServerSettings {
         "accounts.groups",
         default: 1_000,
         in: 1...100_000,
-        "Groups that an account may be in. Accounts that are no contacts of it add it to half of them at most."
+        "Groups that an account may be in. Non-contacts can add it to at most half of them."
     )
     private static let registration = Setting<RegistrationRule>.choice(
         "accounts.registration",
@@ -151,8 +153,9 @@ extension ServerSettings {
         "http.websocket.origins",
         maxCount: 100,
         maxBytes: 255,
-        "Origins whose web pages may open a WebSocket, such as https://example.org; empty: any if access.anonymous or "
-            + "listeners.http.anonymous is false, else the server's own pages, or on a loopback address this machine's."
+        "Origins whose web pages may open a WebSocket, such as https://example.org. If it is empty and "
+            + "access.anonymous or listeners.http.anonymous is false, every origin may. Otherwise the "
+            + "server's own pages may, and on a loopback address this machine's."
     )
     private static let homePage = Setting.flag(
         "http.pages.home",
