@@ -149,8 +149,16 @@ package final class InboxCommitter: Sendable {
             }
         }
         var deliveries: [UserID: [InboxEntry]] = [:]
+        // A device that attaches from here on reads the store, which has the entries.
+        var attachments: [UserID: [any Attachment]] = [:]
         for (entry, outcome) in zip(batch, outcomes) {
-            entry.item.submission.complete(.success(outcome))
+            var count = 0
+            for delivery in outcome.deliveries {
+                let found = attachments[delivery.user] ?? devices.attachments(of: delivery.user)
+                attachments[delivery.user] = found
+                count += found.count
+            }
+            entry.item.submission.complete(.success(outcome.told(to: count)))
             for delivery in outcome.deliveries {
                 var live = delivery.entry
                 live.acceptedAt = entry.item.submittedAt
@@ -158,7 +166,7 @@ package final class InboxCommitter: Sendable {
             }
         }
         for (user, entries) in deliveries {
-            for attachment in devices.attachments(of: user) { attachment.inboxAdvanced(entries) }
+            for attachment in attachments[user] ?? [] { attachment.inboxAdvanced(entries) }
         }
         watch.committed(deliveries)
     }

@@ -87,6 +87,8 @@ package struct SendReceipt: Sendable, Hashable {
     package let isDuplicate: Bool
     /// The number of inboxes that got it, as far as known: the cost of the message.
     package var recipientCount = 1
+    /// The number of connected devices of these inboxes.
+    package var deviceCount = 0
 
     package init(
         messageID: MessageID,

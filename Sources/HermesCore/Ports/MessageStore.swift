@@ -198,6 +198,15 @@ package enum WriteOutcome: Sendable {
     }
 }
 
+extension WriteOutcome {
+    /// With the number of connected devices that its entries are for.
+    func told(to devices: Int) -> Self {
+        guard case .appended(var receipt, let deliveries) = self else { return self }
+        receipt.deviceCount = devices
+        return .appended(receipt, deliveries: deliveries)
+    }
+}
+
 extension MessageStore {
     package var inboxes: InboxLedger { InboxLedger() }
 }

@@ -134,6 +134,19 @@ extension DelimitedConnection {
 
     func write(_ entries: [InboxEntry]) {
         guard let principal else { return }
-        for entry in entries { write(DelimitedTranslation.event(entry, reader: principal)) }
+        for entry in entries {
+            guard carrier == nil else {
+                write(DelimitedTranslation.event(entry, reader: principal))
+                continue
+            }
+            connection.write(entry, for: principal.user, form: isJSON ? "delimited/json" : "delimited") { buffer in
+                let packet = DelimitedTranslation.event(entry, reader: principal)
+                if isJSON {
+                    try DelimitedFrame.write(json: packet, into: &buffer)
+                } else {
+                    try DelimitedFrame.write(packet, into: &buffer)
+                }
+            }
+        }
     }
 }

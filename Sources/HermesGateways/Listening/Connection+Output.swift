@@ -45,6 +45,26 @@ extension Connection {
         wrote()
     }
 
+    /// Writes an entry of the inbox; the user's other devices on this loop share the encoding of a long one.
+    ///
+    /// - Parameters:
+    ///   - reader: the user whose inbox it is.
+    ///   - form: the name of the encoding, which the entry and its reader determine.
+    func write(
+        _ entry: InboxEntry,
+        for reader: UserID,
+        form: String,
+        _ encode: (inout ByteBuffer) throws -> Void
+    ) {
+        guard phase == .open else { return }
+        guard EncodedEntries.keeps(entry) else { return write(.control, encode) }
+        do {
+            write(.control, frame: try loop.entries.frame(.init(reader: reader, seq: entry.seq, form: form), encode))
+        } catch {
+            listener.logger.error("an entry could not be encoded", metadata: ["error": "\(error)"])
+        }
+    }
+
     /// Writes a complete frame, or several adjacent ones; connections may share the bytes. In the queue these frames
     /// stay together.
     ///

@@ -415,7 +415,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     }
 
     func sendCompleted(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>, bytes: Int) {
-        if case .success(let receipt) = result, phase == .open { charge(.recipients(receipt.recipientCount - 2)) }
+        if case .success(let receipt) = result {
+            chargeInTheEnd(.recipients(max(0, receipt.recipientCount - 2)))
+            chargeInTheEnd(.devices(max(0, receipt.deviceCount - 2), bytes: bytes))
+        }
         events?.sent(correlation, result)
         requestAnswered(bytes: bytes)
     }

@@ -31,6 +31,10 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var isFlushScheduled = false
     /// Connections whose flush waits for a later turn.
     private var unflushed = Deque<Connection>()
+    /// Events of other threads that wait for a later turn.
+    private var late = Deque<LoopEvent>()
+    /// Encodings that several devices of a user get.
+    var entries = EncodedEntries()
     private var wheel = DeadlineWheel<Connection>()
     private var isWheelTurning = false
     private let startedAt: NIODeadline
@@ -59,6 +63,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     static let leftoversAtOnce = 16
     /// The number of connections that are removed from a closed room together; some 10 µs each.
     private static let closesPerTurn = 64
+    /// The number of events of other threads delivered between two looks at the time; one may encode a long message.
+    private static let eventsPerLook = 4
     /// The number of connections flushed between two looks at the time; each takes some 10 µs.
     private static let flushesPerLook = 32
     /// The number of silent connections ended in one turn of the wheel, for the same reason.
@@ -106,8 +112,39 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     package func post(_ event: LoopEvent) { mailbox.post(event) }
 
     private func receive(_ events: [LoopEvent]) {
-        for event in events { event.deliver() }
+        // Events of one connection stay in their order.
+        guard late.isEmpty else { return late.append(contentsOf: events) }
+        let delivered = deliver(events)
+        if delivered < events.count {
+            late.append(contentsOf: events[delivered...])
+            inTurn { self.deliverLate() }
+        }
         flushDirty()
+    }
+
+    /// Delivers events for the time of a turn at most: one message can be an event of thousands of devices.
+    ///
+    /// - Returns: how many were delivered.
+    private func deliver(_ events: some RandomAccessCollection<LoopEvent>) -> Int {
+        guard events.count > Self.eventsPerLook else {
+            for event in events { event.deliver() }
+            return events.count
+        }
+        let now = clock()
+        let end = now + turns.duration(now: now)
+        var delivered = 0
+        for event in events {
+            if delivered > 0, delivered % Self.eventsPerLook == 0, clock() >= end { break }
+            event.deliver()
+            delivered += 1
+        }
+        return delivered
+    }
+
+    private func deliverLate() {
+        late.removeFirst(deliver(late))
+        flushDirty()
+        if !late.isEmpty { inTurn { self.deliverLate() } }
     }
 
     // MARK: Flushing
@@ -197,6 +234,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
             if wasOpen, !connection.isOpen { ended += 1 }
         }
         buffers.trim()
+        entries.removeAll()
         reportMemory()
         for tally in tallies.values { tally.publish() }
         if !open.isEmpty { startWheel() }

@@ -31,6 +31,9 @@ package enum RequestCost: Sendable, Hashable {
     case levels(Int)
     /// Inboxes that get an entry, beyond the sender's and the first recipient's.
     case recipients(Int)
+    /// Connected devices that get an entry with a content of this number of bytes, beyond one of the sender's and one of the
+    /// recipient's: each is told on its loop, and is written the content.
+    case devices(Int, bytes: Int)
     /// Users that get an ephemeral event.
     case listeners(Int)
     /// Those who are told that the user of the connection has come or gone; also after the connection has ended.
@@ -63,7 +66,7 @@ package enum RequestCost: Sendable, Hashable {
         switch self {
         case .login, .password: false
         case .packet, .furtherFrames, .bytes, .json, .parts, .filters, .records, .properties, .levels, .matches,
-            .recipients,
+            .recipients, .devices,
             .listeners, .watchers, .viewers, .receivers, .topic, .page, .watched, .lookup, .change, .group:
             true
         }
@@ -82,6 +85,7 @@ package enum RequestCost: Sendable, Hashable {
         case .levels(let count): count / 16
         case .matches(let count): count / 32
         case .recipients(let count): count
+        case .devices(let count, let bytes): count &+ count &* bytes / 16_384
         case .listeners(let count): (count + 1) / 2
         case .watchers(let count): 2 * count
         case .viewers(let count): count / 256

@@ -47,6 +47,18 @@ import Testing
         results.map { try? $0.get().clientID }
     }
 
+    @Test func aReceiptCountsTheDevicesThatGetTheMessage() async throws {
+        let committer = committer()
+        let phones = try (0..<3).map { RecordingAttachment(try principal(2, "d\($0)")) }
+        for phone in phones { devices.attach(phone) }
+        devices.attach(RecordingAttachment(try principal(3)))
+        committer.submit(.append(try append(1)) { [results] in results.add($0) })
+        let receipt = try await results.next(1)[0].get()
+        #expect(receipt.deviceCount == 3)
+        await committer.shutdown()
+        #expect(phones.allSatisfy { $0.calls.count == 1 })
+    }
+
     @Test func groupsWhatWaitsAndKeepsTheOrder() async throws {
         let committer = committer(CommitLimits(maxBatch: 10))
         store.close()

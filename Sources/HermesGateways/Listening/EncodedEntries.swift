@@ -1,0 +1,56 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import HermesCore
+import NIOCore
+
+/// Long messages of inboxes in the form of one protocol, so that the devices of a user on one loop share an encoding. An
+/// account may have fifty devices, and its messages a megabyte. Pure.
+///
+/// Short messages are encoded again for each device, which costs less than the look-up. Bounded in bytes: the oldest
+/// go first.
+struct EncodedEntries {
+    struct Key: Hashable {
+        /// An entry says something else to each reader.
+        let reader: UserID
+        let seq: UInt64
+        /// The name of the form: that of the protocol, or of one of its encodings.
+        let form: String
+    }
+
+    /// The length of a content, in bytes, from which its encoding is kept.
+    static let minBytes = 1_024
+    /// The most bytes of all encodings that are kept.
+    static let maxBytes = 1 << 20
+
+    private var frames: [Key: ByteBuffer] = [:]
+    private var order: Deque<Key> = []
+    private(set) var bytes = 0
+
+    /// Whether the encoding of an entry is worth keeping.
+    static func keeps(_ entry: InboxEntry) -> Bool {
+        if case .message(let message) = entry.event { message.content.bytes.count >= minBytes } else { false }
+    }
+
+    /// The encoding, made with `make` if it is not kept.
+    mutating func frame(_ key: Key, _ make: (inout ByteBuffer) throws -> Void) rethrows -> ByteBuffer {
+        if let frame = frames[key] { return frame }
+        var frame = ByteBuffer()
+        try make(&frame)
+        guard frame.readableBytes <= Self.maxBytes / 2 else { return frame }
+        frames[key] = frame
+        order.append(key)
+        bytes += frame.readableBytes
+        while bytes > Self.maxBytes, let oldest = order.popFirst() {
+            bytes -= frames.removeValue(forKey: oldest)?.readableBytes ?? 0
+        }
+        return frame
+    }
+
+    /// Forgets all of them.
+    mutating func removeAll() {
+        guard !order.isEmpty else { return }
+        self = Self()
+    }
+}
