@@ -78,6 +78,7 @@ package final class Messenger: Sendable {
         pushes = PushService(
             store: messageStore,
             social: socialStore,
+            reads: messages.reads,
             committer: messages.committer,
             time: time,
             retention: messageSettings.retention
@@ -85,6 +86,7 @@ package final class Messenger: Sendable {
         deletions = AccountDeletions(store: messageStore, committer: messages.committer)
         contacts = ContactService(
             store: socialStore,
+            reads: messages.reads,
             committer: messages.committer,
             devices: devices,
             time: time,
@@ -93,6 +95,7 @@ package final class Messenger: Sendable {
         )
         groups = GroupService(
             store: socialStore,
+            reads: messages.reads,
             committer: messages.committer,
             time: time,
             entriesPerHour: messageSettings.groupEntriesPerHour,
@@ -105,6 +108,7 @@ package final class Messenger: Sendable {
             devices: devices,
             time: time,
             settings: accountSettings,
+            reads: messages.reads,
             committer: messages.committer,
             acknowledged: { [messages] in messages.acknowledged($0, $1) },
             endTopicClients: { [durable] user, name, reason, devices in durable.end(user, name, reason, devices) }

@@ -19,6 +19,8 @@ package final class APIKeyService: Sendable {
 
     private let store: any APIKeyStore
     private let time: any TimeSource
+    /// Of checks by the address of who shows a secret: it need not be a key.
+    let reads = ReadGate(maxRunning: 8, maxWaiting: .max)
     /// When the use of each key was last recorded.
     private let noted = Mutex<[Int64: Duration]>([:])
     /// A key with this name is revoked.
@@ -52,7 +54,9 @@ package final class APIKeyService: Sendable {
     }
 
     /// All keys, oldest first.
-    package func keys() async throws(HermesError) -> [APIKey] { try await store.apiKeys() }
+    package func keys() async throws(HermesError) -> [APIKey] {
+        try await reads.turn(of: .server) { () async throws(HermesError) in try await store.apiKeys() }
+    }
 
     /// Revokes a key at once.
     /// - Throws: `.notFound`, `.storageUnavailable`.
@@ -63,11 +67,13 @@ package final class APIKeyService: Sendable {
 
     /// Finds the key of a secret and records its use.
     ///
+    /// - Parameter source: the address of who shows it, whose turn it takes.
     /// - Throws: `.invalidToken`, `.storageUnavailable`.
-    package func check(_ secret: String) async throws(HermesError) -> APIKey {
-        guard secret.hasPrefix(Self.prefix), let hash = TokenHash(ofToken: secret),
-            let key = try await store.apiKey(hash)
-        else { throw HermesError(.invalidToken, "The API key is unknown or revoked.") }
+    package func check(_ secret: String, from source: CommitSource = .server) async throws(HermesError) -> APIKey {
+        let unknown = HermesError(.invalidToken, "The API key is unknown or revoked.")
+        guard secret.hasPrefix(Self.prefix), let hash = TokenHash(ofToken: secret) else { throw unknown }
+        let found = try await reads.turn(of: source) { () async throws(HermesError) in try await store.apiKey(hash) }
+        guard let key = found else { throw unknown }
         let uptime = time.uptime()
         let isDue = noted.withLock { noted in
             if let last = noted[key.id], uptime - last < Self.noteInterval { return false }

@@ -189,7 +189,7 @@ package struct ClientAuthenticator: Sendable {
             throw HermesError(.invalidToken, "the name that was proved cannot be a user name: \(error.message)")
         }
         var outcome = Outcome(identity: ClientIdentity(userName: name.key, clientID: clientID))
-        if let account = try await accounts.account(.nickName(name)) {
+        if let account = try await accounts.account(name, loggingInAt: address) {
             outcome = try await logIn(.vouched(account.id), clientID: clientID, address: address)
         }
         var identity = outcome.identity

@@ -8,11 +8,33 @@ extension AccountService {
     // MARK: Accounts
 
     /// Finds an account; nil if there is none.
-    package func account(_ key: AccountKey) async throws(HermesError) -> Account? { try await store.find(key)?.account }
+    ///
+    /// - Parameter source: whose turn it takes: who asks.
+    package func account(
+        _ key: AccountKey,
+        for source: CommitSource = .server
+    ) async throws(HermesError) -> Account? {
+        try await find(key, for: source)?.account
+    }
+
+    /// Finds the account of a login whose name was proved elsewhere; nil if there is none.
+    ///
+    /// - Parameter address: the peer's address without port; nil for local callers.
+    func account(_ name: NickName, loggingInAt address: String?) async throws(HermesError) -> Account? {
+        try await logins.turn(of: Self.source(of: address.map(NetworkAddress.key))) { () async throws(HermesError) in
+            try await store.find(.nickName(name))
+        }?.account
+    }
+
+    private func find(_ key: AccountKey, for source: CommitSource) async throws(HermesError) -> StoredAccount? {
+        try await reads.turn(of: source) { () async throws(HermesError) in try await store.find(key) }
+    }
 
     /// Accounts, ascending by id.
     package func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account] {
-        try await store.accounts(after: id, limit: min(max(1, limit), 1000))
+        try await reads.turn(of: .server) { () async throws(HermesError) in
+            try await store.accounts(after: id, limit: min(max(1, limit), 1000))
+        }
     }
 
     /// Accounts whose name contains a text, in either case, ascending by number. One call looks at a bounded number of
@@ -26,7 +48,9 @@ extension AccountService {
     ) async throws(HermesError) -> (found: [Account], next: UserID?) {
         let key = NickName.searchKey(text)
         guard !key.isEmpty else { return ([], nil) }
-        return try await store.accounts(after: id, named: key, limit: min(max(1, limit), 1000))
+        return try await reads.turn(of: .server) { () async throws(HermesError) in
+            try await store.accounts(after: id, named: key, limit: min(max(1, limit), 1000))
+        }
     }
 
     /// Changes the profile at its owner's request. If registration is closed, only the operator assigns names: topic
@@ -42,7 +66,7 @@ extension AccountService {
         try chargeChange(user)
         if let nickName, settings.registration == .closed {
             // The same name in other letters is still allowed.
-            guard try await store.find(.id(user))?.account.nickName == NickName(nickName) else {
+            guard try await find(.id(user), for: .account(user))?.account.nickName == NickName(nickName) else {
                 throw HermesError(.forbidden, "names are the operator's to give here (accounts.registration: closed)")
             }
         }
@@ -62,7 +86,8 @@ extension AccountService {
             try Account.check(avatarURL: avatarURL)
             change.avatarURL = avatarURL
         }
-        guard change.nickName != nil, let old = try await store.find(.id(user))?.account.nickName else {
+        guard change.nickName != nil, let old = try await find(.id(user), for: .account(user))?.account.nickName
+        else {
             return try await store.update(user, change)
         }
         let account = try await store.update(user, change)
@@ -102,7 +127,7 @@ extension AccountService {
         keeping token: TokenHash? = nil
     ) async throws(HermesError) {
         try check(newPassword: new)
-        guard let stored = try await store.find(.id(principal.user)) else {
+        guard let stored = try await find(.id(principal.user), for: .account(principal.user)) else {
             throw HermesError(.notFound, "there is no such account")
         }
         let key = stored.account.nickName.key
@@ -146,7 +171,7 @@ extension AccountService {
     ///
     /// - Throws: `.notFound`, `.accountDisabled`, `.deviceLimitReached`, `.storageUnavailable`.
     package func issueToken(for device: DeviceDescription, of user: UserID) async throws(HermesError) -> String {
-        guard let stored = try await store.find(.id(user)) else {
+        guard let stored = try await find(.id(user), for: .server) else {
             throw HermesError(.notFound, "there is no such account")
         }
         try check(isEnabled: stored.account)
@@ -171,8 +196,12 @@ extension AccountService {
 
     /// The devices of an account, oldest first.
     package func devices(of user: UserID) async throws(HermesError) -> [Device] {
-        let devices = try await store.devices(of: user)
+        let devices = try await stored(of: user)
         return ledger.withLock { ledger in devices.map { ledger.renewed($0, of: user) } }
+    }
+
+    private func stored(of user: UserID) async throws(HermesError) -> [Device] {
+        try await reads.turn(of: .account(user)) { () async throws(HermesError) in try await store.devices(of: user) }
     }
 
     /// Removes a device at the wish of its account.
@@ -193,7 +222,7 @@ extension AccountService {
     ///
     /// - Throws: `.notFound` if the account has no such device, `.storageUnavailable`.
     package func removeDevice(_ device: DeviceID, of user: UserID) async throws(HermesError) {
-        let devices = try await store.devices(of: user)
+        let devices = try await stored(of: user)
         guard devices.contains(where: { $0.description.id == device }) else {
             throw HermesError(.notFound, "the account has no device \"\(device.rawValue)\"")
         }

@@ -34,7 +34,7 @@ extension AccountService {
         case .passwordOrToken(let nickName, let secret):
             // The token is looked up first and counts as no failure: a password may look like one.
             if secret.utf8.count == AccessToken.bytes, let hash = TokenHash(ofToken: secret),
-                let standing = try await store.standing(.token(hash), device: device, address: address)
+                let standing = try await self.standing(.token(hash), device: device, address: address)
             {
                 guard let name = try? NickName(nickName), name == standing.stored.account.nickName else {
                     throw try refused(address: address)
@@ -101,7 +101,7 @@ extension AccountService {
         _ device: DeviceID?,
         _ address: String?
     ) async throws(HermesError) -> LoginStanding {
-        guard let standing = try await store.standing(.account(.id(user)), device: device, address: address) else {
+        guard let standing = try await self.standing(.account(.id(user)), device: device, address: address) else {
             throw try refused(address: address)
         }
         return standing
@@ -113,7 +113,7 @@ extension AccountService {
         address: String?
     ) async throws(HermesError) -> (LoginStanding, TokenHash) {
         if let hash = TokenHash(ofToken: token),
-            let standing = try await store.standing(.token(hash), device: device, address: address)
+            let standing = try await self.standing(.token(hash), device: device, address: address)
         {
             return (standing, hash)
         }
@@ -131,7 +131,7 @@ extension AccountService {
         let name: NickName
         do throws(HermesError) { name = try NickName(nickName) } catch { throw try refused(address: address) }
         guard canBeRight(password) else { throw try refused(address: address) }
-        let standing = try await store.standing(.account(.nickName(name)), device: device, address: address)
+        let standing = try await self.standing(.account(.nickName(name)), device: device, address: address)
         var attempt = LoginThrottle.Attempt(account: name.key, address: address)
         if let standing {
             let user = standing.stored.account.id

@@ -57,7 +57,7 @@ extension AccountService {
             throw error
         }
         note(network: key, of: stored.account.id)
-        let position = try await messages.position(of: stored.account.id)
+        let position = try await self.position(of: stored.account.id)
         let standing = LoginStanding(
             stored: stored,
             owner: nil,
@@ -89,7 +89,10 @@ extension AccountService {
         let charge = try begin(LoginThrottle.Attempt(address: address), isRegistration: true)
         do throws(HermesError) {
             // Looked up before the expensive hash; the store decides finally.
-            if try await store.find(.nickName(name)) != nil {
+            let taken = try await logins.turn(of: Self.source(of: address)) { () async throws(HermesError) in
+                try await store.find(.nickName(name))
+            }
+            if taken != nil {
                 throw HermesError(.nameTaken, "this nick name is taken; choose another")
             }
             let hash = try await hasher.hash(password, turn)
@@ -108,10 +111,11 @@ extension AccountService {
         guard !invitation.isEmpty else {
             throw HermesError(.invitationRequired, "this server requires an invitation to register; ask for a code")
         }
-        if let hash = InvitationCode.hash(of: invitation), let known = try await store.invitation(hash),
-            known.isValid(at: time.now())
-        {
-            return hash
+        if let hash = InvitationCode.hash(of: invitation) {
+            let known = try await logins.turn(of: Self.source(of: address)) { () async throws(HermesError) in
+                try await store.invitation(hash)
+            }
+            if let known, known.isValid(at: time.now()) { return hash }
         }
         _ = try begin(LoginThrottle.Attempt(address: address), isRegistration: true)
         throw HermesError(.invitationRequired, "the invitation is unknown, used up or expired; ask for another")

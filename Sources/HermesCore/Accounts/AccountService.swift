@@ -8,6 +8,9 @@ import Synchronization
 /// Passwords are hashed off the event loops, a bounded number at once. Guesses and registrations are limited
 /// (``LoginThrottle``, ``RegistrationLimit``). The login of a known device, by token or over a protocol without tokens,
 /// writes nothing at once: its traces are written later (``LoginLedger``).
+///
+/// Reads take turns in one of two gates: those of logins by address, so that they never wait behind pages that others
+/// read, and all others by account.
 package final class AccountService: Sendable {
     /// Ends connections of an account that are logged in and have no inbox. The text is the name (``NickName/key``) that
     /// the account had until now; nil if the end does not concern the name.
@@ -15,6 +18,9 @@ package final class AccountService: Sendable {
 
     let store: any AccountStore
     let messages: any MessageStore
+    let reads: ReadGate
+    /// For logins and registrations. Nobody is refused here: each connection has one under way, and those are limited.
+    let logins = ReadGate(maxRunning: 16, maxWaiting: .max)
     let devices: DeviceRegistry
     let time: any TimeSource
     let settings: AccountSettings
@@ -39,6 +45,7 @@ package final class AccountService: Sendable {
     ///   - devices: the connected devices, which are ended when an account changes.
     ///   - time: tells the time.
     ///   - settings: the rules.
+    ///   - reads: the turns of reads that are no logins; nil: its own.
     ///   - committer: opens devices in shared commits; nil: each in its own commit.
     ///   - acknowledged: the acknowledgements of a device that are not in the store yet; 0 if unknown. A device that
     ///     acknowledges and reconnects at once gets nothing twice.
@@ -49,19 +56,21 @@ package final class AccountService: Sendable {
         devices: DeviceRegistry,
         time: any TimeSource,
         settings: AccountSettings = AccountSettings(),
+        reads: ReadGate? = nil,
         committer: InboxCommitter? = nil,
         acknowledged: @escaping @Sendable (UserID, DeviceID) -> UInt64 = { _, _ in 0 },
         endTopicClients: @escaping EndOfTopicClients = { _, _, _, _ in }
     ) {
         self.store = store
         self.messages = messages
+        self.reads = reads ?? ReadGate(maxRunning: 16, maxWaiting: 65_536)
         self.devices = devices
         self.time = time
         self.settings = settings
         self.committer = committer
         self.acknowledged = acknowledged
         self.endTopicClients = endTopicClients
-        invitations = InvitationService(store: store, time: time)
+        invitations = InvitationService(store: store, reads: self.reads, time: time)
         hasher = PasswordHasher(
             parameters: settings.passwordParameters,
             maxConcurrent: settings.maxConcurrentHashes,
@@ -133,10 +142,11 @@ package final class AccountService: Sendable {
     package func open(_ device: DeviceDescription, by admission: Admission) async throws(HermesError) -> Login {
         let commits = committer?.acknowledgementCommits
         guard
-            let standing = try await store.standing(
+            let standing = try await self.standing(
                 .account(.id(admission.account.id)),
                 device: device.id,
-                address: nil
+                address: nil,
+                source: .account(admission.account.id)
             )
         else { throw HermesError(.notFound, "there is no such account") }
         try check(isEnabled: standing.stored.account)
@@ -170,7 +180,12 @@ package final class AccountService: Sendable {
         {
             var fresh = known
             if committer?.acknowledgementCommits != commits,
-                let again = try await store.standing(.account(.id(user)), device: description.id, address: nil)
+                let again = try await self.standing(
+                    .account(.id(user)),
+                    device: description.id,
+                    address: nil,
+                    source: .account(user)
+                )
             {
                 fresh = again.device ?? known
                 position = again.position
@@ -187,7 +202,7 @@ package final class AccountService: Sendable {
                     maxDevices: settings.maxDevices
                 )
             )
-            position = try await messages.position(of: user)
+            position = try await self.position(of: user)
         }
         device.cursor = max(device.cursor, min(acknowledged, position.head))
         return Login(
@@ -198,6 +213,32 @@ package final class AccountService: Sendable {
             position: position
         )
     }
+
+    /// Reads for a login, in a turn of its address.
+    ///
+    /// - Parameters:
+    ///   - address: the address's key.
+    ///   - source: whose turn it is; nil: the address's.
+    func standing(
+        _ key: LoginKey,
+        device: DeviceID?,
+        address: String?,
+        source: CommitSource? = nil
+    ) async throws(HermesError) -> LoginStanding? {
+        try await logins.turn(of: source ?? Self.source(of: address)) { () async throws(HermesError) in
+            try await store.standing(key, device: device, address: address)
+        }
+    }
+
+    /// The position of the inbox of an account that logs in.
+    func position(of user: UserID) async throws(HermesError) -> InboxPosition {
+        try await logins.turn(of: .account(user)) { () async throws(HermesError) in
+            try await messages.position(of: user)
+        }
+    }
+
+    /// - Parameter address: the address's key; nil: a local caller.
+    static func source(of address: String?) -> CommitSource { .address(address ?? "") }
 
     /// Records that a known device was seen; does not write.
     private func seen(_ known: Device, as description: DeviceDescription, of user: UserID) -> Device {

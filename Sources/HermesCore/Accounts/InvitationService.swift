@@ -10,10 +10,12 @@ package final class InvitationService: Sendable {
     package static let maxDays = 3650
 
     private let store: any InvitationStore
+    private let reads: ReadGate
     private let time: any TimeSource
 
-    package init(store: any InvitationStore, time: any TimeSource) {
+    init(store: any InvitationStore, reads: ReadGate, time: any TimeSource) {
         self.store = store
+        self.reads = reads
         self.time = time
     }
 
@@ -58,7 +60,9 @@ package final class InvitationService: Sendable {
     }
 
     /// All invitations, oldest first, used up and expired ones included.
-    package func invitations() async throws(HermesError) -> [Invitation] { try await store.invitations() }
+    package func invitations() async throws(HermesError) -> [Invitation] {
+        try await reads.turn(of: .server) { () async throws(HermesError) in try await store.invitations() }
+    }
 
     /// Revokes an invitation at once; accounts created with it stay.
     /// - Throws: `.notFound`, `.storageUnavailable`.

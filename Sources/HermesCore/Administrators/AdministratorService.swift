@@ -44,6 +44,8 @@ package final class AdministratorService: Sendable {
 
     private let store: any AdministratorStore
     private let time: any TimeSource
+    /// Of logins, by address.
+    let reads = ReadGate(maxRunning: 8, maxWaiting: .max)
     private let hasher: PasswordHasher
     private let auditLimits: AuditLimits
     private let state: Mutex<State>
@@ -68,7 +70,9 @@ package final class AdministratorService: Sendable {
 
     // MARK: Administrators
 
-    package func administrators() async throws(HermesError) -> [Administrator] { try await store.administrators() }
+    package func administrators() async throws(HermesError) -> [Administrator] {
+        try await reads.turn(of: .server) { () async throws(HermesError) in try await store.administrators() }
+    }
 
     /// - Throws: `.invalidArgument`, `.nameTaken`, `.overloaded`, `.storageUnavailable`.
     package func create(
@@ -162,7 +166,12 @@ package final class AdministratorService: Sendable {
         let administrator: Administrator?
         let verification: PasswordHasher.Verification
         do throws(HermesError) {
-            administrator = if let name { try await store.administrator(name) } else { nil }
+            administrator =
+                if let name {
+                    try await reads.turn(of: .address(network)) { () async throws(HermesError) in
+                        try await store.administrator(name)
+                    }
+                } else { nil }
             verification = try await hasher.verify(
                 String(decoding: password.utf8.prefix(Self.maxPasswordBytes + 1), as: UTF8.self),
                 against: administrator?.password,
@@ -193,7 +202,9 @@ package final class AdministratorService: Sendable {
             return state.sessions.begin(administrator.name, administrator.role, now: now)
         }
         // A change that ended the sessions a moment ago has not seen this one.
-        let current = try? await store.administrator(administrator.name)
+        let current = try? await reads.turn(of: .address(network)) { () async throws(HermesError) in
+            try await store.administrator(administrator.name)
+        }
         guard let current, current.password == administrator.password, current.role == administrator.role,
             current.secondFactor?.secret == administrator.secondFactor?.secret
         else {
@@ -291,6 +302,8 @@ package final class AdministratorService: Sendable {
 
     /// The newest entries first.
     package func auditLog(before id: Int64?, limit: Int) async throws(HermesError) -> [AuditEntry] {
-        try await store.auditLog(before: id, limit: limit)
+        try await reads.turn(of: .server) { () async throws(HermesError) in
+            try await store.auditLog(before: id, limit: limit)
+        }
     }
 }

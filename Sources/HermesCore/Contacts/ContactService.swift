@@ -10,6 +10,7 @@ import Synchronization
 /// State: a `Mutex` around the allowances; nothing is called under it.
 package final class ContactService: Sendable {
     private let store: any SocialStore
+    private let reads: ReadGate
     private let committer: InboxCommitter
     private let devices: DeviceRegistry
     private let time: any TimeSource
@@ -24,6 +25,7 @@ package final class ContactService: Sendable {
 
     init(
         store: any SocialStore,
+        reads: ReadGate,
         committer: InboxCommitter,
         devices: DeviceRegistry,
         time: any TimeSource,
@@ -31,6 +33,7 @@ package final class ContactService: Sendable {
         acceptedFrom: MessageSettings.Senders
     ) {
         self.store = store
+        self.reads = reads
         self.committer = committer
         self.devices = devices
         self.time = time
@@ -78,12 +81,26 @@ package final class ContactService: Sendable {
 
     /// The contacts, requests and blocks of an account, ascending by id.
     package func contacts(of user: UserID, after: UserID?, limit: Int) async throws(HermesError) -> [Contact] {
-        try await store.contacts(of: user, after: after, limit: min(max(1, limit), StoreSettings.maxPageEntries))
+        try await page(of: user, after: after, limit: min(max(1, limit), StoreSettings.maxPageEntries))
+    }
+
+    private func page(of user: UserID, after: UserID?, limit: Int) async throws(HermesError) -> [Contact] {
+        try await reads.turn(of: .account(user)) { () async throws(HermesError) in
+            try await store.contacts(of: user, after: after, limit: limit)
+        }
+    }
+
+    /// In a turn of `user`.
+    private func blockers(of user: UserID, among others: [UserID]) async throws(HermesError) -> Set<UserID> {
+        if others.isEmpty { return [] }
+        return try await reads.turn(of: .account(user)) { () async throws(HermesError) in
+            try await store.blockers(of: user, among: others)
+        }
     }
 
     /// Whether `peer` blocks `user`.
     package func isBlocked(_ user: UserID, by peer: UserID) async throws(HermesError) -> Bool {
-        try await !store.blockers(of: user, among: [peer]).isEmpty
+        try await !blockers(of: user, among: [peer]).isEmpty
     }
 
     /// Whether `user` may write to `peer`. For what is not stored; the store asks the same within a message's commit.
@@ -100,7 +117,7 @@ package final class ContactService: Sendable {
     /// Whether the two are contacts: both agreed, and neither blocks the other.
     package func areContacts(_ user: UserID, _ peer: UserID) async throws(HermesError) -> Bool {
         let before = UserID(rawValue: peer.rawValue - 1)
-        let next = try await store.contacts(of: user, after: before, limit: 1).first
+        let next = try await page(of: user, after: before, limit: 1).first
         return next.map { $0.account.id == peer && $0.state == .accepted } ?? false
     }
 
@@ -108,7 +125,7 @@ package final class ContactService: Sendable {
     package func online(among users: [UserID], for viewer: UserID) async throws(HermesError) -> Set<UserID> {
         let online = Set(users.filter { devices.isOnline($0) })
         guard !online.isEmpty else { return [] }
-        return online.subtracting(try await store.blockers(of: viewer, among: Array(online)))
+        return online.subtracting(try await blockers(of: viewer, among: Array(online)))
     }
 
     /// Tells an attachment from now on when these accounts come and go, except for those that block its user.
@@ -116,12 +133,12 @@ package final class ContactService: Sendable {
     /// - Returns: the connected ones that it may see.
     package func watch(_ users: [UserID], by attachment: any Attachment) async throws(HermesError) -> Set<UserID> {
         let viewer = attachment.principal.user
-        let blockers = try await store.blockers(of: viewer, among: users)
-        let visible = users.filter { !blockers.contains($0) }
+        let hidden = try await blockers(of: viewer, among: users)
+        let visible = users.filter { !hidden.contains($0) }
         devices.watch(visible, by: attachment)
         let online = visible.filter { devices.isOnline($0) }
         // A block committed since then either found nobody to hide from, or is found now.
-        let late = try await store.blockers(of: viewer, among: visible)
+        let late = try await blockers(of: viewer, among: visible)
         if !late.isEmpty { devices.unwatch(Array(late), by: attachment) }
         return Set(online).subtracting(late)
     }

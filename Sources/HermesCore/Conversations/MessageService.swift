@@ -21,7 +21,8 @@ package final class MessageService: Sendable {
     private let settings: MessageSettings
     /// The committer, which contacts and groups share, so that all changes have one order.
     let committer: InboxCommitter
-    private let reads: ReadGate
+    /// The turns of all reads for accounts; contacts, groups and accounts share it.
+    let reads: ReadGate
     private let ids = Mutex(MessageIDGenerator())
     private let stored: Mutex<StoredAllowance>
 
@@ -153,31 +154,38 @@ package final class MessageService: Sendable {
                 completion(.failure(error))
             }
         }
-        if !isAccepted { completion(.failure(Self.tooManyReads)) }
+        if !isAccepted { completion(.failure(ReadGate.tooManyReads)) }
     }
 
     /// The position of a user's inbox.
     package func position(of user: UserID) async throws(HermesError) -> InboxPosition {
-        try await store.position(of: user)
+        try await reads.turn(of: .account(user)) { () async throws(HermesError) in try await store.position(of: user) }
     }
 
     /// Reads stored messages of a conversation that `reader` takes part in; of a group those since it joined, unless the group
     /// says otherwise (``GroupSummary/isHistoryOpen``).
+    ///
+    /// - Parameter source: whose turn it takes; nil: the reader's.
     package func history(
         of conversation: ConversationID,
         before seq: UInt64?,
         limit: Int,
-        reader: Principal
+        reader: Principal,
+        source: CommitSource? = nil
     ) async throws(HermesError) -> [Message] {
         _ = try recipients(of: conversation, for: reader.user)
-        var start: UInt64 = 0
-        if case .group(let group) = conversation {
-            guard let first = try await social.readableAfter(reader.user, in: group) else { throw Group.notAMember }
-            start = first
-        }
         let limit = min(max(1, limit), Self.maxPageSize)
-        let messages = try await store.history(of: conversation, before: seq.map(Self.storable), limit: limit)
-        return start == 0 ? messages : messages.filter { $0.conversationSeq > start }
+        return try await reads.turn(of: source ?? .account(reader.user)) { () async throws(HermesError) in
+            var start: UInt64 = 0
+            if case .group(let group) = conversation {
+                guard let first = try await social.readableAfter(reader.user, in: group) else {
+                    throw Group.notAMember
+                }
+                start = first
+            }
+            let messages = try await store.history(of: conversation, before: seq.map(Self.storable), limit: limit)
+            return start == 0 ? messages : messages.filter { $0.conversationSeq > start }
+        }
     }
 
     /// Reads a page of an account's conversations. The pages of all callers wait for one another like reads of inboxes.
@@ -189,24 +197,11 @@ package final class MessageService: Sendable {
         limit: Int
     ) async throws(HermesError) -> ConversationPage {
         let limit = min(max(1, limit), Self.maxPageSize)
-        let result: Result<[ConversationSummary], HermesError> = await withCheckedContinuation { continuation in
-            // Back ends and operators ask, so the reads are not those of the account.
-            let isAccepted = reads.run { [store] in
-                do throws(HermesError) {
-                    let found = try await store.conversations(of: user, after: place, limit: limit)
-                    continuation.resume(returning: .success(found))
-                } catch {
-                    continuation.resume(returning: .failure(error))
-                }
-            }
-            if !isAccepted { continuation.resume(returning: .failure(Self.tooManyReads)) }
+        // Back ends and operators ask, so the reads are not those of the account.
+        let found = try await reads.turn(of: .server) { () async throws(HermesError) in
+            try await store.conversations(of: user, after: place, limit: limit)
         }
-        let found = try result.get()
         return ConversationPage(conversations: found, next: found.count < limit ? nil : found.last?.place)
-    }
-
-    private static var tooManyReads: HermesError {
-        HermesError(.overloaded, "too many reads at once; try again shortly", retryAfter: .seconds(1))
     }
 
     // MARK: Rules

@@ -6,15 +6,25 @@ import Synchronization
 /// Lets a bounded number of reads run at once and a bounded number wait. Those who wait take turns, whoever asks for more;
 /// one of them may use an eighth of the room.
 ///
+/// A read that runs waits for no other turn: nothing may enter a gate from within one.
+///
 /// State: a `Mutex` around the queue; nothing is called under it.
-final class ReadGate: Sendable {
+package final class ReadGate: Sendable {
+    /// Somebody who waits.
+    private enum Waiter: Sendable {
+        /// A read that nobody waits for.
+        case read(@Sendable () async -> Void)
+        /// A task that reads by itself once it is its turn.
+        case task(CheckedContinuation<Void, Never>)
+    }
+
     private struct State: Sendable {
         var running = 0
-        var waiting = FairQueue<@Sendable () async -> Void>()
+        var waiting = FairQueue<Waiter>()
     }
 
     private let state = Mutex(State())
-    private let maxRunning: Int
+    let maxRunning: Int
     private let maxWaiting: Int
 
     init(maxRunning: Int, maxWaiting: Int) {
@@ -22,29 +32,108 @@ final class ReadGate: Sendable {
         self.maxWaiting = max(0, maxWaiting)
     }
 
+    /// Waits for the turn of a source, reads, and lets the next one in.
+    ///
+    /// - Throws: `.overloaded` if too many reads wait already, or of this source; what the read throws.
+    func turn<Value: Sendable>(
+        of source: CommitSource,
+        _ read: () async throws(HermesError) -> Value
+    ) async throws(HermesError) -> Value {
+        guard await enter(source) else { throw Self.tooManyReads }
+        defer { leave() }
+        return try await read()
+    }
+
     /// - Returns: false if too many reads wait already, or of this source; this one then does not run.
     func run(for source: CommitSource = .server, _ read: @escaping @Sendable () async -> Void) -> Bool {
-        let (isAccepted, mustStart) = state.withLock { state in
-            if state.running < maxRunning {
-                state.running += 1
-                return (true, true)
-            }
-            guard hasRoom(for: source, state) else { return (false, false) }
-            state.waiting.append(read, bytes: 0, of: source)
-            return (true, false)
+        switch state.withLock({ ask(source, &$0, { .read(read) }) }) {
+        case .go: start(read)
+        case .wait: break
+        case .refused: return false
         }
-        if mustStart {
-            // A task of its own, because the callers are event loops; at most `maxRunning` exist, each ends when
-            // nothing waits.
-            Task {
-                var next: (@Sendable () async -> Void)? = read
-                while let read = next {
-                    await read()
-                    next = finishOne()
-                }
+        return true
+    }
+
+    /// The number of reads that run.
+    var running: Int { state.withLock(\.running) }
+
+    /// The number of a source's reads that wait.
+    func waiting(of source: CommitSource) -> Int { state.withLock { $0.waiting.waiting(of: source).count } }
+
+    /// The error of a read that finds no room to wait.
+    static var tooManyReads: HermesError {
+        HermesError(.overloaded, "too many reads at once; try again shortly", retryAfter: .seconds(1))
+    }
+
+    private enum Answer {
+        case go
+        case wait
+        case refused
+    }
+
+    private func ask(_ source: CommitSource, _ state: inout State, _ waiter: () -> Waiter) -> Answer {
+        if state.running < maxRunning {
+            state.running += 1
+            return .go
+        }
+        guard hasRoom(for: source, state) else { return .refused }
+        state.waiting.append(waiter(), bytes: 0, of: source)
+        return .wait
+    }
+
+    private func enter(_ source: CommitSource) async -> Bool {
+        // Without a continuation where there is room, as nearly always.
+        let isFree = state.withLock { state in
+            guard state.running < maxRunning else { return false }
+            state.running += 1
+            return true
+        }
+        if isFree { return true }
+        let isRefused = Mutex(false)
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            switch state.withLock({ ask(source, &$0, { .task(continuation) }) }) {
+            case .wait: break
+            case .go: continuation.resume()
+            case .refused:
+                isRefused.withLock { $0 = true }
+                continuation.resume()
             }
         }
-        return isAccepted
+        return !isRefused.withLock(\.self)
+    }
+
+    /// Runs a read, and what waits behind it.
+    private func start(_ read: @escaping @Sendable () async -> Void) {
+        // A task of its own, because the callers are event loops; at most `maxRunning` exist, each ends when nothing
+        // waits, or who waits has a task.
+        Task {
+            var next: (@Sendable () async -> Void)? = read
+            while let read = next {
+                await read()
+                next = finishOne()
+            }
+        }
+    }
+
+    private func leave() {
+        if let next = finishOne() { start(next) }
+    }
+
+    /// Gives the place of a read that has ended to the next one.
+    ///
+    /// - Returns: the next read, if the caller has to run it.
+    private func finishOne() -> (@Sendable () async -> Void)? {
+        let next = state.withLock { state -> Waiter? in
+            if let next = state.waiting.take(maxCount: 1, maxBytes: 1).first { return next }
+            state.running -= 1
+            return nil
+        }
+        switch next {
+        case .read(let read): return read
+        case .task(let continuation): continuation.resume()
+        case nil: break
+        }
+        return nil
     }
 
     private func hasRoom(for source: CommitSource, _ state: State) -> Bool {
@@ -53,13 +142,5 @@ final class ReadGate: Sendable {
         // Who waits for little is not refused because of others.
         return state.waiting.count < maxWaiting
             || (source != .server && own < 4 && state.waiting.count / 2 < maxWaiting)
-    }
-
-    private func finishOne() -> (@Sendable () async -> Void)? {
-        state.withLock { state in
-            if let next = state.waiting.take(maxCount: 1, maxBytes: 1).first { return next }
-            state.running -= 1
-            return nil
-        }
     }
 }

@@ -52,15 +52,20 @@ extension GroupService {
         limit: Int
     ) async throws(HermesError) -> (found: [GroupSummary], next: GroupID?) {
         let limit = min(max(1, limit), StoreSettings.maxPageEntries)
-        return try await store.groups(after: id, named: Group.searchKey(text), limit: limit)
+        let key = Group.searchKey(text)
+        return try await reads.turn(of: .server) { () async throws(HermesError) in
+            try await store.groups(after: id, named: key, limit: limit)
+        }
     }
 
     /// A group with its members' names.
     ///
     /// - Throws: `.notFound`, `.storageUnavailable`.
     package func group(_ id: GroupID) async throws(HermesError) -> (group: Group, names: [UserID: String]) {
-        guard let group = try await store.group(id) else { throw Self.noSuchGroup }
-        return (group, try await store.names(of: group.users))
+        try await reads.turn(of: .server) { () async throws(HermesError) in
+            guard let group = try await store.group(id) else { throw Self.noSuchGroup }
+            return (group, try await store.names(of: group.users))
+        }
     }
 
     /// Changes a group with the rights of its owner, without being charged for it.
@@ -74,8 +79,12 @@ extension GroupService {
     package func administer(_ change: GroupAdministration, in id: GroupID) async throws(HermesError) -> Group {
         var tries = 0
         while true {
-            guard let group = try await store.group(id), let owner = group.members.first(where: { $0.role == .owner })
-            else { throw Self.noSuchGroup }
+            let found = try await reads.turn(of: .server) { () async throws(HermesError) in
+                try await store.group(id)
+            }
+            guard let group = found, let owner = group.members.first(where: { $0.role == .owner }) else {
+                throw Self.noSuchGroup
+            }
             guard let command = try change.command(for: group) else { return group }
             tries += 1
             do throws(HermesError) {

@@ -10,6 +10,7 @@ import Synchronization
 /// State: a `Mutex` around the allowances; nothing is called under it.
 package final class GroupService: Sendable {
     let store: any SocialStore
+    let reads: ReadGate
     private let committer: InboxCommitter
     private let time: any TimeSource
     private let acceptedFrom: MessageSettings.Senders
@@ -17,12 +18,14 @@ package final class GroupService: Sendable {
 
     init(
         store: any SocialStore,
+        reads: ReadGate,
         committer: InboxCommitter,
         time: any TimeSource,
         entriesPerHour: Int,
         acceptedFrom: MessageSettings.Senders
     ) {
         self.store = store
+        self.reads = reads
         self.committer = committer
         self.time = time
         self.acceptedFrom = acceptedFrom
@@ -66,21 +69,29 @@ package final class GroupService: Sendable {
         _ id: GroupID,
         reader: UserID
     ) async throws(HermesError) -> (group: Group, names: [UserID: String]) {
-        guard let group = try await store.group(id), group.member(reader) != nil else { throw Group.notAMember }
-        return (group, try await store.names(of: group.users))
+        try await reads.turn(of: .account(reader)) { () async throws(HermesError) in
+            guard let group = try await store.group(id), group.member(reader) != nil else { throw Group.notAMember }
+            return (group, try await store.names(of: group.users))
+        }
     }
 
     /// The other members of a group, for typing.
     ///
     /// - Throws: `.forbidden` for who may not send to the group now, `.storageUnavailable`.
     package func listeners(in id: GroupID, to user: UserID) async throws(HermesError) -> [UserID] {
-        guard let group = try await store.group(id) else { throw Group.notAMember }
+        let found = try await reads.turn(of: .account(user)) { () async throws(HermesError) in
+            try await store.group(id)
+        }
+        guard let group = found else { throw Group.notAMember }
         return Array(try group.recipients(ofMessageFrom: user, now: time.now()).dropFirst())
     }
 
     /// The groups of a user, ascending by id.
     package func groups(of user: UserID, after id: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary] {
-        try await store.groups(of: user, after: id, limit: min(max(1, limit), StoreSettings.maxPageEntries))
+        let limit = min(max(1, limit), StoreSettings.maxPageEntries)
+        return try await reads.turn(of: .account(user)) { () async throws(HermesError) in
+            try await store.groups(of: user, after: id, limit: limit)
+        }
     }
 
     // MARK: Rules

@@ -30,6 +30,7 @@ package final class PushService: Sendable {
 
     private let store: any MessageStore
     private let social: any SocialStore
+    private let reads: ReadGate
     private let committer: InboxCommitter
     private let time: any TimeSource
     private let retention: Duration
@@ -38,12 +39,14 @@ package final class PushService: Sendable {
     init(
         store: any MessageStore,
         social: any SocialStore,
+        reads: ReadGate,
         committer: InboxCommitter,
         time: any TimeSource,
         retention: Duration
     ) {
         self.store = store
         self.social = social
+        self.reads = reads
         self.committer = committer
         self.time = time
         self.retention = retention
@@ -78,7 +81,9 @@ package final class PushService: Sendable {
 
     /// The accounts among `users` that exist, in one read.
     package func existing(_ users: [UserID]) async throws(HermesError) -> Set<UserID> {
-        Set(try await social.names(of: users).keys)
+        try await reads.turn(of: .server) { () async throws(HermesError) in
+            Set(try await social.names(of: users).keys)
+        }
     }
 
     /// Commits a push, and begins to deliver it.

@@ -60,7 +60,7 @@ extension DelimitedConnection {
                 return fail(id, HermesError(.invalidArgument, "uid is 1 to 2^31-1, nick_name a name"))
             }
             connection.ask { () async throws(HermesError) in
-                guard let account = try await accounts.account(key) else {
+                guard let account = try await accounts.account(key, for: .account(principal.user)) else {
                     throw HermesError(.notFound, "there is no such account")
                 }
                 return (account, try await !contacts.online(among: [account.id], for: principal.user).isEmpty)

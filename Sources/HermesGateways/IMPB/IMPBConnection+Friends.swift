@@ -46,7 +46,7 @@ extension IMPBConnection {
         let messenger = messenger
         let principal = sender.principal
         connection.ask { () async throws(HermesError) in
-            let peer = try await Self.account(target, messenger)
+            let peer = try await Self.account(target, for: principal.user, messenger)
             try await messenger.contacts.apply(command, to: peer.id, message: message, by: principal)
         } then: { [self] result in
             answer(seq, result)
@@ -54,13 +54,19 @@ extension IMPBConnection {
     }
 
     /// The account for a decimal uid or a name; the uid takes precedence.
-    private static func account(_ target: String, _ messenger: Messenger) async throws(HermesError) -> Account {
+    private static func account(
+        _ target: String,
+        for viewer: UserID,
+        _ messenger: Messenger
+    ) async throws(HermesError) -> Account {
+        let source = CommitSource.account(viewer)
         if target.utf8.count <= 10, let user = Int64(target).flatMap({ UserID($0) }),
-            let account = try await messenger.accounts.account(.id(user))
+            let account = try await messenger.accounts.account(.id(user), for: source)
         {
             return account
         }
-        guard let account = try await messenger.accounts.account(.nickName(try NickName(target))) else {
+        let name = try NickName(target)
+        guard let account = try await messenger.accounts.account(.nickName(name), for: source) else {
             throw HermesError(.notFound, "there is no such account")
         }
         return account
@@ -70,7 +76,7 @@ extension IMPBConnection {
         let messenger = messenger
         let viewer = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            let account = try await Self.account(request.targetID, messenger)
+            let account = try await Self.account(request.targetID, for: viewer, messenger)
             return (account, try await !messenger.contacts.online(among: [account.id], for: viewer).isEmpty)
         } then: { [self] (result: Result<(account: Account, isOnline: Bool), HermesError>) in
             switch result {

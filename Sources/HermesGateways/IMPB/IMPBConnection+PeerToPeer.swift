@@ -28,7 +28,7 @@ extension IMPBConnection {
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
             try await messenger.checkLink(user, target)
-            return try await messenger.accounts.account(.id(target)) != nil
+            return try await messenger.accounts.account(.id(target), for: .account(user)) != nil
         } then: { [self] result in
             switch result {
             case .failure(let error): fail(seq, error)

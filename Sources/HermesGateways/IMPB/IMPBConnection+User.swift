@@ -134,7 +134,7 @@ extension IMPBConnection {
         let messenger = messenger
         let viewer = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            let account = try await messenger.accounts.account(.id(user))
+            let account = try await messenger.accounts.account(.id(user), for: .account(viewer))
             return (account, try await !messenger.contacts.online(among: [user], for: viewer).isEmpty)
         } then: { [self] (result: Result<(account: Account?, isOnline: Bool), HermesError>) in
             switch result {

@@ -41,4 +41,59 @@ import Testing
         #expect(gate.run(for: second) {})
         go.yield()
     }
+
+    @Test("Tasks and reads that nobody waits for take turns at the same places; each place is free in the end")
+    func tasks() async throws {
+        let gate = ReadGate(maxRunning: 2, maxWaiting: 1_000)
+        let most = Mutex([0, 0])
+        let sum = Mutex(0)
+        @Sendable func visit() async {
+            // Now, and at most.
+            most.withLock { $0 = [$0[0] + 1, max($0[1], $0[0] + 1)] }
+            await Task.yield()
+            most.withLock { $0[0] -= 1 }
+            sum.withLock { $0 += 1 }
+        }
+        let sources = [first, second, CommitSource.server]
+        await withTaskGroup(of: Void.self) { tasks in
+            for number in 0..<60 {
+                let source = sources[number % sources.count]
+                tasks.addTask {
+                    _ = try? await gate.turn(of: source) { () async throws(HermesError) in await visit() }
+                }
+                tasks.addTask {
+                    await withCheckedContinuation { continuation in
+                        let isAccepted = gate.run(for: source) {
+                            await visit()
+                            continuation.resume()
+                        }
+                        if !isAccepted { continuation.resume() }
+                    }
+                }
+            }
+        }
+        while gate.running > 0 { await Task.yield() }
+        #expect(most.withLock { $0[1] } <= 2)
+        #expect(sum.withLock { $0 } == 120)
+    }
+
+    @Test("A task that finds no room is refused at once, and its error frees the place of one that ran")
+    func refusals() async throws {
+        let gate = ReadGate(maxRunning: 1, maxWaiting: 8)
+        await #expect(throws: HermesError.self) {
+            try await gate.turn(of: first) { () async throws(HermesError) in throw ReadGate.tooManyReads }
+        }
+        let (mayGo, go) = AsyncStream<Void>.makeStream()
+        async let held: Void? = try? gate.turn(of: first) { () async throws(HermesError) in for await _ in mayGo {} }
+        while gate.running == 0 { await Task.yield() }
+        // An eighth of the room is one place.
+        async let waiting: Int? = try? gate.turn(of: second) { () async throws(HermesError) in 7 }
+        while gate.waiting(of: second) == 0 { await Task.yield() }
+        await #expect { try await gate.turn(of: second) { () async throws(HermesError) in } } throws: {
+            ($0 as? HermesError)?.code == .overloaded
+        }
+        go.finish()
+        _ = await held
+        #expect(await waiting == 7)
+    }
 }

@@ -18,6 +18,8 @@ extension DurableSessions {
         searched: Int = .max
     ) async throws(HermesError) -> [StoredSession] {
         let limit = min(max(1, limit), Self.maxListed)
-        return try await store.sessions(after: id, containing: text, limit: limit, searched: searched)
+        return try await reads.turn(of: .server) { () async throws(HermesError) in
+            try await store.sessions(after: id, containing: text, limit: limit, searched: searched)
+        }
     }
 }

@@ -313,7 +313,7 @@ package final class DurableSessions: Sendable {
                 completion(.failure(error))
             }
         }
-        if !isAccepted { completion(.failure(Self.tooManyReads)) }
+        if !isAccepted { completion(.failure(ReadGate.tooManyReads)) }
     }
 
     private func page(
@@ -343,11 +343,6 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    private static let tooManyReads = HermesError(
-        .overloaded,
-        "too many reads at once; try again shortly",
-        retryAfter: .seconds(1)
-    )
     private static let retainedFull = HermesError(
         .quotaExceeded,
         "As much is retained of your account or address, or in all, as may be (mqtt.retained.max…). Remove some."

@@ -90,7 +90,7 @@ struct API: Sendable {
     ) async -> Response {
         var headers = HTTPFields()
         do {
-            let key = try await authorize(request, route, &headers, telling: known)
+            let key = try await authorize(request, context, route, &headers, telling: known)
             let call = try await Self.call(request, context, route, key)
             let answer = try await route.handler(call)
             if let stream = answer.stream {
@@ -149,6 +149,7 @@ struct API: Sendable {
     /// Authenticates and authorizes the request, before anything else in it is examined.
     private func authorize(
         _ request: Request,
+        _ context: HTTPContext,
         _ route: APIRoute,
         _ headers: inout HTTPFields,
         telling known: KnownKeys
@@ -164,7 +165,7 @@ struct API: Sendable {
         }
         let key: APIKey
         do {
-            key = try await core.keys.check(secret)
+            key = try await core.keys.check(secret, from: CommitSource(host: context.channel.remoteAddress?.ipAddress))
         } catch {
             if error.code == .invalidToken { known.refused(fields[0]) }
             throw error

@@ -134,7 +134,8 @@ extension APICore {
             ),
             before: call.number("before").map { UInt64($0) },
             limit: Self.limit(of: call),
-            reader: principal(account)
+            reader: principal(account),
+            source: .server
         )
         return APIAnswer(["messages": .array(try found.map(document))])
     }
