@@ -9,6 +9,7 @@ extension SQLiteStore: PushTokenStore {
         _ token: PushToken?,
         of device: DeviceID,
         _ user: UserID,
+        shown: ShownProof,
         now: Timestamp
     ) async throws(HermesError) {
         try await write { (db, _) in
@@ -24,6 +25,10 @@ extension SQLiteStore: PushTokenStore {
                     arguments: [user.rawValue, device.rawValue]
                 )
             }
+            let reader = DeviceReader(db: db)
+            guard let stored = try reader.account(.id(user)) else { throw StoreRefusals.noSuchAccount }
+            let isTokenKnown = try reader.owns(shown.token, user)
+            if let refusal = shown.refusal(password: stored.password, isTokenKnown: isTokenKnown) { throw refusal }
             try db.execute(
                 sql: """
                     DELETE FROM push_token WHERE token = ? AND service = ? AND app_id = ?

@@ -8,7 +8,7 @@ package struct Principal: Sendable, Hashable {
     package let user: UserID
     package let device: DeviceID
     /// Shared by all copies, so that a connection has the new name at once.
-    private let name: CurrentName
+    private let current: Current
     /// When the login began, in the count of the ``DeviceRegistry``'s ends; not part of the identity.
     let loginStamp: UInt64?
     /// The device whose token was shown, if it was one; not part of the identity.
@@ -30,10 +30,11 @@ package struct Principal: Sendable, Hashable {
         loginStamp: UInt64?,
         tokenOwner: DeviceID?,
         login: LoginNumber?,
-        isProven: Bool = true
+        isProven: Bool = true,
+        shown: ShownProof = .other
     ) {
         self.user = user
-        name = CurrentName(nickName)
+        current = Current(nickName, shown)
         self.device = device
         self.loginStamp = loginStamp
         self.tokenOwner = tokenOwner
@@ -42,9 +43,14 @@ package struct Principal: Sendable, Hashable {
     }
 
     /// The account's name; it changes when the account is renamed (``DeviceRegistry/rename(_:to:)``).
-    package var nickName: NickName { name.value.withLock(\.self) }
+    package var nickName: NickName { current.value.withLock(\.name) }
 
-    func rename(to new: NickName) { name.value.withLock { $0 = new } }
+    func rename(to new: NickName) { current.value.withLock { $0.name = new } }
+
+    /// What the login showed, or has shown since; not part of the identity.
+    package var shown: ShownProof { current.value.withLock(\.shown) }
+
+    func prove(by proof: ShownProof) { current.value.withLock { $0.shown = proof } }
 
     package static func == (left: Self, right: Self) -> Bool {
         left.user == right.user && left.device == right.device && left.nickName == right.nickName
@@ -56,11 +62,11 @@ package struct Principal: Sendable, Hashable {
     }
 }
 
-/// The name of an account, while one of its devices is connected.
+/// What changes of a principal while its device is connected.
 ///
-/// State: a `Mutex` around the name; nothing is called under it.
-private final class CurrentName: Sendable {
-    let value: Mutex<NickName>
+/// State: a `Mutex`; nothing is called under it.
+private final class Current: Sendable {
+    let value: Mutex<(name: NickName, shown: ShownProof)>
 
-    init(_ name: NickName) { value = Mutex(name) }
+    init(_ name: NickName, _ shown: ShownProof) { value = Mutex((name, shown)) }
 }

@@ -136,11 +136,14 @@ extension AccountService {
             try canBeRight(old)
             ? await verify(old, against: stored.password, .known(account: key, address: nil), attempt).isRight : false
         guard isRight else { throw HermesError(.wrongCredentials, "the old password is wrong") }
-        var change = AccountChange(password: try await hasher.hash(new, .change(account: key)))
+        let password = try await hasher.hash(new, .change(account: key))
+        var change = AccountChange(password: password)
         // Somebody who knows an old password must not bring it back while a newer one is set.
         change.expectedPassword = stored.password
         change.revokes = .allTokens(of: principal.user, except: token)
         _ = try await store.update(principal.user, change)
+        // Its own session continues, whatever it logged in with: it has just shown the password.
+        if token == nil || principal.shown.token != token { principal.prove(by: .password(password)) }
         end(stored.account, .revoked, principal.login.map(EndedDevices.allBut) ?? .all)
     }
 

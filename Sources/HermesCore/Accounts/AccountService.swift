@@ -156,7 +156,8 @@ package final class AccountService: Sendable {
             proof: admission.proof,
             standing: standing,
             stamp: admission.stamp,
-            login: admission.login
+            login: admission.login,
+            shown: admission.shown
         )
         return try await open(device, by: renewed, isNewToken: false, readAfter: commits)
     }
@@ -197,7 +198,7 @@ package final class AccountService: Sendable {
                     user: user,
                     device: description,
                     token: token?.hash,
-                    password: token == nil ? nil : admission.standing.stored.password,
+                    shown: admission.shown,
                     proof: admission.proof,
                     maxDevices: settings.maxDevices
                 )
@@ -206,7 +207,7 @@ package final class AccountService: Sendable {
         }
         device.cursor = max(device.cursor, min(acknowledged, position.head))
         return Login(
-            principal: admission.principal(on: description.id, hasNewToken: token != nil),
+            principal: admission.principal(on: description.id, newToken: token?.hash),
             token: token?.text,
             tokenHash: token?.hash ?? admission.tokenHash,
             device: device,

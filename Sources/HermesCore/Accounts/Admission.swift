@@ -14,6 +14,7 @@ package struct Admission: Sendable {
     /// When the login began, in the count of the ``DeviceRegistry``'s ends.
     let stamp: UInt64
     let login: LoginNumber
+    let shown: ShownProof
 
     init(
         tokenHash: TokenHash?,
@@ -21,7 +22,8 @@ package struct Admission: Sendable {
         proof: DeviceProof,
         standing: LoginStanding,
         stamp: UInt64,
-        login: LoginNumber = .next()
+        login: LoginNumber = .next(),
+        shown: ShownProof? = nil
     ) {
         self.tokenHash = tokenHash
         self.tokenOwner = tokenOwner
@@ -29,20 +31,23 @@ package struct Admission: Sendable {
         self.standing = standing
         self.stamp = stamp
         self.login = login
+        self.shown =
+            shown ?? tokenHash.map { .token($0) } ?? (proof == .account ? .password(standing.stored.password) : .other)
     }
 
     /// The principal for a device.
     ///
-    /// - Parameter hasNewToken: whether the device got a token of its own and no longer depends on the shown one.
-    package func principal(on device: DeviceID, hasNewToken: Bool = false) -> Principal {
+    /// - Parameter token: a token of its own that the device got, so that it no longer depends on what was shown.
+    package func principal(on device: DeviceID, newToken token: TokenHash? = nil) -> Principal {
         Principal(
             user: account.id,
             nickName: account.nickName,
             device: device,
             loginStamp: stamp,
-            tokenOwner: hasNewToken ? nil : tokenOwner,
+            tokenOwner: token == nil ? tokenOwner : nil,
             login: login,
-            isProven: proof > .claim
+            isProven: proof > .claim,
+            shown: token.map { .token($0) } ?? shown
         )
     }
 }

@@ -55,7 +55,8 @@ extension MemoryState {
         try opening.check(
             known: known.map { record.devices[$0].proof },
             count: record.devices.count,
-            password: record.stored.password
+            password: record.stored.password,
+            isTokenKnown: owns(opening.shown.token, user)
         )
         let index: Int
         if let known {
@@ -80,6 +81,9 @@ extension MemoryState {
         if known == nil { releaseEntries(of: user) }
         return record.devices[index]
     }
+
+    /// Whether a token is the account's.
+    func owns(_ token: TokenHash?, _ user: UserID) -> Bool { token.flatMap { tokens[$0] }?.owner.user == user }
 
     func standing(_ key: LoginKey, device: DeviceID?, address: String?) -> LoginStanding? {
         var owner: TokenOwner?

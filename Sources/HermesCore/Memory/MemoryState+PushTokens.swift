@@ -30,6 +30,7 @@ extension MemoryState {
         _ token: PushToken?,
         of device: DeviceID,
         _ user: UserID,
+        shown: ShownProof,
         now: Timestamp
     ) throws(HermesError) {
         try checkRoom(for: 0)
@@ -40,6 +41,8 @@ extension MemoryState {
             pushRows[user]?[device] = nil
             return
         }
+        let isTokenKnown = owns(shown.token, user)
+        if let refusal = shown.refusal(password: record.stored.password, isTokenKnown: isTokenKnown) { throw refusal }
         let last = pushRows[user]?[device]
         for owner in pushRows.keys { pushRows[owner] = pushRows[owner]?.filter { $0.value.token != token } }
         let isSame = last?.token == token

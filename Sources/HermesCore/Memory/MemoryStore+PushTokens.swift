@@ -6,9 +6,12 @@ extension MemoryStore: PushTokenStore {
         _ token: PushToken?,
         of device: DeviceID,
         _ user: UserID,
+        shown: ShownProof,
         now: Timestamp
     ) async throws(HermesError) {
-        try run { (state) throws(HermesError) in try state.setPushToken(token, of: device, user, now: now) }
+        try run { (state) throws(HermesError) in
+            try state.setPushToken(token, of: device, user, shown: shown, now: now)
+        }
     }
 
     package func pushTargets(of user: UserID) async throws(HermesError) -> [PushTarget] {

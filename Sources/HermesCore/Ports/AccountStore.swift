@@ -100,8 +100,8 @@ package struct DeviceOpening: Sendable, Hashable {
     package let device: DeviceDescription
     /// A token to be stored for it.
     package let token: TokenHash?
-    /// The password that the token is given for; nil: for none. If it was changed meanwhile, the device stays closed.
-    package let password: PasswordHash?
+    /// What the login showed. If it is not good any more, the device stays closed.
+    package let shown: ShownProof
     package let proof: DeviceProof
     /// The limit above which a new device is refused.
     package let maxDevices: Int
@@ -110,27 +110,32 @@ package struct DeviceOpening: Sendable, Hashable {
         user: UserID,
         device: DeviceDescription,
         token: TokenHash? = nil,
-        password: PasswordHash? = nil,
+        shown: ShownProof = .other,
         proof: DeviceProof = .account,
         maxDevices: Int = .max
     ) {
         self.user = user
         self.device = device
         self.token = token
-        self.password = password
+        self.shown = shown
         self.proof = proof
         self.maxDevices = maxDevices
     }
 
-    /// Checks the opening: a new device needs room, a known one a proof as strong as before, and a new token the password
-    /// that it is given for.
+    /// Checks the opening: a new device needs room, a known one a proof as strong as before, and both what the login showed.
     ///
     /// - Parameters:
     ///   - known: the stored proof; nil if the device is new.
     ///   - count: the number of the account's devices.
     ///   - present: the stored password.
-    package func check(known: DeviceProof?, count: Int, password present: PasswordHash) throws(HermesError) {
-        if let password, password != present { throw StoreRefusals.passwordChanged }
+    ///   - isTokenKnown: whether the account has the token that was shown.
+    package func check(
+        known: DeviceProof?,
+        count: Int,
+        password present: PasswordHash,
+        isTokenKnown: Bool
+    ) throws(HermesError) {
+        if let refusal = shown.refusal(password: present, isTokenKnown: isTokenKnown) { throw refusal }
         guard let known else {
             // Devices by mere claim leave room for devices that prove their identity.
             let limit = proof == .claim ? maxDevices - maxDevices / 4 : maxDevices

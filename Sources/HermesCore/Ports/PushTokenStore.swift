@@ -10,11 +10,15 @@ package protocol PushTokenStore: Sendable {
     ///
     /// A token belongs to one device: an earlier owner loses it. Entries that are in the inbox by now are not pushed.
     /// The same token again changes only the time.
-    /// - Throws: `.notFound` if there is no such device, `.storageUnavailable`.
+    ///
+    /// - Parameter shown: what the login showed. A token is stored only if it is still good; removing one needs nothing.
+    /// - Throws: `.notFound` if there is no such device, `.wrongCredentials` or `.invalidToken` if what was shown is not
+    ///   good any more, `.storageUnavailable`.
     func setPushToken(
         _ token: PushToken?,
         of device: DeviceID,
         _ user: UserID,
+        shown: ShownProof,
         now: Timestamp
     ) async throws(HermesError)
 

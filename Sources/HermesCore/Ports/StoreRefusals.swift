@@ -9,6 +9,7 @@ package enum StoreRefusals {
         .wrongCredentials,
         "The password was changed meanwhile. Try again with the present one."
     )
+    package static let tokenRevoked = HermesError(.invalidToken, "The token was revoked meanwhile. Log in again.")
     package static let noSuchDevice = HermesError(.notFound, "There is no such device.")
     package static let noSuchSession = HermesError(.notFound, "There is no such session.")
 

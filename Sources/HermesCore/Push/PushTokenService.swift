@@ -19,12 +19,19 @@ package final class PushTokenService: Sendable {
 
     /// Stores the token of a device; nil removes it.
     ///
-    /// - Throws: `.notFound`, `.rateLimited`, `.storageUnavailable`.
+    /// - Throws: `.notFound`, `.rateLimited`, `.wrongCredentials` or `.invalidToken` if the login was revoked meanwhile,
+    ///   `.storageUnavailable`.
     package func set(_ token: PushToken?, of principal: Principal) async throws(HermesError) {
         try changes.withLock { changes throws(HermesError) in
             try changes.takeChange(of: principal.user, now: time.uptime())
         }
-        try await store.setPushToken(token, of: principal.device, principal.user, now: time.now())
+        try await store.setPushToken(
+            token,
+            of: principal.device,
+            principal.user,
+            shown: principal.shown,
+            now: time.now()
+        )
         devices.withLock { devices in
             var own = devices[principal.user] ?? []
             own.removeAll { $0 == principal.device }

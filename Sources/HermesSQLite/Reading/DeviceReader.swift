@@ -40,6 +40,11 @@ struct DeviceReader {
         }
     }
 
+    /// Whether a token is the account's.
+    func owns(_ token: TokenHash?, _ user: UserID) throws -> Bool {
+        try token.flatMap { try owner(of: $0) }?.user == user
+    }
+
     func account(_ key: AccountKey) throws -> StoredAccount? {
         // One that is being deleted is not found.
         let select = """

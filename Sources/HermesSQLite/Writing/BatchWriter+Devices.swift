@@ -18,7 +18,8 @@ extension BatchWriter {
         try opening.check(
             known: known?.proof,
             count: cache.cursors[user]?.count ?? 0,
-            password: stored.password
+            password: stored.password,
+            isTokenKnown: try reader.owns(opening.shown.token, user)
         )
         var device: Device
         if var renewed = known {

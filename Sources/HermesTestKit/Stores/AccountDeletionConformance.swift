@@ -18,6 +18,7 @@ enum AccountDeletionConformance {
                 PushToken(stored: .apns, text: "t", appID: "app"),
                 of: StoreWorld.phone,
                 user,
+                shown: .other,
                 now: StoreWorld.now
             )
             try world.send("a", from: 0, to: 1)

@@ -165,7 +165,7 @@ enum LoginConformance {
                 user: ann,
                 device: DeviceDescription(id: StoreWorld.phone),
                 token: token(1),
-                password: PasswordHash(phc: "$Ann$")
+                shown: .password(PasswordHash(phc: "$Ann$"))
             )
             _ = try await store.open(opening, now: StoreWorld.now)
             let refused = change
@@ -185,7 +185,7 @@ enum LoginConformance {
                     user: ann,
                     device: DeviceDescription(id: StoreWorld.phone),
                     token: token(1),
-                    password: password.map { PasswordHash(phc: $0) }
+                    shown: password.map { .password(PasswordHash(phc: $0)) } ?? .other
                 )
             }
             try await expectError(.wrongCredentials) { _ = try await store.open(opening("$old$"), now: StoreWorld.now) }

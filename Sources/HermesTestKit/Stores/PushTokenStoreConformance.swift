@@ -16,7 +16,13 @@ package enum PushTokenStoreConformance {
             try expectEqual(targets.map(\.setAt), [StoreWorld.now, StoreWorld.now])
             try await world.set("c", of: 0)
             try expectEqual(try await world.tokens(of: 0), ["c", "b"])
-            try await world.store.setPushToken(nil, of: StoreWorld.phone, world[0].user, now: StoreWorld.now)
+            try await world.store.setPushToken(
+                nil,
+                of: StoreWorld.phone,
+                world[0].user,
+                shown: .other,
+                now: StoreWorld.now
+            )
             try expectEqual(try await world.tokens(of: 0), ["b"])
             try expectEqual(try await world.tokens(of: 1), [])
         },
@@ -24,7 +30,13 @@ package enum PushTokenStoreConformance {
             let world = try await StoreWorld(makeStore)
             let store = world.store
             try await expectError(.notFound) {
-                try await store.setPushToken(token("a"), of: StoreWorld.tablet, world[0].user, now: StoreWorld.now)
+                try await store.setPushToken(
+                    token("a"),
+                    of: StoreWorld.tablet,
+                    world[0].user,
+                    shown: .other,
+                    now: StoreWorld.now
+                )
             }
             try expectEqual(try await store.devicesWithPushTokens(after: nil, limit: 10), [])
         },
@@ -129,6 +141,37 @@ package enum PushTokenStoreConformance {
             try expectEqual(try await world.tokens(of: 0), ["b"])
             try expectEqual(try await world.tokens(of: 1), ["other"])
         },
+        ConformanceCase("A login that was revoked meanwhile stores no token, but may take one away") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let (store, user) = (world.store, world[0].user)
+            let hash = TokenHash(bytes: Array(repeating: 1, count: 32))
+            let strangers = TokenHash(bytes: Array(repeating: 2, count: 32))
+            let phone = DeviceDescription(id: StoreWorld.phone)
+            _ = try await store.open(phone, of: user, token: hash, now: StoreWorld.now)
+            _ = try await store.open(phone, of: world[1].user, token: strangers, now: StoreWorld.now)
+            let before = PasswordHash(phc: "$none$")
+            for shown in [ShownProof.token(hash), .password(before)] { try await world.set("a", of: 0, shown: shown) }
+            var change = AccountChange(password: PasswordHash(phc: "$new$"))
+            change.revokes = .allTokens(of: user, except: nil)
+            _ = try await store.update(user, change)
+            let refusals: [(ShownProof, HermesError.Code)] = [
+                (.token(hash), .invalidToken), (.token(strangers), .invalidToken),
+                (.password(before), .wrongCredentials),
+            ]
+            for (shown, code) in refusals {
+                try await expectError(code) { try await world.set("b", of: 0, shown: shown) }
+                try expectEqual(try await world.tokens(of: 0), [])
+                let device = DeviceDescription(id: StoreWorld.tablet)
+                let opening = DeviceOpening(user: user, device: device, shown: shown)
+                try await expectError(code) { _ = try await store.open(opening, now: StoreWorld.now) }
+                try expectEqual(try await store.devices(of: user).map(\.description.id), [StoreWorld.phone])
+            }
+            try await world.set("c", of: 0, shown: .password(PasswordHash(phc: "$new$")))
+            try expectEqual(try await world.tokens(of: 0), ["c"])
+            let phoneID = StoreWorld.phone
+            try await store.setPushToken(nil, of: phoneID, user, shown: .token(hash), now: StoreWorld.now)
+            try expectEqual(try await world.tokens(of: 0), [])
+        },
     ]
 
     fileprivate static func token(_ text: String, _ service: PushToken.Service = .apns) -> PushToken {
@@ -142,10 +185,11 @@ extension StoreWorld {
         _ service: PushToken.Service = .apns,
         of person: Int,
         on device: DeviceID = phone,
+        shown: ShownProof = .other,
         at now: Timestamp = now
     ) async throws {
         let token = PushTokenStoreConformance.token(text, service)
-        try await store.setPushToken(token, of: device, people[person].user, now: now)
+        try await store.setPushToken(token, of: device, people[person].user, shown: shown, now: now)
     }
 
     fileprivate func tokens(of person: Int) async throws -> [String] {

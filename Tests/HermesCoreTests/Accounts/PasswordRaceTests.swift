@@ -9,6 +9,8 @@ import Testing
     private static let rounds = 40
 
     private let accounts: AccountService
+    private let pushTokens: PushTokenService
+    private let store = MemoryStore()
     private let phone = DeviceDescription(id: PasswordRaceTests.device("phone"))
     private let stranger = DeviceDescription(id: PasswordRaceTests.device("stranger"))
 
@@ -18,8 +20,8 @@ import Testing
     }
 
     init() {
-        let store = MemoryStore()
         let time = ManualTime()
+        pushTokens = PushTokenService(store: store, time: time)
         accounts = AccountService(
             store: store,
             messages: store,
@@ -60,5 +62,67 @@ import Testing
             _ = try await logIn(name, "new secret")
             await #expect(throws: HermesError.self) { try await logIn(name, "old secret") }
         }
+    }
+
+    @Test func `a push token that was under way with a revoked login is not stored`() async throws {
+        let owner = try await accounts.register(nickName: "cleo", password: "old secret", device: phone, address: nil)
+        let user = owner.principal.user
+        let byPassword = try await logIn("cleo", "old secret").principal
+        let secret = try #require(owner.token)
+        let byToken = try await accounts.logIn(.tokenOfAnyDevice(secret), device: stranger, address: nil).principal
+        let byMQTT = try await accounts.logIn(
+            .passwordOrToken(nickName: "cleo", secret: "old secret"),
+            device: stranger,
+            address: nil
+        ).principal
+        let token = PushToken(stored: .apns, text: "thief", appID: "org.example")
+        // What was on its way to the store is there after the change.
+        try await accounts.setPassword(of: user, to: "new secret")
+        for thief in [byPassword, byToken, byMQTT] {
+            await #expect(throws: HermesError.self) { try await pushTokens.set(token, of: thief) }
+        }
+        #expect(try await store.pushTargets(of: user).isEmpty)
+        let back = try await accounts.logIn(
+            .password(nickName: "cleo", password: "new secret"),
+            device: phone,
+            address: nil
+        )
+        try await pushTokens.set(token, of: back.principal)
+        #expect(try await store.pushTargets(of: user).map(\.device) == [phone.id])
+    }
+
+    @Test(arguments: [false, true])
+    func `a session that changed its own password may go on to set its push token`(keepsToken: Bool) async throws {
+        let owner = try await accounts.register(nickName: "dora", password: "old secret", device: phone, address: nil)
+        let principal = owner.principal
+        try await accounts.changePassword(
+            of: principal,
+            old: "old secret",
+            new: "new secret",
+            keeping: keepsToken ? owner.tokenHash : nil
+        )
+        try await pushTokens.set(PushToken(stored: .apns, text: "own", appID: "org.example"), of: principal)
+        #expect(try await store.pushTargets(of: principal.user).map(\.token.text) == ["own"])
+    }
+
+    @Test func `a device that a login with the old password was about to open stays closed`() async throws {
+        let owner = try await accounts.register(nickName: "emil", password: "old secret", device: phone, address: nil)
+        let admissions = [
+            try await accounts.admit(
+                .passwordOrToken(nickName: "emil", secret: "old secret"),
+                device: stranger.id,
+                address: nil
+            ),
+            try await accounts.admit(
+                .passwordOrToken(nickName: "emil", secret: try #require(owner.token)),
+                device: stranger.id,
+                address: nil
+            ),
+        ]
+        try await accounts.setPassword(of: owner.principal.user, to: "new secret")
+        for admission in admissions {
+            await #expect(throws: HermesError.self) { try await accounts.open(stranger, by: admission) }
+        }
+        #expect(try await accounts.devices(of: owner.principal.user).map(\.description.id) == [phone.id])
     }
 }
