@@ -5,7 +5,13 @@ import GRDB
 
 /// Brings a file of this version back to an older one.
 extension Database {
+    func takeBackNumbersOfMembers() throws {
+        try execute(sql: "DROP TRIGGER member_came; DROP TRIGGER member_went")
+        try execute(sql: "ALTER TABLE chat_group DROP COLUMN members")
+    }
+
     func takeBackConversationLists() throws {
+        try takeBackNumbersOfMembers()
         try execute(sql: "DROP INDEX conversation_of_higher")
         for column in ["last_at", "quiet_a", "quiet_b"] {
             try execute(sql: "ALTER TABLE conversation DROP COLUMN \(column)")

@@ -27,6 +27,7 @@ enum StoreSchema {
         ("015 administrators of the console", createAdministrators),
         ("016 sessions by the numbers of their accounts", keySessionsByNumber),
         ("017 lists of conversations", addConversationLists),
+        ("018 numbers of members", countMembers),
     ]
 
     static var version: Int { migrations.count }

@@ -96,16 +96,23 @@ struct SocialReader {
         return members
     }
 
-    func groups(of user: UserID, after: GroupID?, limit: Int) throws -> [GroupSummary] {
-        let query = try PreparedStatement(
-            db,
-            """
-            SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, \
-            (SELECT count(*) FROM group_member o WHERE o.group_id = g.id), g.is_history_open \
+    /// Lists of groups. None looks at members; a test counts the steps.
+    enum GroupQuery {
+        /// Of a user, behind a group, at most so many.
+        static let ofUser = """
+            SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, g.members, g.is_history_open \
             FROM group_member m JOIN chat_group g ON g.id = m.group_id \
-            WHERE m.user = ? AND m.group_id > ? ORDER BY m.group_id LIMIT ?
+            WHERE m.user = ?1 AND m.group_id > ?2 ORDER BY m.group_id LIMIT ?3
             """
-        )
+        /// Behind a group and up to another, with a text in the name, at most so many.
+        static let named = """
+            SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, g.members, g.is_history_open FROM chat_group g \
+            WHERE g.id > ?1 AND g.id <= ?2 AND (?3 = '' OR instr(lower(g.name), ?3) > 0) ORDER BY g.id LIMIT ?4
+            """
+    }
+
+    func groups(of user: UserID, after: GroupID?, limit: Int) throws -> [GroupSummary] {
+        let query = try PreparedStatement(db, GroupQuery.ofUser)
         query.bind(user, at: 1)
         query.bind(Int64(after?.rawValue ?? 0), at: 2)
         query.bind(Int64(min(max(limit, 0), StoreSettings.maxPageEntries)), at: 3)
@@ -124,14 +131,7 @@ struct SocialReader {
         place.bind(after, at: 1)
         place.bind(Int64(StoreSettings.maxSearched - 1), at: 2)
         let end = try place.first { $0.integer(0) }
-        let query = try PreparedStatement(
-            db,
-            """
-            SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, \
-            (SELECT count(*) FROM group_member o WHERE o.group_id = g.id), g.is_history_open FROM chat_group g \
-            WHERE g.id > ?1 AND g.id <= ?2 AND (?3 = '' OR instr(lower(g.name), ?3) > 0) ORDER BY g.id LIMIT ?4
-            """
-        )
+        let query = try PreparedStatement(db, GroupQuery.named)
         let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
         query.bind(after, at: 1)
         query.bind(end ?? Int64.max, at: 2)
