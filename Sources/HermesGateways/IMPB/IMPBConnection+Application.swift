@@ -89,7 +89,8 @@ extension IMPBConnection: TopicSubscriber {
     }
 
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
-        guard link != nil else { return }
+        // The rules may have changed since the subscription.
+        guard let sender, may(.subscribe, delivery.publication.topic, sender) else { return }
         let frame = delivery.encoded(.impb, by: IMPBApplication.frame)
         guard frame.readableBytes > 0 else { return }
         connection.tally.messagesOut += 1

@@ -78,6 +78,32 @@ import Testing
         }
     }
 
+    @Test func `who may not read broadcasts gets none, also by rules that come later`() async throws {
+        let allowed = "allow user ann write impb/broadcast\n"
+        let access = TopicAccess()
+        access.replace(with: try TopicRules(parsing: allowed + "deny user eve read impb/broadcast"))
+        try await GatewayTestServer.with(access: access) { server in
+            let (ann, bob, eve) = (try await server.impb(), try await server.impb(), try await server.impb())
+            for (client, name) in [(ann, "ann"), (bob, "bob"), (eve, "eve")] {
+                _ = try await client.register(name)
+                _ = try await client.logIn(name)
+            }
+            try await Self.send(try Self.text("first"), by: ann, seq: 3)
+            #expect(try await Self.next(of: ann).text == "first")
+            #expect(try await Self.next(of: bob).text == "first")
+            // Now the other way round, on the same connections: what eve gets first is the second.
+            server.environment.access.replace(
+                with: try TopicRules(parsing: allowed + "deny user bob read impb/broadcast")
+            )
+            try await Self.send(try Self.text("second"), by: ann, seq: 4)
+            #expect(try await Self.next(of: ann).text == "second")
+            #expect(try await Self.next(of: eve).text == "second")
+            server.environment.access.replace(with: try TopicRules(parsing: allowed))
+            try await Self.send(try Self.text("third"), by: ann, seq: 5)
+            #expect(try await Self.next(of: bob).text == "third")
+        }
+    }
+
     @Test func `what is too long, or no content, goes to nobody, and every kind of content to all`() async throws {
         let access = TopicAccess()
         access.replace(with: try TopicRules(parsing: "allow user ann write impb/broadcast"))
