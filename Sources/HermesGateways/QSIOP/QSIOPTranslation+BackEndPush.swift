@@ -22,29 +22,33 @@ extension QSIOPTranslation {
             "seq": String(seq),
             "time": String(push.id.timestamp.rawValue),
         ]
-        if !push.content.collapseKey.isEmpty { properties.append("collapse", push.content.collapseKey) }
+        if !push.content.collapseKey.isEmpty {
+            properties.append("collapse", cut(push.content.collapseKey, to: PushContent.maxCollapseKeyBytes))
+        }
         let data = topLevelTexts(push.content.dataJSON)
         var isWhole = data.isWhole
-        var room =
-            QSIOPFrame.maxBodyBytes - 2 * PushContent.maxTitleCharacters - 4 * PushContent.maxBodyCharacters - 2_048
-        if let message = push.content.message {
-            // The largest message and its name fit.
-            let text = Data(message.bytes).base64EncodedString()
-            properties.append("message-type", message.type)
-            properties.append("message", text)
-            room -= message.type.utf8.count + text.utf8.count + 32
-        }
-        for (key, value) in data.texts {
-            let bytes = key.utf8.count + 2 * value.utf8.count + 2
-            guard bytes <= room else {
+        // The longest allowed body comes first. A stored push may be larger than what is accepted today.
+        let body = push.content.body
+        var left =
+            room(in: properties) - "truncated:1\n".utf8.count
+            - min(body.utf8.count, 4 * PushContent.maxBodyCharacters)
+        func append(_ pairs: [(key: String, value: String)]) {
+            let bytes = pairs.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
+            guard bytes <= left else {
                 isWhole = false
-                continue
+                return
             }
-            room -= bytes
-            properties.append(key, value)
+            left -= bytes
+            for (key, value) in pairs { properties.append(key, value) }
         }
+        if let message = push.content.message {
+            // The largest allowed message and its name fit.
+            append([("message-type", message.type), ("message", Data(message.bytes).base64EncodedString())])
+        }
+        for text in data.texts { append([text]) }
+        if body.utf8.count > room(in: properties) { isWhole = false }
         if !isWhole { properties.append("truncated", "1") }
-        properties.append("body", push.content.body)
+        properties.append("body", cut(body, to: room(in: properties)))
         return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
     }
 

@@ -55,7 +55,7 @@ extension QSIOPTranslation {
     }
 
     /// How long the body may be beside these properties, in bytes.
-    private static func room(in properties: QSIOPProperties) -> Int {
+    static func room(in properties: QSIOPProperties) -> Int {
         QSIOPFrame.maxBodyBytes - encodedBytes(properties) - "body:\n".utf8.count
     }
 

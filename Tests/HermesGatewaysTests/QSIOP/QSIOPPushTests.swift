@@ -116,7 +116,7 @@ import Testing
         let small = PushContent(title: "t", dataJSON: #"{"a":1,"b":"c"}"#)
         let nested = PushContent(title: "t", dataJSON: #"{"a":1,"b":{"c":2}}"#)
         let reserved = PushContent(title: "t", dataJSON: #"{"seq":1}"#)
-        let large = PushContent(title: "t", dataJSON: #"{"a":"\#(String(repeating: "x", count: 40_000))","b":2}"#)
+        let large = PushContent(title: "t", dataJSON: #"{"a":"\#(String(repeating: "x", count: 70_000))","b":2}"#)
         let told: [(PushContent, String?)] = [(small, nil), (nested, "1"), (reserved, "1"), (large, "1")]
         for (content, truncated) in told {
             let push = Push(id: MessageID(high: 1, low: 2), content: content, expiresAt: Timestamp(rawValue: .max))
@@ -124,6 +124,64 @@ import Testing
             let properties = try #require(QSIOPTranslation.push(for: entry, reader: bob)).frame.properties()
             #expect(properties["truncated"] == truncated)
         }
+    }
+
+    /// A push of a back end, as a device gets it.
+    private func properties(of content: PushContent) throws -> (frame: QSIOPFrame, properties: QSIOPProperties) {
+        let push = Push(id: MessageID(high: 1, low: 2), content: content, expiresAt: Timestamp(rawValue: .max))
+        let entry = InboxEntry(seq: 1, committedAt: Timestamp(rawValue: 0), event: .push(push))
+        let frame = try #require(QSIOPTranslation.push(for: entry, reader: bob)).frame
+        var bytes = ByteBuffer()
+        try frame.write(into: &bytes)
+        return (frame, try frame.properties())
+    }
+
+    @Test("The body of a push fills a frame to the last byte, and is cut beyond", arguments: ["x", "é", "😀"])
+    func longBody(character: String) throws {
+        let empty = try properties(of: PushContent(title: "t"))
+        let room = QSIOPFrame.maxBodyBytes - empty.frame.body.readableBytes
+        // A sent body is shorter; a stored one is what it is.
+        let fill = String(repeating: "y", count: room % character.utf8.count)
+        let body = fill + String(repeating: character, count: room / character.utf8.count)
+        let whole = try properties(of: PushContent(title: "t", body: body))
+        #expect(whole.frame.body.readableBytes == QSIOPFrame.maxBodyBytes)
+        #expect(whole.properties["body"] == body)
+        #expect(whole.properties["truncated"] == nil)
+        for longer in [body + "z", body + String(repeating: character, count: 70_000)] {
+            let cut = try properties(of: PushContent(title: "t", body: longer))
+            #expect(cut.frame.body.readableBytes <= QSIOPFrame.maxBodyBytes)
+            #expect(cut.frame.body.readableBytes > QSIOPFrame.maxBodyBytes - character.utf8.count - 1)
+            #expect(cut.properties["truncated"] == "1")
+            let text = try #require(cut.properties["body"])
+            #expect(longer.hasPrefix(text))
+        }
+    }
+
+    @Test("The largest push that is accepted fits with its body and its message") func largestPush() throws {
+        let bytes = [UInt8](repeating: 7, count: TypedMessage.maxBytes)
+        let type = String(repeating: "t", count: TypedMessage.maxTypeBytes)
+        let data = String(repeating: "d", count: PushContent.maxDataBytes - 8)
+        let content = PushContent(
+            title: String(repeating: "😀", count: PushContent.maxTitleCharacters),
+            body: String(repeating: "😀", count: PushContent.maxBodyCharacters),
+            dataJSON: #"{"a":"\#(data)"}"#,
+            collapseKey: String(repeating: "c", count: PushContent.maxCollapseKeyBytes),
+            message: TypedMessage(type: type, bytes: bytes)
+        )
+        try content.check()
+        let found = try properties(of: content).properties
+        #expect(found["body"] == content.body)
+        #expect(found["title"] == content.title)
+        #expect(found["message"] == Data(bytes).base64EncodedString())
+        #expect(found["a"] == data)
+        #expect(found["truncated"] == nil)
+        // Beyond what is accepted, the message makes room for the body.
+        var larger = content
+        larger.message = TypedMessage(type: type, bytes: [UInt8](repeating: 7, count: 65_536))
+        let without = try properties(of: larger).properties
+        #expect(without["message"] == nil && without["message-type"] == nil)
+        #expect(without["body"] == content.body)
+        #expect(without["truncated"] == "1")
     }
 
     @Test("Every protocol names the same kind and size for what it cannot carry whole") func oneStandIn() throws {
