@@ -92,6 +92,40 @@ struct TransactionSizeTests {
         try store.close()
     }
 
+    @Test("Long publications, retained or queued, fill a transaction by their bytes")
+    func longPublications() async throws {
+        let directory = try TemporaryDirectory()
+        // The clock of the store stands still: no transaction ends because of its time.
+        let store = try directory.openStore(clock: ManualClock())
+        let world = SessionWorld(store)
+        let session = try world.open("s", expiry: nil).id
+        let long = String(repeating: "x", count: 400_000)
+        let target = PublicationTarget(session: session, qos: .atLeastOnce, identifiers: [], retain: false)
+        func retain(_ number: Int, _ text: String) -> SessionOperation {
+            .retain(world.publication(text, topic: "t/\(number)"))
+        }
+        let queued = (0..<8).map { _ in
+            SessionOperation.publish(world.publication(long), targets: [target], received: nil, retains: false)
+        }
+        for operations in [(0..<8).map { retain($0, long) }, queued] {
+            var rest = operations[...]
+            var parts: [Int] = []
+            while !rest.isEmpty {
+                let done = try store.commit(firstOf: rest, now: StoreWorld.now).count
+                parts.append(done)
+                rest = rest.dropFirst(done)
+            }
+            #expect(parts == [3, 3, 2])
+        }
+        // One that is longer goes alone; many short ones go together.
+        let longer = String(repeating: "x", count: 2 << 20)
+        #expect(try store.commit(firstOf: [retain(1, longer), retain(2, "x")], now: StoreWorld.now).count == 1)
+        let short = (0..<500).map { retain($0, "x") }
+        #expect(try store.commit(firstOf: short[...], now: StoreWorld.now).count == 500)
+        #expect(try await store.retained().count == 500)
+        try store.close()
+    }
+
     /// The statements that `body` runs on the writer.
     private func statements(_ store: SQLiteStore, _ body: () throws -> Void) async throws -> [String] {
         let found = Mutex<[String]>([])

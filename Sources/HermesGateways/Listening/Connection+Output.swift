@@ -152,6 +152,7 @@ extension Connection {
             hasUnflushedWrites = true
             guard !isOutputCut else { return inWrite { writeInPieces(frame) } }
             inWrite { context?.write(NIOAny(frame), promise: context == nil ? nil : countWritten(frame)) }
+            loop.wroteLong(frame.readableBytes)
             markDirty()
         }
     }

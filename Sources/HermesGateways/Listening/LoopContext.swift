@@ -35,6 +35,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var late = Deque<LoopEvent>()
     /// Encodings that several devices of a user get.
     var entries = EncodedEntries()
+    /// The bytes of long frames that wait for the next flush.
+    private var longBytes = 0
     private var wheel = DeadlineWheel<Connection>()
     private var isWheelTurning = false
     private let startedAt: NIODeadline
@@ -67,6 +69,9 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private static let eventsPerLook = 4
     /// The number of connections flushed between two looks at the time; each takes some 10 µs.
     private static let flushesPerLook = 32
+    /// The bytes of long frames above which the time is looked at after each connection: a mebibyte takes the system up to
+    /// a millisecond.
+    static let longBytesPerLook = 1 << 20
     /// The number of silent connections ended in one turn of the wheel, for the same reason.
     static let maxEndsPerTurn = 1_024
     /// The bytes that may go unreported until the next turn of the wheel.
@@ -158,16 +163,21 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         eventLoop.execute { self.flushDirty() }
     }
 
+    /// A connection has a long frame to be flushed.
+    func wroteLong(_ bytes: Int) { longBytes &+= bytes }
+
     private func flushDirty() {
         isFlushScheduled = false
         guard !dirty.isEmpty else { return }
+        let isLong = longBytes >= Self.longBytesPerLook
+        longBytes = 0
         var flushing: [Connection] = []
         swap(&flushing, &dirty)
         var flushed = flushing.count
-        if flushed <= Self.flushesPerLook {
+        if flushed <= Self.flushesPerLook, !isLong {
             for connection in flushing { connection.flush() }
         } else {
-            flushed = flush(flushing[...])
+            flushed = flush(flushing[...], looksOften: isLong)
         }
         if flushed < flushing.count {
             if unflushed.isEmpty { inTurn { self.flushMore() } }
@@ -179,13 +189,15 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     /// Flushes connections for the time of a turn at most: long output to thousands of peers takes the system longer.
     ///
+    /// - Parameter looksOften: whether the time is looked at after each connection.
     /// - Returns: how many were flushed.
-    private func flush(_ connections: some RandomAccessCollection<Connection>) -> Int {
+    private func flush(_ connections: some RandomAccessCollection<Connection>, looksOften: Bool) -> Int {
+        let step = looksOften ? 1 : Self.flushesPerLook
         let now = clock()
         let end = now + turns.duration(now: now)
         var flushed = 0
         for connection in connections {
-            if flushed > 0, flushed % Self.flushesPerLook == 0, clock() >= end { break }
+            if flushed > 0, flushed % step == 0, clock() >= end { break }
             connection.flush()
             flushed += 1
         }
@@ -193,7 +205,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     }
 
     private func flushMore() {
-        unflushed.removeFirst(flush(unflushed))
+        // Some of them may have long frames.
+        unflushed.removeFirst(flush(unflushed, looksOften: true))
         if !unflushed.isEmpty { inTurn { self.flushMore() } }
     }
 

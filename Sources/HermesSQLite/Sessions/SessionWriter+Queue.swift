@@ -18,7 +18,10 @@ extension SessionWriter {
             statements.insertReceived.bind(Int64(received.id), at: 2)
             try statements.insertReceived.run()
         }
-        if retains { retained[publication.topic] = publication }
+        if retains {
+            retained[publication.topic] = publication
+            publicationBytes += publication.weight
+        }
         var seqs: [UInt64] = []
         seqs.reserveCapacity(targets.count)
         for target in targets {
@@ -26,6 +29,7 @@ extension SessionWriter {
         }
         let count = seqs.reduce(0) { $0 + ($1 > 0 ? 1 : 0) }
         guard count > 0 else { return seqs }
+        publicationBytes += publication.weight
         if count == 1, publication.weight <= Self.maxOwnWeight {
             for (target, seq) in zip(targets, seqs) where seq > 0 {
                 try insertOwn(publication, for: target, seq: seq)

@@ -28,6 +28,12 @@ struct SessionWriter {
     var queueChanges = OwnerTally()
     /// The number of publications that found no room in their owner's share.
     var refused = 0
+    /// The bytes of the publications of this batch. Retained ones are written at the end, when no time is measured.
+    var publicationBytes = 0
+
+    /// The bytes of publications above which a transaction takes no further operation. All clients wait while its pages are
+    /// written to the log, a mebibyte for some 5 ms.
+    static let maxPublicationBytes = 1 << 20
 
     init(
         _ db: Database,
@@ -49,7 +55,10 @@ struct SessionWriter {
     }
 
     /// Whether another operation fits into the transaction; a sweep gets its share.
-    var hasTime: Bool { time.elapsed < FreshSweep.share(of: cache.sweep, isLate: cache.freshRows >= 4 * sweepRows) }
+    var hasTime: Bool {
+        publicationBytes < Self.maxPublicationBytes
+            && time.elapsed < FreshSweep.share(of: cache.sweep, isLate: cache.freshRows >= 4 * sweepRows)
+    }
 
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: SessionOperation) throws -> SessionOutcome {
@@ -62,9 +71,11 @@ struct SessionWriter {
         case .publish(let publication, let targets, let received, let retains):
             return .published(try publish(publication, to: targets, received: received, retains: retains))
         case .move(let move):
+            publicationBytes += move.items.reduce(0) { $0 + $1.queued.publication.weight }
             return try self.move(move) ?? Self.noSuchSession
         case .retain(let publication):
             retained[publication.topic] = publication
+            publicationBytes += publication.weight
             return .done
         case .close(let id, let sentUpTo, let expiresAt):
             guard let head = try head(of: id) else { return Self.noSuchSession }

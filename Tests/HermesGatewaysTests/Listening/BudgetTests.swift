@@ -19,7 +19,7 @@ import Testing
         let loop = EmbeddedEventLoop()
         let memory: MemoryBudget
         let rates: SharedRates
-        private let context: LoopContext
+        let context: LoopContext
         private let state: ListenerState
 
         init(_ limits: ConnectionLimits = ConnectionLimits(), memory bytes: Int = .max) throws {
@@ -182,6 +182,39 @@ import Testing
         fixture.loop.advanceTime(by: .milliseconds(300))
         #expect(session.frames.count == 1)
         #expect(session.farewells.isEmpty)
+    }
+
+    @Test(arguments: [(200_000, true), (8_000, false)])
+    func `long output to a few takes turns with others, short output goes out at once`(
+        bytes: Int,
+        mayWait: Bool
+    ) throws {
+        let fixture = try Fixture()
+        let channels = try (0..<20).map { _ in try fixture.connect() }
+        fixture.loop.run()
+        // A turn has time for two looks at the clock.
+        var looks: UInt64 = 0
+        fixture.context.clock = {
+            looks += 1
+            return .uptimeNanoseconds(looks * 15_000_000)
+        }
+        let frame = ByteBuffer(repeating: 1, count: bytes)
+        for (session, _) in channels { session.connection.write(.control, frame: frame) }
+        func written() throws -> Int {
+            try channels.reduce(0) { try $0 + ($1.channel.readOutbound(as: ByteBuffer.self)?.readableBytes ?? 0) }
+        }
+        fixture.loop.run()
+        let first = try written()
+        #expect(first == (mayWait ? 2 : 20) * bytes)
+        // The others have their turns, between which the loop serves its connections.
+        var total = first
+        for _ in 0..<40 {
+            fixture.loop.advanceTime(by: TurnQueue.pause)
+            let more = try written()
+            #expect(more <= 2 * bytes)
+            total += more
+        }
+        #expect(total == 20 * bytes)
     }
 
     @Test func `an address and an account have budgets over all their connections`() throws {
