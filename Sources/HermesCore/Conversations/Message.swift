@@ -1,14 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The content of a message. Opaque to the core, which passes, limits and stores it: the canonical encoding of
-/// `hermes.v1.Content`, written and read by the gateways' translations.
-package struct MessageContent: Sendable, Hashable {
-    package var bytes: [UInt8]
-
-    package init(bytes: [UInt8]) { self.bytes = bytes }
-}
-
 /// A message to be sent.
 package struct MessageDraft: Sendable, Hashable {
     package var conversation: ConversationID

@@ -83,8 +83,10 @@ extension MemoryState {
             guard isTaken else { return nil }
             return InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: .message(message)))
         }
+        var kept = message
+        kept.content = message.content.unread
         let stored = StoredMessage(
-            message: message,
+            message: kept,
             contentHash: draft.content.hashValue,
             deliveries: deliveries.map { ($0.user, $0.entry.seq) },
             references: deliveries.count,

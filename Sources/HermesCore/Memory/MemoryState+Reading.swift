@@ -94,7 +94,7 @@ extension MemoryState {
             senderName: records[message.sender]?.stored.account.nickName.rawValue ?? "",
             senderDevice: message.senderDevice,
             clientID: message.clientID,
-            content: message.content,
+            content: message.content.unread,
             sentAt: message.sentAt,
             expiresAt: message.expiresAt,
             isRecalled: message.isRecalled

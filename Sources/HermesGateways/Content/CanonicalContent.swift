@@ -57,8 +57,23 @@ enum CanonicalContent {
         }
     }
 
-    /// Decodes content; empty if it cannot be decoded, which no gateway causes.
+    /// Decodes content, once for all who get the message; empty if it cannot be decoded, which no gateway causes.
     static func parsed(_ content: MessageContent) -> Hermes_V1_Content {
-        (try? Hermes_V1_Content(wire: content.bytes)) ?? Hermes_V1_Content()
+        CanonicalReading.of(content).content ?? Hermes_V1_Content()
+    }
+}
+
+/// A content as all translations read it.
+final class CanonicalReading: ContentReading {
+    /// Nil if the bytes are none.
+    let content: Hermes_V1_Content?
+
+    init(_ bytes: [UInt8]) {
+        content = try? Hermes_V1_Content(wire: bytes)
+    }
+
+    static func of(_ content: MessageContent) -> CanonicalReading {
+        // Nobody else reads contents; if somebody did, it would be read again and not wrong.
+        content.reading(CanonicalReading.init) as? CanonicalReading ?? CanonicalReading(content.bytes)
     }
 }

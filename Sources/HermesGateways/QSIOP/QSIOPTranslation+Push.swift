@@ -73,12 +73,7 @@ extension QSIOPTranslation {
 
     /// The content as plain text, for a simple screen.
     static func plainText(_ content: MessageContent) -> String {
-        let message: Hermes_V1_Content
-        do {
-            message = try Hermes_V1_Content(wire: content.bytes)
-        } catch {
-            return "[unreadable]"
-        }
+        guard let message = CanonicalReading.of(content).content else { return "[unreadable]" }
         switch message.kind {
         case .text(let text): return text
         case .image(let image): return "[image] \(image.url)"
