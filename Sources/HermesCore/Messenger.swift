@@ -5,6 +5,8 @@
 package final class Messenger: Sendable {
     package let accounts: AccountService
     package let messages: MessageService
+    /// What accounts ask of their inboxes and conversations.
+    package let inbox: InboxRequests
     package let pushes: PushService
     package let contacts: ContactService
     package let groups: GroupService
@@ -63,10 +65,17 @@ package final class Messenger: Sendable {
         pushTokens = PushTokenService(store: pushTokenStore, time: time)
         messages = MessageService(
             store: messageStore,
-            social: socialStore,
             devices: devices,
             time: time,
             settings: messageSettings
+        )
+        inbox = InboxRequests(
+            store: messageStore,
+            social: socialStore,
+            time: time,
+            committer: messages.committer,
+            reads: messages.reads,
+            recallWindow: messageSettings.recallWindow
         )
         devices.presenceChanged.observe { [events = messages.committer.watch.events] user, isOnline in
             if isOnline {

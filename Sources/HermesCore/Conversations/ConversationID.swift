@@ -40,4 +40,14 @@ package enum ConversationID: Hashable, Sendable {
         }
         return peer == user ? nil : peer
     }
+
+    /// The accounts that get a message of `user`, the sender first. Empty for a group: the commit decides, in one order
+    /// with the changes of members.
+    ///
+    /// - Throws: `.forbidden` if it is none of the two.
+    func recipients(for user: UserID) throws(HermesError) -> [UserID] {
+        if case .group = self { return [] }
+        guard let peer = try reader(user) else { return [user] }
+        return [user, peer]
+    }
 }

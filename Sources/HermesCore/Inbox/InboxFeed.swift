@@ -1,13 +1,17 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides which entries of its user's inbox a connection writes: the arithmetic of its cursor. Pure; owner: the
-/// connection's handler, on its loop.
+/// Decides which entries of its user's inbox a connection writes: the arithmetic of its cursor. No entry leaves without
+/// it. Pure; owner: the connection's handler, on its loop.
 ///
 /// Guarantees: entries are written in order, each once per connection, without a gap (a live entry that is not the next
 /// one causes a load). At most one load is outstanding. At most `window` entries are written and not acknowledged;
 /// further ones stay in the store until acknowledgements arrive. Messages that the device sent over this connection are
 /// counted but not written back.
+///
+/// A page that the peer asked for (``Event/pageRequested(_:)``) is a repetition: it leaves whole, ahead of new entries, and
+/// moves none of the feed's places. What of it is new leaves again in its turn, so that nothing depends on how much of the
+/// page the peer kept.
 ///
 /// Usage: attach to the ``DeviceRegistry`` first. Then report ``Event/opened(after:head:)`` with the result of the
 /// login, which always loads a first page (perhaps an empty one). Carry out each action. After ``Action/write(_:)``
@@ -37,16 +41,20 @@ package struct InboxFeed: Sendable {
         /// The peer has acknowledged everything up to this seq. A seq that was never committed has no effect: it
         /// belongs to an inbox that the store has lost.
         case acknowledged(upTo: UInt64)
+        /// The peer asked for these entries, whatever was written before; one page after the other.
+        case pageRequested([InboxEntry])
         /// A peer that never acknowledges (IMPB) sent a frame, which acknowledges everything written before.
         case peerSpoke
     }
 
     package enum Action: Sendable, Hashable {
         case none
-        /// Read a page: ``MessageService/entries(of:after:limit:completion:)``.
+        /// Read a page: ``InboxRequest/page(after:limit:)``.
         case load(after: UInt64, limit: Int)
         /// Write these to the peer; never empty.
         case write([InboxEntry])
+        /// Write these, which the peer asked for; never empty. As after ``write(_:)``, report how far that went.
+        case writePage(ArraySlice<InboxEntry>)
     }
 
     package let principal: Principal
@@ -72,6 +80,10 @@ package struct InboxFeed: Sendable {
     /// The last seq that the peer has.
     package private(set) var acknowledged: UInt64 = 0
     private var reported: UInt64 = 0
+    /// The rest of what the peer asked for.
+    private var requested: ArraySlice<InboxEntry> = []
+    /// How much of it was handed out, while it is not known how much of that was written.
+    private var handedOut = 0
     /// An acknowledgement beyond the known head.
     private var claimed: UInt64?
     /// Whether the page under way was requested after that.
@@ -91,6 +103,9 @@ package struct InboxFeed: Sendable {
         self.pageSize = max(1, pageSize)
     }
 
+    /// Whether entries that the peer asked for are still to be written.
+    package var hasRequested: Bool { !requested.isEmpty }
+
     /// Whether everything that is committed was written.
     package var isLive: Bool { isOpen && !isLoading && written >= head }
 
@@ -107,6 +122,7 @@ package struct InboxFeed: Sendable {
         case .cutShort(let seq): cutShort(after: seq)
         case .written(let seq): completed(upTo: seq)
         case .acknowledged(let seq): acknowledge(upTo: seq)
+        case .pageRequested(let entries): pageRequested(entries)
         case .peerSpoke: acknowledge(upTo: completed)
         }
     }
@@ -147,7 +163,8 @@ package struct InboxFeed: Sendable {
     private mutating func committed(_ entries: [InboxEntry]) -> Action {
         guard let first = entries.first, let last = entries.last else { return next() }
         head = max(head, last.lastSeq)
-        guard isOpen, isWritable, !isLoading, first.seq <= written &+ 1, last.lastSeq > written else { return next() }
+        guard isOpen, isWritable, !isLoading, requested.isEmpty else { return next() }
+        guard first.seq <= written &+ 1, last.lastSeq > written else { return next() }
         let room = room
         guard room > 0, Self.isContiguous(entries) else { return next() }
         return write(entries.drop { $0.lastSeq <= written }.prefix(Int(clamping: room)))
@@ -158,7 +175,8 @@ package struct InboxFeed: Sendable {
         isLoading = false
         head = max(head, page.position.head)
         settleClaim()
-        if isPageStale {
+        // A page that was asked for leaves first; this one is read again behind it.
+        if isPageStale || !requested.isEmpty {
             isPageStale = false
             return next()
         }
@@ -188,13 +206,29 @@ package struct InboxFeed: Sendable {
         return next()
     }
 
+    private mutating func pageRequested(_ entries: [InboxEntry]) -> Action {
+        requested += entries
+        // However many wait to be written: the connection cuts it short.
+        return requested.isEmpty || handedOut > 0 ? .none : writeRequested()
+    }
+
+    private mutating func writeRequested() -> Action {
+        handedOut = requested.count
+        return .writePage(requested)
+    }
+
     private mutating func setWritable(_ isWritable: Bool) -> Action {
+        requested = requested.dropFirst(handedOut)
+        handedOut = 0
         self.isWritable = isWritable
         return next()
     }
 
     private mutating func cutShort(after seq: UInt64) -> Action {
-        if seq < written {
+        if handedOut > 0 {
+            handedOut = 0
+            requested = requested.drop { $0.lastSeq <= seq }
+        } else if seq < written {
             written = max(seq, acknowledged)
             lastVisible = min(lastVisible, written)
         }
@@ -253,6 +287,7 @@ package struct InboxFeed: Sendable {
     }
 
     private mutating func next() -> Action {
+        guard requested.isEmpty else { return isWritable && handedOut == 0 ? writeRequested() : .none }
         if claimed != nil, isOpen, !isLoading, !mustWaitForRetry {
             isLoading = true
             isClaimAsked = true

@@ -16,14 +16,14 @@ extension PushHandOff {
         let targets = try await tokens.store.pushTargets(of: user)
         guard let target = targets.first(where: { $0.device == device }) else { return nil }
         let taken = max(target.cursor, acknowledged(user, device))
-        var page = try await store.entries(of: user, after: taken, limit: MessageService.maxPageSize)
+        var page = try await store.entries(of: user, after: taken, limit: StoreSettings.maxPageEntries)
         var entries = page.withoutExpired(at: time.now()).entries
         var last = page.entries.last?.lastSeq ?? taken
         var unread: Int?
         // Earlier pushed entries fill a page: the badge counts only that far.
         if last <= target.pushedUpTo, last < page.position.head {
             unread = HandOffPlan.pushWorthy(entries, for: user, device).count
-            page = try await store.entries(of: user, after: target.pushedUpTo, limit: MessageService.maxPageSize)
+            page = try await store.entries(of: user, after: target.pushedUpTo, limit: StoreSettings.maxPageEntries)
             entries += page.withoutExpired(at: time.now()).entries
             last = page.entries.last?.lastSeq ?? target.pushedUpTo
         }
@@ -55,7 +55,7 @@ extension PushHandOff {
             cursors[device.description.id] = InboxCursors.Cursor(seq: seq, proof: device.proof)
         }
         let start = max(cursors.delivered, try await webhooks.store.undeliveredMark(of: user))
-        let page = try await store.entries(of: user, after: start, limit: MessageService.maxPageSize)
+        let page = try await store.entries(of: user, after: start, limit: StoreSettings.maxPageEntries)
         guard let last = page.entries.last?.lastSeq else { return false }
         let now = time.now()
         let oldest = now.advanced(by: .zero - settings.reportedAge)

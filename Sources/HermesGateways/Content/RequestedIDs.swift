@@ -5,10 +5,46 @@ import HermesCore
 
 /// Checks the ids that clients name in requests, and refuses wrong ones in the same words in all protocols.
 enum RequestedIDs {
+    static let badUser = HermesError(.invalidArgument, "a uid is 1 to 2^31-1")
     static let badGroup = HermesError(.invalidArgument, "a group's id is 1 to 2^31-1")
 
     /// Returns the group with an id that is unsigned on the wire; nil if there can be none.
     static func group(_ id: UInt32) -> GroupID? { Int32(exactly: id).flatMap(GroupID.init(rawValue:)) }
+
+    /// Whose conversation with the asking account a request means, as on the wire.
+    enum Named {
+        case user(UInt32)
+        case group(UInt32)
+    }
+
+    /// The conversation that an account names.
+    ///
+    /// - Parameters:
+    ///   - named: nil if the request names none.
+    ///   - user: the account.
+    /// - Throws: `.invalidArgument`.
+    static func conversation(_ named: Named?, of user: UserID) throws(HermesError) -> ConversationID {
+        switch named {
+        case .user(let uid):
+            guard let other = UserID(uid) else { throw badUser }
+            return .direct(between: user, and: other)
+        case .group(let id):
+            guard let group = group(id) else { throw badGroup }
+            return .group(group)
+        case nil:
+            throw HermesError(.invalidArgument, "the conversation is missing: name a uid or a group")
+        }
+    }
+
+    /// The message with an id.
+    ///
+    /// - Throws: `.invalidArgument`.
+    static func message(_ id: String) throws(HermesError) -> MessageID {
+        guard let id = MessageID(id) else {
+            throw HermesError(.invalidArgument, "message_id is 26 characters, as in the message")
+        }
+        return id
+    }
 
     /// Checks uids and their number.
     ///
@@ -18,7 +54,7 @@ enum RequestedIDs {
             throw HermesError(.tooLarge, "name at most \(Group.maxMembers - 1) accounts at once")
         }
         let users = uids.compactMap { UserID($0) }
-        guard users.count == uids.count else { throw HermesError(.invalidArgument, "a uid is 1 to 2^31-1") }
+        guard users.count == uids.count else { throw badUser }
         return users
     }
 }

@@ -26,7 +26,6 @@ extension DelimitedConnection {
             case .success(let login):
                 let (session, cursor) = request.welcome(login, on: connection, in: environment)
                 succeed(id, .session(session))
-                if cursor > login.device.cursor { messenger.messages.acknowledge(login.principal, upTo: cursor) }
                 authenticated(login, after: cursor)
             }
         }

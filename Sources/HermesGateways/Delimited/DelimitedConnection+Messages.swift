@@ -4,7 +4,7 @@
 package import HermesCore
 import HermesWire
 
-/// Messages: sending, acknowledging, reading.
+/// Messages: sending them, and asking the inbox.
 extension DelimitedConnection {
     /// Sends a message. The hot path: no task, and no answer before the commit; the answer arrives as ``sent(_:_:)``.
     func send(_ request: Hermes_V1_Send, id: UInt64, from sender: Sender) {
@@ -30,103 +30,34 @@ extension DelimitedConnection {
         }
     }
 
-    func synchronize(_ request: Hermes_V1_Synchronize, id: UInt64, from sender: Sender) {
-        let limit = request.limit == 0 ? 200 : Int(min(request.limit, 1_000))
-        let messages = messenger.messages
-        connection.ask { completion in
-            messages.entries(
-                of: sender.principal.user,
-                after: request.afterSeq,
-                limit: limit,
-                completion: completion
-            )
-        } reading: {
-            $0.bytes
-        } then: { [self] (result: Result<InboxPage, HermesError>) in
-            switch result {
-            case .failure(let error): fail(id, error)
-            case .success(var page):
-                connection.charge(.page(entries: page.entries.count))
-                page = page.cut(toBytes: environment.settings.limits.outboundQueueBytes / 2)
-                succeed(id, .synchronized(DelimitedTranslation.synchronized(page)))
-                write(page.entries)
-            }
-        }
-    }
-
-    func markRead(_ request: Hermes_V1_MarkRead, id: UInt64, from sender: Sender) {
-        guard let conversation = conversation(request.conversation, id: id, from: sender) else { return }
-        let messages = messenger.messages
-        connection.ask { completion in
-            messages.markRead(conversation, upTo: request.upToSeq, by: sender.principal, completion: completion)
-        } then: { [self] (result: Result<Void, HermesError>) in
-            answer(id, result)
-        }
-    }
-
-    func recall(_ request: Hermes_V1_Recall, id: UInt64, from sender: Sender) {
-        guard let conversation = conversation(request.conversation, id: id, from: sender) else { return }
-        guard let message = MessageID(request.messageID) else {
-            return fail(id, HermesError(.invalidArgument, "message_id is 26 characters, as in the message"))
-        }
-        let messages = messenger.messages
-        connection.ask { completion in
-            messages.recall(message, in: conversation, by: sender.principal, completion: completion)
-        } then: { [self] (result: Result<Void, HermesError>) in
-            answer(id, result)
-        }
-    }
-
-    func history(_ request: Hermes_V1_HistoryRequest, id: UInt64, from sender: Sender) {
-        guard let conversation = conversation(request.conversation, id: id, from: sender) else { return }
-        let limit = request.limit == 0 ? 50 : Int(min(request.limit, 500))
-        let messages = messenger.messages
-        let principal = sender.principal
-        connection.ask { () async throws(HermesError) in
-            // One more than requested, to know whether more follow.
-            try await messages.history(
-                of: conversation,
-                before: request.beforeSeq == 0 ? nil : request.beforeSeq,
-                limit: limit + 1,
-                reader: principal
-            )
-        } reading: { found in
-            found.reduce(0) { $0 + $1.content.bytes.count }
-        } then: { [self] result in
-            switch result {
-            case .failure(let error): fail(id, error)
-            case .success(let found):
-                connection.charge(.page(entries: found.count))
-                let maxBytes = environment.settings.limits.maxFrameBytes / 2
-                let history = DelimitedTranslation.history(
-                    found,
-                    limit: limit,
-                    maxBytes: maxBytes,
-                    reader: principal.user
-                )
-                succeed(id, .history(history))
-            }
-        }
-    }
-
     /// The conversation in a request; nil after an error was written.
     func conversation(_ conversation: Hermes_V1_Conversation, id: UInt64, from sender: Sender) -> ConversationID? {
-        switch conversation.target {
-        case .uid(let uid):
-            guard let user = UserID(uid) else {
-                fail(id, HermesError(.invalidArgument, "a uid is 1 to 2^31-1"))
-                return nil
-            }
-            return .direct(between: sender.principal.user, and: user)
-        case .groupID(let groupID):
-            guard let group = RequestedIDs.group(groupID) else {
-                fail(id, RequestedIDs.badGroup)
-                return nil
-            }
-            return .group(group)
-        case nil:
-            fail(id, HermesError(.invalidArgument, "the conversation is missing: name a uid or a group"))
+        do throws(HermesError) {
+            return try DelimitedTranslation.conversation(conversation, of: sender.principal.user)
+        } catch {
+            fail(id, error)
             return nil
+        }
+    }
+
+    // MARK: The inbox
+
+    /// Asks the inbox what a packet asks; the answer is written once it is there.
+    func askInbox(_ packet: Hermes_V1_Packet, from sender: Sender) {
+        let id = packet.id
+        let user = sender.principal.user
+        do throws(HermesError) {
+            guard let request = try DelimitedTranslation.inboxRequest(packet, by: user) else {
+                return fail(id, HermesError(.unsupported, "this asks nothing of the inbox"))
+            }
+            sender.link.ask(request) { [self] result in
+                switch result {
+                case .failure(let error): fail(id, error)
+                case .success(let answer): succeed(id, DelimitedTranslation.value(of: answer, reader: user))
+                }
+            }
+        } catch {
+            fail(id, error)
         }
     }
 

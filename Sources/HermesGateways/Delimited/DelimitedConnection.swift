@@ -124,10 +124,8 @@ package final class DelimitedConnection: GatewayConnection {
         case .ping(let ping): pong(ping, id: id)
         case .register, .authenticate:
             fail(id, HermesError(.alreadyAuthenticated, "this connection is authenticated; use another one"))
-        case .synchronize(let synchronize): self.synchronize(synchronize, id: id, from: sender)
-        case .markRead(let mark): markRead(mark, id: id, from: sender)
+        case .synchronize, .markRead, .recall, .history: askInbox(packet, from: sender)
         case .typing(let typing): self.typing(typing, id: id, from: sender)
-        case .recall(let recall): self.recall(recall, id: id, from: sender)
         case .presence(let presence): self.presence(presence, id: id, from: sender)
         case .room(let room): self.room(room, id: id, from: sender)
         case .device(let device): self.device(device, id: id, from: sender)
@@ -135,7 +133,6 @@ package final class DelimitedConnection: GatewayConnection {
         case .statistics(let statistics): self.statistics(statistics, id: id)
         case .account(let account): self.account(account, id: id, from: sender)
         case .logOut(let logOut): self.logOut(logOut, id: id, from: sender)
-        case .history(let history): self.history(history, id: id, from: sender)
         case .contact(let contact): self.contact(contact, id: id, from: sender)
         case .group(let group): self.group(group, id: id, from: sender)
         case .result, .event, .ephemeral, .notice, .kicked, .pong:
@@ -171,20 +168,18 @@ package final class DelimitedConnection: GatewayConnection {
     }
 
     /// Writes an empty result, if an answer is wanted.
-    func succeed(_ id: UInt64) {
-        guard id != 0 else { return }
-        var packet = Hermes_V1_Packet()
-        packet.id = id
-        packet.result = Hermes_V1_Result()
-        write(packet)
-    }
+    func succeed(_ id: UInt64) { succeed(id, nil) }
 
     /// Writes a result with a value, if an answer is wanted.
-    func succeed(_ id: UInt64, _ value: Hermes_V1_Result.OneOf_Value) {
+    ///
+    /// - Parameter value: nil for an empty result.
+    func succeed(_ id: UInt64, _ value: Hermes_V1_Result.OneOf_Value?) {
         guard id != 0 else { return }
         var packet = Hermes_V1_Packet()
         packet.id = id
-        packet.result.value = value
+        var result = Hermes_V1_Result()
+        result.value = value
+        packet.result = result
         write(packet)
     }
 

@@ -93,7 +93,8 @@ struct DelimitedLogin: Sendable {
 
     /// The answer to the client, and the seq behind which its inbox continues.
     ///
-    /// Counts the login if the client shows the ticket of a stopped server.
+    /// Counts the login if the client shows the ticket of a stopped server, and acknowledges what the client says that it
+    /// has.
     func welcome(
         _ login: Login,
         on connection: Connection,
@@ -118,6 +119,7 @@ struct DelimitedLogin: Sendable {
         session.maxFrameBytes = UInt32(clamping: environment.settings.limits.maxFrameBytes)
         session.serverVersion = environment.serverVersion
         session.heartbeatPriorSeconds = environment.heartbeatPrior(in: network)
+        if cursor > login.device.cursor { environment.messenger.inbox.acknowledge(login.principal, upTo: cursor) }
         return (session, cursor)
     }
 }

@@ -77,29 +77,6 @@ enum DelimitedTranslation {
         return answer
     }
 
-    static func synchronized(_ page: InboxPage) -> Hermes_V1_Synchronized {
-        var answer = Hermes_V1_Synchronized()
-        answer.epoch = page.position.epoch
-        answer.headSeq = page.position.head
-        answer.oldestSeq = page.position.oldest
-        answer.count = UInt32(clamping: page.entries.count)
-        return answer
-    }
-
-    /// The newest messages of `found` that fit into one packet, at least one.
-    static func history(_ found: [Message], limit: Int, maxBytes: Int, reader: UserID) -> Hermes_V1_History {
-        var bytes = 0
-        let fitting = found.suffix(limit).reversed().prefix { message in
-            let isFirst = bytes == 0
-            bytes += message.content.bytes.count + 512
-            return isFirst || bytes <= maxBytes
-        }
-        var history = Hermes_V1_History()
-        history.more = fitting.count < found.count
-        history.messages = fitting.reversed().map { self.message($0, reader: reader) }
-        return history
-    }
-
     static func conversation(_ conversation: ConversationID, reader: UserID) -> Hermes_V1_Conversation {
         var answer = Hermes_V1_Conversation()
         switch conversation {

@@ -201,25 +201,6 @@ enum IMPBTranslation {
         return base
     }
 
-    /// The newest messages of `found` that fit into a frame.
-    static func history(_ found: [Message], limit: Int, reader: Principal) -> IMPB_history_response {
-        var room = IMPBFrame.maxBodyBytes - 64
-        var messages: [IMPB_History_msg] = []
-        for message in found.suffix(limit).reversed() {
-            var item = IMPB_History_msg()
-            item.msg = base(message, seq: 0, reader: reader)
-            item.conversationSeq = message.conversationSeq
-            item.recalled = message.isRecalled
-            room -= item.msg.body.count + 32
-            guard room >= 0 else { break }
-            messages.append(item)
-        }
-        var answer = IMPB_history_response()
-        answer.messages = messages.reversed()
-        answer.more = messages.count < found.count
-        return answer
-    }
-
     /// A back end's command; the body is the application's.
     static func command(_ payload: [UInt8], for user: UserID) -> IMPB_Notification_msg {
         var notification = IMPB_Notification_msg()

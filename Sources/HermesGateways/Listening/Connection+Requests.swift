@@ -34,12 +34,15 @@ extension Connection {
     }
 
     /// The same for a call with a completion: a change that is committed with others.
+    ///
+    /// - Parameter cost: paid at once.
     package func ask<Value: Sendable>(
+        costing cost: RequestCost = .change,
         completing work: (@escaping @Sendable (Result<Value, HermesError>) -> Void) -> Void,
         reading bytes: @escaping (Value) -> Int = { _ in 0 },
         then: @escaping (Result<Value, HermesError>) -> Void
     ) {
-        charge(.change)
+        charge(cost)
         hold()
         let loop = loop
         let then = NIOLoopBound((then, bytes), eventLoop: loop.eventLoop)

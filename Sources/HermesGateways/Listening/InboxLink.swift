@@ -6,7 +6,8 @@ import Logging
 import NIOCore
 
 /// Connects an authenticated connection to its user's inbox: attaches it to the core, carries out the actions of
-/// ``InboxFeed``, and detaches at the end. For every protocol with an inbox. Lives on the connection's loop.
+/// ``InboxFeed``, asks what the peer asks (``ask(_:then:)``), and detaches at the end. For every protocol with an inbox.
+/// Lives on the connection's loop.
 package final class InboxLink {
     /// Writes entries to the peer.
     package typealias Writer = ([InboxEntry]) -> Void
@@ -16,8 +17,8 @@ package final class InboxLink {
 
     package let principal: Principal
     package let attachment: DeviceAttachment
-    private let connection: Connection
-    private let messenger: Messenger
+    let connection: Connection
+    let messenger: Messenger
     private let write: Writer
     private var feed: InboxFeed
     private var isClosed = false
@@ -28,6 +29,8 @@ package final class InboxLink {
     private var lastWrittenSeq: UInt64 = 0
     /// Whether the present or last entry was left out.
     private var isLeftOut = false
+    /// The bytes of a page that the peer asked for, while it leaves; nothing is read from the peer meanwhile.
+    private var leavingBytes: Int?
 
     /// - Parameters:
     ///   - window: the number of entries that may be written and not acknowledged.
@@ -68,6 +71,7 @@ package final class InboxLink {
     package func close() {
         guard !isClosed else { return }
         isClosed = true
+        pageHasLeft()
         connection.leaves(attachment, messenger.devices)
     }
 
@@ -92,19 +96,42 @@ package final class InboxLink {
     /// The operating system has taken everything up to this seq.
     package func written(upTo seq: UInt64) { handle(.written(upTo: seq)) }
 
+    /// Writes the entries that the peer asked for. If they do not fit all at once, nothing is read from the peer until
+    /// they have left.
+    func write(requested page: InboxPage) {
+        guard !isClosed else { return }
+        handle(.pageRequested(page.entries))
+        guard feed.hasRequested, !isClosed, leavingBytes == nil else { return }
+        connection.hold()
+        connection.requestStarted(bytes: page.bytes)
+        leavingBytes = page.bytes
+    }
+
+    private func pageHasLeft() {
+        guard let bytes = leavingBytes else { return }
+        leavingBytes = nil
+        connection.requestAnswered(bytes: bytes)
+        connection.release()
+    }
+
     private func handle(_ event: InboxFeed.Event) {
         guard !isClosed else { return }
         var action = feed.handle(event)
         while true {
             switch action {
             case .none:
-                if let seq = feed.takeAcknowledgement() { messenger.messages.acknowledge(principal, upTo: seq) }
+                if let seq = feed.takeAcknowledgement() { messenger.inbox.acknowledge(principal, upTo: seq) }
+                if !feed.hasRequested { pageHasLeft() }
                 return
+            case .writePage(let entries):
+                let rest = writeWhatFits(entries)
+                guard !isClosed else { return }
+                action = feed.handle(rest.map { .cutShort(after: $0.seq - 1) } ?? writability)
             case .load(let after, let limit):
                 load(after: after, limit: limit)
                 action = .none
             case .write(let entries):
-                let rest = writeWhatFits(entries)
+                let rest = deliverWhatFits(entries)
                 guard !isClosed else { return }
                 // Asks for more stored entries, unless the peer does not keep up.
                 if let rest {
@@ -112,16 +139,30 @@ package final class InboxLink {
                     if isLeftOut { feed.leftOut(behind: lastWrittenSeq) }
                 } else {
                     if isLeftOut { feed.leftOut(behind: lastWrittenSeq) }
-                    action = feed.handle(connection.keepsUp ? .writable : .unwritable)
+                    action = feed.handle(writability)
                 }
             }
         }
     }
 
+    private var writability: InboxFeed.Event { connection.keepsUp ? .writable : .unwritable }
+
+    /// Writes again what the peer asked for, which is no delivery.
+    ///
+    /// - Returns: the first entry that was not written; nil if all were.
+    private func writeWhatFits(_ entries: ArraySlice<InboxEntry>) -> InboxEntry? {
+        for entry in entries {
+            guard connection.hasRoom else { return entry }
+            write([entry])
+            if isClosed { return nil }
+        }
+        return nil
+    }
+
     /// Writes the entries that fit; entries are never dropped, so the others stay in the store.
     ///
     /// - Returns: the first entry that was not written; nil if all were.
-    private func writeWhatFits(_ entries: [InboxEntry]) -> InboxEntry? {
+    private func deliverWhatFits(_ entries: [InboxEntry]) -> InboxEntry? {
         isLeftOut = false
         // Those that were written without one between them that was left out.
         var run = 0..<0
@@ -158,7 +199,7 @@ package final class InboxLink {
         hasLoaded = true
         if isFirst { connection.hold() }
         let source = connection.source(of: principal)
-        messenger.messages.entries(of: principal.user, after: after, limit: limit, source: source) { result in
+        messenger.inbox.answer(.page(after: after, limit: limit), for: principal.user, source: source) { result in
             loop.post(
                 .run {
                     link.value.loaded(result)
@@ -168,15 +209,18 @@ package final class InboxLink {
         }
     }
 
-    private func loaded(_ result: Result<InboxPage, HermesError>) {
-        if case .success(let page) = result {
-            connection.chargeInTheEnd(.page(entries: page.entries.count))
-            connection.chargeRead(page.bytes)
+    private func loaded(_ result: Result<InboxReply, HermesError>) {
+        if case .success(let reply) = result, let cost = reply.cost {
+            connection.chargeInTheEnd(.page(entries: cost.entries))
+            connection.chargeRead(cost.bytes)
         }
         guard !isClosed else { return }
-        switch result {
-        case .success(let page):
+        switch result.map(\.answer) {
+        case .success(.page(let page)):
             handle(.pageLoaded(page))
+        case .success(.history), .success(.conversations), .success(.done):
+            assertionFailure("not a page")
+            handle(.pageFailed)
         case .failure(let error):
             connection.listener.logger.warning(
                 "an inbox could not be read",

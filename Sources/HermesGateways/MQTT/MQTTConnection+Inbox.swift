@@ -121,7 +121,7 @@ extension MQTTConnection {
         if let packets = inbox.packets {
             packets.acknowledged(upTo: taken)
         } else if let login = account.login {
-            environment.messenger.messages.acknowledge(login.principal, upTo: taken)
+            environment.messenger.inbox.acknowledge(login.principal, upTo: taken)
         }
     }
 

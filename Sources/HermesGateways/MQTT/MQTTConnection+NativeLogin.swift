@@ -64,9 +64,6 @@ extension MQTTConnection {
             return refuseNatively(HermesError(.forbidden, "the rules of this server deny this client \(topics)"))
         }
         let (session, cursor) = request.welcome(login, on: connection, in: environment)
-        if cursor > login.device.cursor {
-            environment.messenger.messages.acknowledge(login.principal, upTo: cursor)
-        }
         let account = MQTTAccountState(admission: nil, device: request.device, isIDAssigned: false, login: login)
         let inbox = MQTTInbox(MQTTInbox.Form(isJSON: false, qos: .atMostOnce), cursor: cursor)
         inbox.welcome = session

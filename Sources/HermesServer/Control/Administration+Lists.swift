@@ -21,8 +21,12 @@ extension Administration {
             }
             after = known
         }
-        let limit = min(max(1, limit), Self.maxPage)
-        let page = try await messenger.messages.conversations(of: account.id, after: after, limit: limit)
+        let request = InboxRequest.conversations(after: after, limit: max(1, limit))
+        // Operators wait for one another, not for the account.
+        let answer = try await messenger.inbox.answer(request, for: account.id, source: .server)
+        guard case .conversations(let page) = answer else {
+            throw HermesError(.internalError, "the core answered another request")
+        }
         return .conversations(page.conversations.map(ControlConversation.init), next: page.next?.text)
     }
 

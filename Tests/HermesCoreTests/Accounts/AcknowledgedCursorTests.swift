@@ -34,9 +34,9 @@ import Testing
         let receipt = try await withCheckedContinuation { continuation in
             messenger.messages.send(draft, from: me) { continuation.resume(returning: $0) }
         }.get()
-        messenger.messages.acknowledge(me, upTo: receipt.inboxSeq)
+        messenger.inbox.acknowledge(me, upTo: receipt.inboxSeq)
         // More than there is, as a hostile client may say.
-        messenger.messages.acknowledge(me, upTo: receipt.inboxSeq + 100)
+        messenger.inbox.acknowledge(me, upTo: receipt.inboxSeq + 100)
         let again = try await messenger.accounts.logIn(.token(try #require(login.token)), device: phone, address: nil)
         #expect(again.device.cursor == receipt.inboxSeq)
         await messenger.shutdown()

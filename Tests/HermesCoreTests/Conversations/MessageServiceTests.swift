@@ -43,10 +43,9 @@ import Testing
     }
 
     private func entries(of number: Int32, after seq: UInt64 = 0) async throws -> [InboxEntry] {
-        let user = try user(number)
-        return try await withCheckedContinuation { continuation in
-            messenger.messages.entries(of: user, after: seq, limit: 100) { continuation.resume(returning: $0) }
-        }.get().entries
+        let answer = try await messenger.inbox.answer(.page(after: seq, limit: 100), for: try user(number))
+        guard case .page(let page) = answer else { throw HermesError(.internalError, "not a page") }
+        return page.entries
     }
 
     @Test func sendsToBothSides() async throws {
@@ -121,9 +120,7 @@ import Testing
 
     private func recall(_ id: MessageID, by caller: Principal) async throws {
         let conversation = try draft().conversation
-        try await withCheckedContinuation { continuation in
-            messenger.messages.recall(id, in: conversation, by: caller) { continuation.resume(returning: $0) }
-        }.get()
+        _ = try await messenger.inbox.answer(.recall(id, in: conversation), for: caller.user)
     }
 
     @Test func recallsOnesOwnWhileItIsYoung() async throws {
@@ -146,9 +143,7 @@ import Testing
     @Test func marksAsReadForBothSides() async throws {
         let conversation = try draft().conversation
         func mark(_ seq: UInt64, by caller: Principal) async throws {
-            try await withCheckedContinuation { continuation in
-                messenger.messages.markRead(conversation, upTo: seq, by: caller) { continuation.resume(returning: $0) }
-            }.get()
+            _ = try await messenger.inbox.answer(.markRead(conversation, upTo: seq), for: caller.user)
         }
         // Nothing was said: nothing is read.
         try await mark(.max, by: principal(2))
@@ -167,16 +162,12 @@ import Testing
     @Test func readsHistoryForThoseWhoTakePart() async throws {
         let conversation = try draft().conversation
         _ = try await send(draft(), from: principal(1))
-        let read = try await messenger.messages.history(
-            of: conversation,
-            before: .max,
-            limit: .max,
-            reader: principal(2)
-        )
-        #expect(read.count == 1)
-        let stranger = try principal(3)
+        let read = try await messenger.inbox.answer(.history(conversation, before: .max, limit: .max), for: user(2))
+        guard case .history(let page) = read else { throw HermesError(.internalError, "not a page") }
+        #expect(page.messages.count == 1 && !page.hasMore)
+        let stranger = try user(3)
         let refusal = await code {
-            _ = try await messenger.messages.history(of: conversation, before: nil, limit: 1, reader: stranger)
+            _ = try await messenger.inbox.answer(.history(conversation, before: nil, limit: 1), for: stranger)
         }
         #expect(refusal == .forbidden)
         await messenger.shutdown()
@@ -184,9 +175,9 @@ import Testing
 
     @Test func acknowledgedEntriesAreCleanedUp() async throws {
         let receipt = try await send(draft(), from: principal(1))
-        messenger.messages.acknowledge(try principal(1), upTo: receipt.inboxSeq)
-        messenger.messages.acknowledge(try principal(2), upTo: .max)
-        messenger.messages.acknowledge(try principal(2), upTo: 0)
+        messenger.inbox.acknowledge(try principal(1), upTo: receipt.inboxSeq)
+        messenger.inbox.acknowledge(try principal(2), upTo: .max)
+        messenger.inbox.acknowledge(try principal(2), upTo: 0)
         await messenger.shutdown()
         #expect(try await messenger.housekeeping(now: time.now()) > 0)
         #expect(try await messenger.housekeeping(now: time.now()) == 0)

@@ -44,7 +44,7 @@ import Testing
         for _ in 1...10 {
             let receipt = try await send(messenger, from: 1)
             // Nothing is unread, and no inbox fills.
-            messenger.messages.acknowledge(try principal(2), upTo: receipt.inboxSeq)
+            messenger.inbox.acknowledge(try principal(2), upTo: receipt.inboxSeq)
             _ = try await messenger.housekeeping(now: time.now())
         }
         await #expect { _ = try await send(messenger, from: 1) } throws: { error in

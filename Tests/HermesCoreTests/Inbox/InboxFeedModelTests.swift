@@ -4,8 +4,9 @@
 import HermesCore
 import Testing
 
-/// Random commits, loads, failures, lost notifications, acknowledgements and reconnections: a device gets each entry once
-/// per connection, in order, without a gap, and in the end all of them.
+/// Random commits, loads, failures, lost notifications, acknowledgements, requested pages and reconnections: a device gets
+/// each entry once per connection, in order, without a gap, and in the end all of them; and each page that it asked for,
+/// whole and ahead of the rest.
 @Suite struct InboxFeedModelTests {
     @Test(arguments: 0..<200)
     func deliversEachEntryOnceInOrder(seed: UInt64) throws {
@@ -31,6 +32,8 @@ import Testing
         var seen: UInt64 = 0
         var cursor: UInt64 = 0
         let window: Int
+        /// What the client asked for and did not get yet.
+        var requested: [InboxEntry] = []
 
         init(seed: UInt64) throws {
             random = SeededGenerator(state: seed)
@@ -42,7 +45,7 @@ import Testing
         var head: UInt64 { UInt64(inbox.count) }
 
         mutating func step() throws {
-            switch Int.random(in: 0..<14, using: &random) {
+            switch Int.random(in: 0..<16, using: &random) {
             case 0...3: try commit()
             case 4: if !notifications.isEmpty { try handle(.entriesCommitted(notifications.removeFirst())) }
             case 5: if !notifications.isEmpty { notifications.removeFirst() }
@@ -59,6 +62,7 @@ import Testing
             case 12:
                 try handle(.written(upTo: UInt64.random(in: 0...seen, using: &random)))
                 try handle(.peerSpoke)
+            case 13, 14: try request()
             default:
                 if Int.random(in: 0..<4, using: &random) == 0 { try reconnect() }
             }
@@ -108,6 +112,25 @@ import Testing
             try handle(.pageLoaded(InboxPage(entries: Array(entries), position: position)))
         }
 
+        mutating func request() throws {
+            guard isOpen, requested.isEmpty, !inbox.isEmpty else { return }
+            let first = Int.random(in: 0..<inbox.count, using: &random)
+            requested = Array(inbox[first...].prefix(Int.random(in: 1...9, using: &random)))
+            try handle(.pageRequested(requested))
+        }
+
+        /// The connection writes some of the page, or all.
+        mutating func write(page: ArraySlice<InboxEntry>) throws {
+            #expect(!page.isEmpty && Array(page) == requested)
+            let count = Int.random(in: 0...page.count, using: &random)
+            requested = Array(page.dropFirst(count))
+            if let rest = requested.first {
+                try handle(.cutShort(after: rest.seq - 1))
+            } else {
+                try handle(Bool.random(using: &random) ? .unwritable : .writable)
+            }
+        }
+
         mutating func retry() throws {
             guard mustRetry else { return }
             mustRetry = false
@@ -117,6 +140,7 @@ import Testing
         mutating func reconnect() throws {
             feed = InboxFeed(principal: own, window: window, pageSize: 5)
             load = nil
+            requested = []
             mustRetry = false
             seen = cursor
             // The login may be older than the newest commits.
@@ -133,8 +157,9 @@ import Testing
                 #expect(isOpen && load == nil && limit > 0)
                 load = (after, limit)
             case .write(let entries):
-                #expect(!entries.isEmpty)
+                #expect(!entries.isEmpty && requested.isEmpty)
                 for entry in entries { receive(entry) }
+            case .writePage(let entries): try write(page: entries)
             }
             if let seq = feed.takeAcknowledgement() {
                 #expect(seq > cursor || seq <= head)
@@ -171,7 +196,7 @@ import Testing
                 try handle(.writable)
                 if feed.isLive && load == nil { break }
             }
-            #expect(feed.isLive)
+            #expect(feed.isLive && requested.isEmpty && !feed.hasRequested)
             #expect(feed.head == head)
             for seq in min(seen, head)..<head { #expect(isSkippable(seq + 1), "\(seq + 1) never came") }
             #expect(cursor == head)

@@ -288,4 +288,59 @@ import Testing
         #expect(feed.takeAcknowledgement() == 2)
         #expect(feed.handle(.writable) == .load(after: 2, limit: 4))
     }
+
+    // MARK: Pages that the peer asks for
+
+    @Test("A page that was asked for leaves as it is, and what is new leaves again in its turn")
+    func requestedPage() throws {
+        var feed = try liveFeed(at: 4)
+        let page = try entries(2...6)
+        #expect(feed.handle(.pageRequested(page)) == .writePage(page[...]))
+        #expect(feed.handle(.writable) == .none)
+        #expect(!feed.hasRequested && feed.written == 4)
+        #expect(feed.handle(.entriesCommitted(try entries(5...6))) == .write(try entries(5...6)))
+        #expect(feed.handle(.pageRequested([])) == .none)
+        // Also what the device sent itself, and where the window is full.
+        #expect(feed.handle(.entriesCommitted(try entries(7...14))) == .write(try entries(7...14)))
+        let own = [try entry(15, from: 1)]
+        #expect(feed.handle(.pageRequested(own)) == .writePage(own[...]))
+        #expect(feed.handle(.writable) == .none)
+        #expect(feed.takeAcknowledgement() == nil)
+    }
+
+    @Test("What of a page does not fit leaves before anything else, once there is room")
+    func requestedPageThatIsCut() throws {
+        var feed = try liveFeed(at: 6)
+        let page = try entries(1...6)
+        #expect(feed.handle(.pageRequested(page)) == .writePage(page[...]))
+        #expect(feed.handle(.cutShort(after: 2)) == .none)
+        #expect(feed.hasRequested)
+        let silent: [InboxFeed.Event] = [
+            .entriesCommitted(try entries(7...8)), .unwritable, .acknowledged(upTo: 3), .written(upTo: 2), .retryDue,
+            self.page(try entries(7...8), head: 8),
+        ]
+        for event in silent { #expect(feed.handle(event) == .none) }
+        #expect(feed.handle(.writable) == .writePage(page[2...]))
+        #expect(feed.handle(.cutShort(after: 5)) == .none)
+        #expect(feed.handle(.writable) == .writePage(page[5...]))
+        // Then comes what was committed meanwhile.
+        #expect(feed.handle(.writable) == .load(after: 6, limit: 4))
+        #expect(!feed.hasRequested)
+        #expect(feed.handle(self.page(try entries(7...8), head: 8)) == .write(try entries(7...8)))
+    }
+
+    @Test("A page that was being loaded is loaded again behind one that was asked for")
+    func requestedPageWhileLoading() throws {
+        var feed = try feed()
+        #expect(feed.handle(.opened(after: 0, head: 3)) == .load(after: 0, limit: 4))
+        let asked = try entries(1...2)
+        #expect(feed.handle(.pageRequested(asked)) == .writePage(asked[...]))
+        #expect(feed.handle(.cutShort(after: 0)) == .none)
+        #expect(feed.handle(page(try entries(1...3), head: 3)) == .none)
+        #expect(feed.handle(.writable) == .writePage(asked[...]))
+        #expect(feed.handle(.writable) == .load(after: 0, limit: 4))
+        #expect(feed.handle(page(try entries(1...3), head: 3)) == .write(try entries(1...3)))
+        #expect(feed.handle(.writable) == .none)
+        #expect(feed.isLive)
+    }
 }

@@ -82,19 +82,13 @@ import Testing
 
         func markRead(upTo seq: UInt64, by reader: Int32, with other: Int32) async throws {
             let conversation = ConversationID.direct(between: try user(reader), and: try user(other))
-            let reader = try principal(reader)
-            try await withCheckedContinuation { continuation in
-                messenger.messages.markRead(conversation, upTo: seq, by: reader) { continuation.resume(returning: $0) }
-            }.get()
+            _ = try await messenger.inbox.answer(.markRead(conversation, upTo: seq), for: try user(reader))
             try await barrier()
         }
 
         private func barrier() async throws {
-            let me = try principal(3)
-            try await withCheckedContinuation { continuation in
-                let own = ConversationID.direct(between: me.user, and: me.user)
-                messenger.messages.markRead(own, upTo: 1, by: me) { continuation.resume(returning: $0) }
-            }.get()
+            let me = try user(3)
+            _ = try await messenger.inbox.answer(.markRead(.direct(between: me, and: me), upTo: 1), for: me)
         }
 
         /// Lets time pass and looks at what is due.
@@ -174,7 +168,7 @@ import Testing
         await world.wait(.milliseconds(1))
         #expect(world.sender.sent.map(\.notification.body) == ["one"])
         try await world.send("two")
-        world.messenger.messages.acknowledge(try principal(2), upTo: 2)
+        world.messenger.inbox.acknowledge(try principal(2), upTo: 2)
         await world.wait(.seconds(60))
         #expect(world.sender.sent.count == 1)
         #expect(world.handOff.waiting == 0)
@@ -327,7 +321,7 @@ import Testing
         let now = world.time.now()
         _ = try await world.store.open(DeviceOpening(user: user(2), device: watch, proof: .claim), now: now)
         let claim = try await world.messenger.accounts.admit(.claim(user(2)), device: watch.id, address: nil)
-        world.messenger.messages.acknowledge(claim.principal(on: watch.id), upTo: 1)
+        world.messenger.inbox.acknowledge(claim.principal(on: watch.id), upTo: 1)
         await world.wait(.zero)
         await world.wait(.seconds(20))
         #expect(try await world.events().contains { $0["type"] as? String == "message.undelivered" })

@@ -47,6 +47,7 @@ final class FakeStore: MessageStore {
     private let state = Mutex((batches: [[WriteOperation]](), failures: 0))
     private let gate = Mutex<DispatchSemaphore?>(nil)
     private let entered = DispatchSemaphore(value: 0)
+    private let heldReads = Mutex<Task<Void, Never>?>(nil)
 
     /// The committed operations, including failed ones.
     var batches: [[WriteOperation]] { state.withLock { $0.batches } }
@@ -94,8 +95,18 @@ final class FakeStore: MessageStore {
     }
 
     func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage {
-        try await base.entries(of: user, after: seq, limit: limit)
+        await waitToRead()
+        return try await base.entries(of: user, after: seq, limit: limit)
     }
+
+    /// Holds up all reads until the result is called.
+    func holdReads() -> @Sendable () -> Void {
+        let (held, release) = AsyncStream<Void>.makeStream()
+        heldReads.withLock { $0 = Task { for await _ in held {} } }
+        return { release.finish() }
+    }
+
+    private func waitToRead() async { await heldReads.withLock { $0 }?.value }
 
     func position(of user: UserID) async throws(HermesError) -> InboxPosition { try await base.position(of: user) }
 
@@ -104,7 +115,8 @@ final class FakeStore: MessageStore {
         before seq: UInt64?,
         limit: Int
     ) async throws(HermesError) -> [Message] {
-        try await base.history(of: conversation, before: seq, limit: limit)
+        await waitToRead()
+        return try await base.history(of: conversation, before: seq, limit: limit)
     }
 
     func conversations(
@@ -112,7 +124,8 @@ final class FakeStore: MessageStore {
         after place: ConversationPlace?,
         limit: Int
     ) async throws(HermesError) -> [ConversationSummary] {
-        try await base.conversations(of: user, after: place, limit: limit)
+        await waitToRead()
+        return try await base.conversations(of: user, after: place, limit: limit)
     }
 
     func pushJobs() async throws(HermesError) -> [MessageID] { try await base.pushJobs() }

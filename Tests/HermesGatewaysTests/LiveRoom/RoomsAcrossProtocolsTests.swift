@@ -114,12 +114,17 @@ import Testing
                 expiresAt: Timestamp(rawValue: 0)
             )
         }
-        let some = DelimitedTranslation.history(messages, limit: 8, maxBytes: 5000, reader: bob)
+        func history(_ limit: Int, _ maxBytes: Int) throws -> Hermes_V1_History {
+            let page = HistoryPage(newestOf: messages, limit: limit, maxBytes: maxBytes)
+            let value = DelimitedTranslation.value(of: .history(page), reader: bob)
+            guard case .history(let history) = value else { throw Unexpected("not history") }
+            return history
+        }
+        let some = try history(8, 5000)
         #expect(some.messages.map(\.conversationSeq) == [8, 9, 10])
         #expect(some.more)
-        let one = DelimitedTranslation.history(messages, limit: 8, maxBytes: 1, reader: bob)
-        #expect(one.messages.map(\.conversationSeq) == [10])
-        let all = DelimitedTranslation.history(messages, limit: 10, maxBytes: 1 << 20, reader: bob)
+        #expect(try history(8, 1).messages.map(\.conversationSeq) == [10])
+        let all = try history(10, 1 << 20)
         #expect(all.messages.count == 10)
         #expect(!all.more)
 

@@ -94,10 +94,8 @@ import Testing
             #expect(try await roles(group, viewer) == ["bob": "owner", "cat": "member"])
             // The members are told.
             let cat = try #require(try await server.messenger().accounts.account(.nickName(try NickName("cat"))))
-            let messages = try server.messenger().messages
-            let page = try await withCheckedContinuation { continuation in
-                messages.entries(of: cat.id, after: 0, limit: 20) { continuation.resume(returning: $0) }
-            }.get()
+            let answer = try await server.messenger().inbox.answer(.page(after: 0, limit: 20), for: cat.id)
+            guard case .page(let page) = answer else { throw HermesError(.internalError, "not a page") }
             let kinds = page.entries.compactMap { entry -> GroupEvent.Kind? in
                 if case .group(let event) = entry.event { event.kind } else { nil }
             }

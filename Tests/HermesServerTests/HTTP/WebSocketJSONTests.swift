@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesCore
 import HermesGateways
 import HermesServer
 import HermesTestKit
@@ -58,6 +59,42 @@ import Testing
             #expect(try await bob.next("kicked")["reason"] as? String == "REASON_REPLACED")
         }
     }
+
+    @Test func `a page of entries that is longer in JSON than the queue leaves whole, in its order`() async throws {
+        try await withServer(configure: Self.smallQueue) { server in
+            let page = try await WebPage.open(server)
+            let ann = try #require(UserID(UInt32(try await page.register("ann"))))
+            let sender = Principal(
+                user: ann,
+                nickName: try NickName("ann"),
+                device: try #require(DeviceID("other"))
+            )
+            // Six times as long in JSON.
+            let content = try MessageText.content(String(repeating: "\u{1}", count: 3_000))
+            let count = 12
+            for _ in 0..<count {
+                let draft = MessageDraft(conversation: .direct(between: ann, and: ann), clientID: nil, content: content)
+                let messages = try server.messenger().messages
+                _ = try await withCheckedContinuation { continuation in
+                    messages.send(draft, from: sender) { continuation.resume(returning: $0) }
+                }.get()
+                _ = try await page.next("event")
+            }
+            try await page.send(#"{"id":"5","synchronize":{"limit":12}}"#)
+            try await page.send(#"{"id":"6","ping":{}}"#)
+            let answer = try #require(try await page.result("5")["synchronized"] as? [String: Any])
+            let asked = try #require(answer["count"] as? Int)
+            #expect((8...count).contains(asked))
+            for seq in 1...asked { #expect(try await page.next()["event"].flatMap(Self.seq) == "\(seq)") }
+            #expect(try await page.next()["pong"] != nil)
+        }
+    }
+
+    private static func smallQueue(_ settings: inout ServerSettings) {
+        settings.gateways.limits.outboundQueueBytes = 65_536
+    }
+
+    private static func seq(_ event: Any) -> String? { (event as? [String: Any])?["seq"] as? String }
 
     @Test func `answers and events have the form of the client's last message, the first that of the subprotocol`()
         async throws

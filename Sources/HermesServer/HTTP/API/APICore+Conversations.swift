@@ -67,11 +67,13 @@ extension APICore {
     )
 
     private func listConversations(_ call: APICall) async throws -> APIAnswer {
-        let page = try await messenger.messages.conversations(
-            of: account(of: call).id,
+        let request = InboxRequest.conversations(
             after: call.query["after"].flatMap { ConversationPlace(text: $0) },
             limit: Self.limit(of: call)
         )
+        // Back ends wait for one another, not for the account.
+        let answer = try await messenger.inbox.answer(request, for: account(of: call).id, source: .server)
+        guard case .conversations(let page) = answer else { throw Self.noPage }
         return APIAnswer(
             .members([
                 "conversations": .array(page.conversations.map(Self.document)),

@@ -12,6 +12,9 @@ extension APICore {
 
     /// The sending device of the API's messages. No client uses it, so all devices of the sender get the messages.
     private static let device = "http-api"
+    /// The most bytes of contents in one page.
+    static let maxPageBytes = 1 << 20
+    static let noPage = HermesError(.internalError, "the core answered another request")
 
     var messageRoutes: [APIRoute] {
         [
@@ -61,7 +64,14 @@ extension APICore {
                 ],
                 success: .ok,
                 answer: .object([
-                    Field("messages", .array(Self.message, count: 0...Self.maxPage), required: true, "Oldest first.")
+                    Field("messages", .array(Self.message, count: 0...Self.maxPage), required: true, "Oldest first."),
+                    Field(
+                        "more",
+                        .boolean,
+                        required: true,
+                        "Whether older ones follow; a page ends after \(PageLimit.history.most) messages or "
+                            + "\(Self.maxPageBytes / 1_024) KiB, whatever limit is."
+                    ),
                 ]),
                 failures: [.notFound],
                 handler: readMessages
@@ -126,18 +136,28 @@ extension APICore {
         guard (call.query["with"] == nil) != (call.query["group"] == nil) else {
             throw APIProblem(.badRequest, .invalidArgument, "Name the conversation: either with or group.")
         }
-        let found = try await messenger.messages.history(
-            of: conversation(
-                of: account,
-                with: call.query["with"].flatMap { APIUserSelector($0) },
-                group: call.number("group")
-            ),
-            before: call.number("before").map { UInt64($0) },
-            limit: Self.limit(of: call),
-            reader: principal(account),
-            source: .server
+        let conversation = try await conversation(
+            of: account,
+            with: call.query["with"].flatMap { APIUserSelector($0) },
+            group: call.number("group")
         )
-        return APIAnswer(["messages": .array(try found.map(document))])
+        let request = InboxRequest.history(
+            conversation,
+            before: call.number("before").map { UInt64($0) },
+            limit: Self.limit(of: call)
+        )
+        // Back ends wait for one another, not for the account.
+        let answer = try await messenger.inbox.answer(
+            request,
+            for: account.id,
+            source: .server,
+            maxBytes: Self.maxPageBytes
+        )
+        guard case .history(let page) = answer else { throw Self.noPage }
+        return APIAnswer([
+            "messages": .array(try page.messages.map(document)),
+            "more": .boolean(page.hasMore),
+        ])
     }
 
     private func principal(_ account: Account) throws -> Principal {

@@ -123,14 +123,8 @@ struct APIViewTests {
                 after = "&after=\(next)"
             }
             #expect(names == ["bob", "cleo", "friends"])
-            let principal = Principal(user: ann.id, nickName: ann.nickName, device: device)
-            let messages = try server.messenger().messages
-            let marked = await withCheckedContinuation { continuation in
-                messages.markRead(.direct(between: ann.id, and: bob.id), upTo: 1, by: principal) {
-                    continuation.resume(returning: $0)
-                }
-            }
-            try marked.get()
+            let mark = InboxRequest.markRead(.direct(between: ann.id, and: bob.id), upTo: 1)
+            _ = try await server.messenger().inbox.answer(mark, for: ann.id)
             let again = try await api.send("GET", "/v1/users/ann/conversations?limit=1")
             let first = again.body["conversations"]?.array?.first
             #expect(first?["unread"]?.integer == 1 && first?["read_seq"]?.integer == 1)

@@ -1,0 +1,73 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What an account asks of its inbox and its conversations. Every protocol translates its requests to these;
+/// ``InboxRequests`` answers them, by the same rules for all.
+///
+/// A `limit` of 0 asks for as many as is usual; more than the most are never read.
+package enum InboxRequest: Sendable, Hashable {
+    /// The entries behind a seq, whatever was delivered before: to pull, to synchronize.
+    case page(after: UInt64, limit: Int)
+    /// Stored messages of a conversation with a conversation seq below `before`; nil: the newest.
+    case history(ConversationID, before: UInt64?, limit: Int)
+    /// The account's conversations behind a place; nil: from the first.
+    case conversations(after: ConversationPlace?, limit: Int)
+    /// Marks the messages of a conversation up to a conversation seq as read.
+    case markRead(ConversationID, upTo: UInt64)
+    /// Recalls one of the account's own messages.
+    case recall(MessageID, in: ConversationID)
+}
+
+/// How many entries a request gets.
+package struct PageLimit: Sendable, Hashable {
+    /// Of the inbox.
+    package static let inbox = PageLimit(usual: 200, most: 1_000)
+    /// Of history: messages are larger than most entries.
+    package static let history = PageLimit(usual: 50, most: 500)
+    /// Of the list of conversations.
+    package static let conversations = PageLimit(usual: 100, most: 1_000)
+
+    /// For who names no limit.
+    package let usual: Int
+    package let most: Int
+
+    /// The number for who asks for `limit`; 0 names none.
+    package func applied(to limit: Int) -> Int { limit <= 0 ? usual : min(limit, most) }
+}
+
+/// The answer to an ``InboxRequest``.
+package enum InboxAnswer: Sendable, Hashable {
+    case page(InboxPage)
+    case history(HistoryPage)
+    case conversations(ConversationPage)
+    /// The change is committed.
+    case done
+}
+
+/// A page of a conversation's stored messages.
+package struct HistoryPage: Sendable, Hashable {
+    /// By conversation seq, ascending.
+    package let messages: [Message]
+    /// Whether older ones follow.
+    package let hasMore: Bool
+
+    package init(messages: [Message], hasMore: Bool) {
+        self.messages = messages
+        self.hasMore = hasMore
+    }
+}
+
+/// An answer, and what the one who asked pays for it.
+package struct InboxReply: Sendable, Hashable {
+    package let answer: InboxAnswer
+    /// What was read from the store, also if the answer holds less of it; nil: nothing was.
+    package let cost: ReadCost?
+}
+
+/// What was read from the store.
+package struct ReadCost: Sendable, Hashable {
+    /// The number of entries, messages or conversations.
+    package let entries: Int
+    /// The bytes of their contents.
+    package let bytes: Int
+}

@@ -1,0 +1,220 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Answers what accounts ask of their inboxes and conversations, for all protocols: checks who takes part, limits
+/// entries and bytes, lets those who read wait for one another, and tells what the answer costs. Thread-safe.
+///
+/// Completions run on the threads of the store or of the committer, or at once on the caller's if the request is refused.
+/// They must not block; a gateway posts the result to its loop's mailbox.
+package final class InboxRequests: Sendable {
+    private let store: any MessageStore
+    private let social: any SocialStore
+    private let time: any TimeSource
+    private let committer: InboxCommitter
+    private let reads: ReadGate
+    private let recallWindow: Duration
+
+    /// - Parameters:
+    ///   - reads: what all who read messages wait for.
+    ///   - recallWindow: for how long a message can be recalled.
+    init(
+        store: any MessageStore,
+        social: any SocialStore,
+        time: any TimeSource,
+        committer: InboxCommitter,
+        reads: ReadGate,
+        recallWindow: Duration
+    ) {
+        self.store = store
+        self.social = social
+        self.time = time
+        self.committer = committer
+        self.reads = reads
+        self.recallWindow = recallWindow
+    }
+
+    /// Answers a request.
+    ///
+    /// - Parameters:
+    ///   - request: what is asked.
+    ///   - user: who asks.
+    ///   - source: whose turn a read takes; nil: the account's.
+    ///   - maxBytes: the most bytes of a page's contents, each entry counted with ``InboxPage/entryOverhead``; one entry
+    ///     always fits.
+    ///   - completion: called exactly once. Errors: `.invalidArgument`, `.notFound`, `.forbidden`, `.overloaded`,
+    ///     `.storageUnavailable`, `.shuttingDown`.
+    package func answer(
+        _ request: InboxRequest,
+        for user: UserID,
+        source: CommitSource? = nil,
+        maxBytes: Int = .max,
+        completion: @escaping @Sendable (Result<InboxReply, HermesError>) -> Void
+    ) {
+        let source = source ?? .account(user)
+        switch request {
+        case .page(let seq, let limit):
+            read(source, completion) { () async throws(HermesError) in
+                try await self.page(of: user, after: seq, limit: limit, maxBytes: maxBytes)
+            }
+        case .history(let conversation, let seq, let limit):
+            do throws(HermesError) {
+                _ = try conversation.recipients(for: user)
+            } catch {
+                return completion(.failure(error))
+            }
+            read(source, completion) { () async throws(HermesError) in
+                try await self.history(of: conversation, before: seq, limit: limit, maxBytes: maxBytes, reader: user)
+            }
+        case .conversations(let place, let limit):
+            read(source, completion) { () async throws(HermesError) in
+                try await self.conversations(of: user, after: place, limit: limit)
+            }
+        case .markRead(let conversation, let seq):
+            markRead(conversation, upTo: seq, by: user, completion)
+        case .recall(let id, let conversation):
+            recall(id, in: conversation, by: user, completion)
+        }
+    }
+
+    /// The same for callers that can wait.
+    package func answer(
+        _ request: InboxRequest,
+        for user: UserID,
+        source: CommitSource? = nil,
+        maxBytes: Int = .max
+    ) async throws(HermesError) -> InboxAnswer {
+        let result = await withCheckedContinuation { continuation in
+            answer(request, for: user, source: source, maxBytes: maxBytes) { continuation.resume(returning: $0) }
+        }
+        return try result.get().answer
+    }
+
+    /// Moves the device's cursor. Lazy and coalesced: a lost one causes a repetition, never a loss.
+    package func acknowledge(_ principal: Principal, upTo seq: UInt64) {
+        guard seq > 0 else { return }
+        committer.acknowledge(
+            principal.user,
+            principal.device,
+            upTo: Self.storable(seq),
+            isProven: principal.isProven
+        )
+    }
+
+    // MARK: Reading
+
+    /// Reads once it is the source's turn.
+    private func read(
+        _ source: CommitSource,
+        _ completion: @escaping @Sendable (Result<InboxReply, HermesError>) -> Void,
+        _ body: @escaping @Sendable () async throws(HermesError) -> InboxReply
+    ) {
+        let isAccepted = reads.run(for: source) {
+            let result: Result<InboxReply, HermesError>
+            do throws(HermesError) {
+                result = .success(try await body())
+            } catch {
+                result = .failure(error)
+            }
+            completion(result)
+        }
+        guard !isAccepted else { return }
+        completion(.failure(ReadGate.tooManyReads))
+    }
+
+    private func page(
+        of user: UserID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int
+    ) async throws(HermesError) -> InboxReply {
+        let limit = PageLimit.inbox.applied(to: limit)
+        let stored = try await store.entries(of: user, after: Self.storable(seq), limit: limit)
+        // What has expired was read all the same.
+        let cost = ReadCost(entries: stored.entries.count, bytes: stored.bytes)
+        let page = stored.withoutExpired(at: time.now())
+        return InboxReply(answer: .page(page.cut(toBytes: maxBytes)), cost: cost)
+    }
+
+    /// Reads messages of a group only behind the one after which the reader joined, unless the group says otherwise
+    /// (``GroupSummary/isHistoryOpen``).
+    private func history(
+        of conversation: ConversationID,
+        before seq: UInt64?,
+        limit: Int,
+        maxBytes: Int,
+        reader: UserID
+    ) async throws(HermesError) -> InboxReply {
+        var start: UInt64 = 0
+        if case .group(let group) = conversation {
+            guard let first = try await social.readableAfter(reader, in: group) else { throw Group.notAMember }
+            start = first
+        }
+        let limit = PageLimit.history.applied(to: limit)
+        // One more than requested, to know whether more follow.
+        let stored = try await store.history(of: conversation, before: seq.map(Self.storable), limit: limit + 1)
+        let found = start == 0 ? stored : stored.filter { $0.conversationSeq > start }
+        let bytes = stored.reduce(0) { $0 + $1.content.bytes.count }
+        // The store ends a page of many bytes by itself.
+        let isCut = bytes >= StoreSettings.maxPageBytes && found.count == stored.count
+        let history = HistoryPage(newestOf: found, limit: limit, maxBytes: maxBytes, isFoundCut: isCut)
+        return InboxReply(answer: .history(history), cost: ReadCost(entries: stored.count, bytes: bytes))
+    }
+
+    private func conversations(
+        of user: UserID,
+        after place: ConversationPlace?,
+        limit: Int
+    ) async throws(HermesError) -> InboxReply {
+        let limit = PageLimit.conversations.applied(to: limit)
+        let found = try await store.conversations(of: user, after: place, limit: limit)
+        let page = ConversationPage(conversations: found, next: found.count < limit ? nil : found.last?.place)
+        return InboxReply(answer: .conversations(page), cost: ReadCost(entries: found.count, bytes: 0))
+    }
+
+    // MARK: Changing
+
+    /// Marks messages as read, for the peer of a 1:1 conversation and for the reader's own other devices. In a group
+    /// the other members are not told, because the marks would far outnumber the messages. A peer that blocks the
+    /// reader, or is blocked, is not told. A mark that is not ahead of the last one has no effect.
+    private func markRead(
+        _ conversation: ConversationID,
+        upTo seq: UInt64,
+        by reader: UserID,
+        _ completion: @escaping @Sendable (Result<InboxReply, HermesError>) -> Void
+    ) {
+        do throws(HermesError) {
+            _ = try conversation.recipients(for: reader)
+            guard seq > 0 else { throw HermesError(.invalidArgument, "the seq to mark as read must be at least 1") }
+            committer.submit(
+                .markRead(conversation, by: reader, upTo: Self.storable(seq)) { completion($0.map { .done }) }
+            )
+        } catch {
+            completion(.failure(error))
+        }
+    }
+
+    private func recall(
+        _ id: MessageID,
+        in conversation: ConversationID,
+        by sender: UserID,
+        _ completion: @escaping @Sendable (Result<InboxReply, HermesError>) -> Void
+    ) {
+        do throws(HermesError) {
+            _ = try conversation.recipients(for: sender)
+            let notBefore = time.now().advanced(by: .zero - recallWindow)
+            committer.submit(
+                .recall(id, conversation, by: sender, notBefore: notBefore) { completion($0.map { .done }) }
+            )
+        } catch {
+            completion(.failure(error))
+        }
+    }
+
+    /// Limits a seq to the signed 64 bits of stores; no real seq comes near.
+    private static func storable(_ seq: UInt64) -> UInt64 { min(seq, UInt64(Int64.max)) }
+}
+
+extension InboxReply {
+    /// Of a change.
+    fileprivate static var done: InboxReply { InboxReply(answer: .done, cost: nil) }
+}

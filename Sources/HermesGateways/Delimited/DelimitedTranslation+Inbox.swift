@@ -1,0 +1,77 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+
+/// What is asked of the inbox, and the answers.
+extension DelimitedTranslation {
+    /// What a packet asks of the inbox of `user`; nil: something else.
+    ///
+    /// - Throws: `.invalidArgument`.
+    static func inboxRequest(
+        _ packet: Hermes_V1_Packet,
+        by user: UserID
+    ) throws(HermesError) -> InboxRequest? {
+        switch packet.body {
+        case .synchronize(let request):
+            return .page(after: request.afterSeq, limit: Int(clamping: request.limit))
+        case .history(let request):
+            return .history(
+                try conversation(request.conversation, of: user),
+                before: request.beforeSeq == 0 ? nil : request.beforeSeq,
+                limit: Int(clamping: request.limit)
+            )
+        case .markRead(let request):
+            return .markRead(try conversation(request.conversation, of: user), upTo: request.upToSeq)
+        case .recall(let request):
+            let conversation = try conversation(request.conversation, of: user)
+            return .recall(try RequestedIDs.message(request.messageID), in: conversation)
+        default:
+            return nil
+        }
+    }
+
+    /// The conversation that `user` names.
+    ///
+    /// - Throws: `.invalidArgument`.
+    static func conversation(
+        _ conversation: Hermes_V1_Conversation,
+        of user: UserID
+    ) throws(HermesError) -> ConversationID {
+        let named: RequestedIDs.Named? =
+            switch conversation.target {
+            case .uid(let uid): .user(uid)
+            case .groupID(let id): .group(id)
+            case nil: nil
+            }
+        return try RequestedIDs.conversation(named, of: user)
+    }
+
+    /// The value of a result; nil: it is empty.
+    static func value(of answer: InboxAnswer, reader: UserID) -> Hermes_V1_Result.OneOf_Value? {
+        switch answer {
+        case .page(let page): .synchronized(synchronized(page))
+        case .history(let page): .history(history(page, reader: reader))
+        // The list is asked for over HTTP alone.
+        case .conversations, .done: nil
+        }
+    }
+
+    /// The entries follow on their own.
+    private static func synchronized(_ page: InboxPage) -> Hermes_V1_Synchronized {
+        var answer = Hermes_V1_Synchronized()
+        answer.epoch = page.position.epoch
+        answer.headSeq = page.position.head
+        answer.oldestSeq = page.position.oldest
+        answer.count = UInt32(clamping: page.entries.count)
+        return answer
+    }
+
+    private static func history(_ page: HistoryPage, reader: UserID) -> Hermes_V1_History {
+        var history = Hermes_V1_History()
+        history.more = page.hasMore
+        history.messages = page.messages.map { message($0, reader: reader) }
+        return history
+    }
+}

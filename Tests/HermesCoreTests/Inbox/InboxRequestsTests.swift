@@ -1,0 +1,179 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import HermesCore
+
+/// The rules of what accounts ask of their inboxes and conversations.
+@Suite(.timeLimit(.minutes(1))) struct InboxRequestsTests {
+    private let store = FakeStore()
+    private let time = ManualTime()
+    private let messenger: Messenger
+    private let pair: ConversationID
+
+    init() async throws {
+        messenger = Messenger(
+            accountStore: store.base,
+            messageStore: store,
+            socialStore: store.base,
+            sessionStore: store.base,
+            pushTokenStore: store.base,
+            messageSettings: MessageSettings(maxConcurrentReads: 1, maxWaitingReads: 80),
+            time: time
+        )
+        try await addAccounts(4, to: store.base)
+        pair = .direct(between: try user(1), and: try user(2))
+    }
+
+    @discardableResult
+    private func send(_ text: String = "hi", to conversation: ConversationID) async throws -> SendReceipt {
+        let draft = MessageDraft(
+            conversation: conversation,
+            clientID: nil,
+            content: MessageContent(bytes: Array(text.utf8))
+        )
+        let sender = try principal(1)
+        return try await withCheckedContinuation { continuation in
+            messenger.messages.send(draft, from: sender) { continuation.resume(returning: $0) }
+        }.get()
+    }
+
+    private func reply(
+        _ request: InboxRequest,
+        for number: Int32,
+        maxBytes: Int = .max
+    ) async throws -> InboxReply {
+        let user = try user(number)
+        return try await withCheckedContinuation { continuation in
+            messenger.inbox.answer(request, for: user, maxBytes: maxBytes) { continuation.resume(returning: $0) }
+        }.get()
+    }
+
+    private func history(_ request: InboxRequest, for number: Int32, maxBytes: Int = .max) async throws -> HistoryPage {
+        guard case .history(let page) = try await reply(request, for: number, maxBytes: maxBytes).answer else {
+            throw HermesError(.internalError, "not history")
+        }
+        return page
+    }
+
+    @Test("Who names no limit gets as many as is usual, and nobody more than the most")
+    func limits() {
+        for limit in [PageLimit.inbox, .history, .conversations] {
+            #expect(limit.applied(to: 0) == limit.usual && limit.applied(to: -1) == limit.usual)
+            #expect(limit.applied(to: 1) == 1 && limit.applied(to: limit.most) == limit.most)
+            #expect(limit.applied(to: limit.most + 1) == limit.most && limit.applied(to: .max) == limit.most)
+            #expect(limit.most <= StoreSettings.maxPageEntries && limit.usual <= limit.most)
+        }
+    }
+
+    @Test("Who takes no part is refused, whatever it asks")
+    func strangers() async throws {
+        let message = try await send(to: pair).messageID
+        let group = try await messenger.groups.apply(
+            .create(name: "three", members: [try user(2), try user(3)]),
+            by: principal(1)
+        )
+        let closed = ConversationID.group(group.id)
+        let inGroup = try await send(to: closed).messageID
+        for (conversation, id) in [(pair, message), (closed, inGroup)] {
+            for request in [
+                InboxRequest.history(conversation, before: nil, limit: 0), .markRead(conversation, upTo: 1),
+                .recall(id, in: conversation),
+            ] {
+                #expect(await code { _ = try await reply(request, for: 4) } == .forbidden, "\(request)")
+            }
+        }
+        // Nor may a member recall the message of another.
+        #expect(await code { _ = try await reply(.recall(inGroup, in: closed), for: 2) } == .forbidden)
+        #expect(await code { _ = try await reply(.recall(message, in: closed), for: 1) } == .notFound)
+        // A conversation that nobody can have.
+        let wrongWay = ConversationID.direct(try user(2), try user(1))
+        for request in [
+            InboxRequest.history(wrongWay, before: nil, limit: 0), .markRead(wrongWay, upTo: 1),
+            .recall(message, in: wrongWay),
+        ] {
+            #expect(await code { _ = try await reply(request, for: 1) } == .forbidden, "\(request)")
+        }
+        for zero in [pair, closed] {
+            #expect(await code { _ = try await reply(.markRead(zero, upTo: 0), for: 1) } == .invalidArgument)
+        }
+        await messenger.shutdown()
+    }
+
+    @Test("A page ends at its limit and at its bytes, has at least one entry, and tells that more follow")
+    func pages() async throws {
+        for number in 0..<5 { try await send(String(repeating: "\(number)", count: 1_000), to: pair) }
+        let whole = try await history(.history(pair, before: nil, limit: 5), for: 2)
+        #expect(whole.messages.map(\.conversationSeq) == [1, 2, 3, 4, 5] && !whole.hasMore)
+        for (limit, maxBytes, seqs) in [
+            (2, Int.max, [4, 5]), (5, 3_100, [4, 5]), (5, 3_024, [4, 5]), (5, 3_023, [5]), (5, 1, [5]), (1, 1, [5]),
+        ] as [(Int, Int, [UInt64])] {
+            let page = try await history(.history(pair, before: nil, limit: limit), for: 2, maxBytes: maxBytes)
+            #expect(page.messages.map(\.conversationSeq) == seqs && page.hasMore, "\(limit) \(maxBytes)")
+        }
+        let last = try await history(.history(pair, before: 2, limit: 1), for: 2)
+        #expect(last.messages.map(\.conversationSeq) == [1] && !last.hasMore)
+
+        for (limit, maxBytes, count) in [(0, Int.max, 5), (3, .max, 3), (5, 3_024, 2), (5, 0, 1)] {
+            let reply = try await reply(.page(after: 0, limit: limit), for: 2, maxBytes: maxBytes)
+            guard case .page(let page) = reply.answer else { throw HermesError(.internalError, "not a page") }
+            #expect(page.entries.map(\.seq) == Array(1...UInt64(count)) && page.position.head == 5)
+            // What was read is paid for, whatever is cut off.
+            let read = limit == 0 ? 5 : limit
+            #expect(reply.cost == ReadCost(entries: read, bytes: 1_000 * read))
+        }
+        let cost = try await reply(.history(pair, before: nil, limit: 2), for: 2).cost
+        #expect(cost == ReadCost(entries: 3, bytes: 3_000))
+        #expect(try await reply(.markRead(pair, upTo: 1), for: 2) == InboxReply(answer: .done, cost: nil))
+        await messenger.shutdown()
+    }
+
+    @Test("A page that the store has cut says that more follow")
+    func cutByTheStore() async throws {
+        let large = String(repeating: "x", count: 65_536)
+        let count = StoreSettings.maxPageBytes / 65_536 + 2
+        for _ in 0..<count { try await send(large, to: pair) }
+        let page = try await history(.history(pair, before: nil, limit: count), for: 2)
+        #expect(page.messages.count < count && page.hasMore)
+        let rest = try await history(.history(pair, before: page.messages[0].conversationSeq, limit: count), for: 2)
+        #expect(page.messages.count + rest.messages.count == count && !rest.hasMore)
+        await messenger.shutdown()
+    }
+
+    @Test("What was written before a member joined is not in its history")
+    func historyOfAGroup() async throws {
+        let group = try await messenger.groups.apply(.create(name: "two", members: [try user(2)]), by: principal(1))
+        let conversation = ConversationID.group(group.id)
+        for _ in 0..<3 { try await send(to: conversation) }
+        let changes = MemberChanges(added: [try user(3)])
+        _ = try await messenger.groups.apply(.changeMembers(group.id, changes), by: principal(1))
+        try await send(to: conversation)
+        let old = try await history(.history(conversation, before: nil, limit: 2), for: 2)
+        #expect(old.messages.map(\.conversationSeq) == [3, 4] && old.hasMore)
+        let new = try await history(.history(conversation, before: nil, limit: 2), for: 3)
+        #expect(new.messages.map(\.conversationSeq) == [4] && !new.hasMore)
+        await messenger.shutdown()
+    }
+
+    @Test("All that reads waits for its turn, and who asks for too much is refused", arguments: 0..<3)
+    func turns(_ kind: Int) async throws {
+        let request = [
+            InboxRequest.page(after: 0, limit: 1), .history(pair, before: nil, limit: 1),
+            .conversations(after: nil, limit: 1),
+        ][kind]
+        let release = store.holdReads()
+        let results = Collector<HermesError.Code?>()
+        let me = try user(1)
+        // One runs, an eighth of the room may wait, and two are too many.
+        for _ in 0..<13 {
+            messenger.inbox.answer(request, for: me) { result in
+                if case .failure(let error) = result { results.add(error.code) } else { results.add(nil) }
+            }
+        }
+        #expect(await results.next(2) == [.overloaded, .overloaded])
+        release()
+        #expect(await results.next(11) == Array(repeating: nil, count: 11))
+        await messenger.shutdown()
+    }
+}
