@@ -30,6 +30,8 @@ package final class Messenger: Sendable {
     package let typing = TypingGate()
     /// The statistics that clients report.
     package let clientStatistics = ClientStatistics()
+    /// This process among several; nil: it is alone.
+    package let cluster: ClusterMember?
     let deletions: AccountDeletions
     package let messageStore: any MessageStore
     private let sessionStore: any SessionStore
@@ -46,6 +48,9 @@ package final class Messenger: Sendable {
     ///   - messageSettings: the limits and times of messages.
     ///   - durableSettings: the limits of durable sessions.
     ///   - time: tells the time.
+    ///   - bus: the way to the other nodes; by default there are none.
+    ///   - placeStore: records where devices are connected, if there are other nodes; must be the same object as
+    ///     `messageStore`, or be changed by its commits.
     package init(
         accountStore: any AccountStore,
         messageStore: any MessageStore,
@@ -55,13 +60,16 @@ package final class Messenger: Sendable {
         accountSettings: AccountSettings = AccountSettings(),
         messageSettings: MessageSettings = MessageSettings(),
         durableSettings: DurableSettings = DurableSettings(),
-        time: any TimeSource = SystemTime()
+        time: any TimeSource = SystemTime(),
+        bus: any ClusterBus = LoneNode(),
+        placeStore: (any PlaceStore)? = nil
     ) {
         let time = SteadyTime(time)
         steadyTime = time
         self.messageStore = messageStore
         self.sessionStore = sessionStore
-        devices = DeviceRegistry(time: time)
+        let roster = placeStore == nil ? nil : bus.node.map { ClusterRoster($0, bus: bus, time: time) }
+        devices = DeviceRegistry(time: time, roster: roster)
         pushTokens = PushTokenService(store: pushTokenStore, time: time)
         messages = MessageService(
             store: messageStore,
@@ -120,8 +128,22 @@ package final class Messenger: Sendable {
             reads: messages.reads,
             committer: messages.committer,
             acknowledged: { [messages] in messages.acknowledged($0, $1) },
-            endTopicClients: { [durable] user, name, reason, devices in durable.end(user, name, reason, devices) }
+            endTopicClients: { [durable] user, name, reason, devices in
+                durable.end(user, name, reason, devices)
+                roster?.tell(.topicClients(user, name: name, reason, devices))
+            }
         )
+        cluster = roster.flatMap { [devices, durable] roster in
+            placeStore.map { places in
+                ClusterMember(
+                    roster,
+                    devices: devices,
+                    stores: .init(places: places, messages: messageStore, accounts: accountStore),
+                    time: time,
+                    endTopicClients: { durable.end($0, $1, $2, $3) }
+                )
+            }
+        }
     }
 
     /// Reads the state that a server needs before the first connection; called once.
@@ -130,6 +152,7 @@ package final class Messenger: Sendable {
         try await deletions.load()
         try await pushes.load()
         try await pushTokens.load()
+        await cluster?.start()
     }
 
     /// Ends expired sessions and deletes delivered or expired entries; called about once a second.
@@ -174,6 +197,7 @@ package final class Messenger: Sendable {
 
     /// Commits waiting operations and refuses further ones; the last step, after the listeners have closed.
     package func shutdown() async {
+        await cluster?.leave()
         await accounts.writeTraces(isLast: true)
         await durable.shutdown()
         await messages.shutdown()

@@ -151,9 +151,11 @@ package final class InboxCommitter: Sendable {
         var deliveries: [UserID: [InboxEntry]] = [:]
         // A device that attaches from here on reads the store, which has the entries.
         var attachments: [UserID: [any Attachment]] = [:]
+        var nodes = NodeSet()
         for (entry, outcome) in zip(batch, outcomes) {
             var count = 0
             for delivery in outcome.deliveries {
+                nodes.formUnion(delivery.nodes)
                 let found = attachments[delivery.user] ?? devices.attachments(of: delivery.user)
                 attachments[delivery.user] = found
                 count += found.count
@@ -168,6 +170,7 @@ package final class InboxCommitter: Sendable {
         for (user, entries) in deliveries {
             for attachment in attachments[user] ?? [] { attachment.inboxAdvanced(entries) }
         }
+        if !nodes.isEmpty { devices.roster?.deliver(outcomes, to: nodes) }
         watch.committed(deliveries)
     }
 }

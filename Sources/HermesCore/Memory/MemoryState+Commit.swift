@@ -81,7 +81,8 @@ extension MemoryState {
             let seq = isTaken ? add(.message(append.id), to: user, source, weight, now: now) : skip(of: user)
             if user == sender { senderSeq = seq }
             guard isTaken else { return nil }
-            return InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: .message(message)))
+            let entry = InboxEntry(seq: seq, committedAt: now, event: .message(message))
+            return InboxDelivery(user: user, entry: entry, nodes: places.nodes(of: user))
         }
         var kept = message
         kept.content = message.content.unread
@@ -185,7 +186,8 @@ extension MemoryState {
                 return nil
             }
             let seq = add(.event(event, expiresAt: expiresAt), to: user, .server, weight, now: now)
-            return InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: event))
+            let entry = InboxEntry(seq: seq, committedAt: now, event: event)
+            return InboxDelivery(user: user, entry: entry, nodes: places.nodes(of: user))
         }
     }
 

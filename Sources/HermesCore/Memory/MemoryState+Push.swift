@@ -99,7 +99,8 @@ extension MemoryState {
             collapse(push, of: user)
             let seq = add(.event(.push(push), expiresAt: push.expiresAt), to: user, .server, weight, now: now)
             if !push.content.collapseKey.isEmpty { records[user]?.collapsible[push.collapseName] = seq }
-            return InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: .push(push)))
+            let entry = InboxEntry(seq: seq, committedAt: now, event: .push(push))
+            return InboxDelivery(user: user, entry: entry, nodes: places.nodes(of: user))
         }
     }
 

@@ -129,6 +129,8 @@ struct MemoryState {
     var retained: [TopicName: StoredPublication] = [:]
     var pushRows: [UserID: [DeviceID: PushRow]] = [:]
     var webhooks = WebhookQueue()
+    /// Where devices are connected, if several nodes share the store.
+    var places = MemoryPlaces()
     /// The bytes of each account's unread 1:1 messages in others' inboxes.
     var unread: [UserID: Int] = [:]
     let queues: QueueBudget

@@ -9,7 +9,8 @@
 package protocol MessageStore: Sendable {
     /// Applies all operations in order in one transaction; when it returns, all are durable.
     ///
-    /// Called by one thread at a time, off the event loops; may block. An operation that is refused (outcome
+    /// Called by one thread of a process at a time, off the event loops; may block. A store of a single process may rely on
+    /// that; the memory store, which several cores can share, does not. An operation that is refused (outcome
     /// `.refused`) changes nothing and does not disturb the others.
     /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
     func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome]
@@ -215,9 +216,13 @@ extension MessageStore {
 package struct InboxDelivery: Sendable {
     package let user: UserID
     package let entry: InboxEntry
+    /// The nodes with a device of the user when the entry was committed (``PlaceStore``); empty in a store of a single
+    /// process.
+    package let nodes: NodeSet
 
-    package init(user: UserID, entry: InboxEntry) {
+    package init(user: UserID, entry: InboxEntry, nodes: NodeSet = NodeSet()) {
         self.user = user
         self.entry = entry
+        self.nodes = nodes
     }
 }

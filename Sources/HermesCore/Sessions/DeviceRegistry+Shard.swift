@@ -29,10 +29,12 @@ extension DeviceRegistry {
             /// The users that the attachments of this shard's users watch.
             var watched: [ObjectIdentifier: Set<UserID>] = [:]
             var lastVersion: UInt64 = 0
+            /// The number of the last attachment.
+            var lastConnection: UInt64 = 0
             /// The notices of users that changed in the last second.
             var told: [UserID: (since: Timestamp, count: Int)] = [:]
-            /// The users of whom there is a notice later.
-            var late: Set<UserID> = []
+            /// The users of whom there is a notice later, and whether observers get it as well.
+            var late: [UserID: Bool] = [:]
 
             mutating func changePresence(of user: UserID) {
                 lastVersion += 1
@@ -46,13 +48,14 @@ extension DeviceRegistry {
 
         private let state = Mutex(State())
 
+        /// - Returns: what it replaces, whether the user is online because of this, and its number; 0: it was attached before.
         func attach(
             _ attachment: any Attachment,
             _ principal: Principal
-        ) -> (replaced: (any Attachment)?, isFirst: Bool) {
+        ) -> (replaced: (any Attachment)?, isFirst: Bool, connection: UInt64) {
             state.withLock { state in
                 var attachments = state.records[principal.user]?.attachments ?? []
-                if attachments.contains(where: { $0 === attachment }) { return (nil, false) }
+                if attachments.contains(where: { $0 === attachment }) { return (nil, false, 0) }
                 let isFirst = attachments.isEmpty
                 state.records[principal.user]?.resting.remove(principal.device)
                 var replaced: (any Attachment)?
@@ -64,7 +67,8 @@ extension DeviceRegistry {
                 }
                 state.records[principal.user, default: Record()].attachments = attachments
                 if isFirst { state.changePresence(of: principal.user) }
-                return (replaced, isFirst)
+                state.lastConnection += 1
+                return (replaced, isFirst, state.lastConnection)
             }
         }
 
@@ -140,14 +144,14 @@ extension DeviceRegistry {
         }
 
         /// Whether a change is told at once; if not, ``takeLate(now:)`` returns it.
-        func mayTell(of user: UserID, now: Timestamp) -> Bool {
+        func mayTell(of user: UserID, isReported: Bool, now: Timestamp) -> Bool {
             state.withLock { state in
                 guard let told = state.told[user], Self.isRecent(told.since, now) else {
                     state.told[user] = (now, 1)
                     return true
                 }
                 guard told.count < DeviceRegistry.maxToldPerSecond else {
-                    state.late.insert(user)
+                    state.late[user] = isReported || state.late[user] ?? false
                     return false
                 }
                 state.told[user] = (told.since, told.count + 1)
@@ -159,10 +163,10 @@ extension DeviceRegistry {
             now >= since && now < since.advanced(by: .seconds(1))
         }
 
-        func takeLate(now: Timestamp) -> Set<UserID> {
+        func takeLate(now: Timestamp) -> [UserID: Bool] {
             state.withLock { state in
                 if !state.told.isEmpty { state.told = state.told.filter { Self.isRecent($1.since, now) } }
-                defer { state.late = [] }
+                defer { state.late = [:] }
                 return state.late
             }
         }

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The connected devices: the attachments of each user, by device. Presence follows from them.
+/// The connected devices of this node: the attachments of each user, by device. Presence follows from them; where there
+/// are several nodes, from the record of all (``ClusterRoster``).
 ///
 /// State: ``Shard``s by user, each a `Mutex` around a struct. No attachment is called under a lock, and no lock is
 /// taken inside another.
@@ -14,7 +15,9 @@ package final class DeviceRegistry: Sendable {
     private let shards: [Shard]
     private let ends = RecentEnds<UserID>()
     private let time: any TimeSource
-    /// A user has come online or gone offline.
+    /// The other nodes; nil: there are none.
+    let roster: ClusterRoster?
+    /// A user has come online or gone offline. Of several nodes the one that made the transition reports it.
     package let presenceChanged = Hook<(user: UserID, isOnline: Bool)>()
 
     /// Creates an empty registry.
@@ -22,8 +25,13 @@ package final class DeviceRegistry: Sendable {
     /// - Parameters:
     ///   - time: for the time a user was last seen.
     ///   - shardCount: the number of locks over which users are spread.
-    package init(time: any TimeSource, shardCount: Int = 64) {
+    package convenience init(time: any TimeSource, shardCount: Int = 64) {
+        self.init(time: time, shardCount: shardCount, roster: nil)
+    }
+
+    init(time: any TimeSource, shardCount: Int = 64, roster: ClusterRoster?) {
         self.time = time
+        self.roster = roster
         shards = (0..<max(1, shardCount)).map { _ in Shard() }
     }
 
@@ -36,12 +44,13 @@ package final class DeviceRegistry: Sendable {
     /// Watchers are told if the user was offline. If the account was disabled, the device removed or the like after the
     /// login began, the attachment is ended for that reason instead.
     ///
-    /// - Returns: the number of watchers that were told.
+    /// - Returns: the number of watchers that were told; 0 where there are several nodes, because they are told later.
     @discardableResult
     package func attach(_ attachment: any Attachment) -> Int {
         let principal = attachment.principal
         let shard = shard(of: principal.user)
-        let (replaced, isFirst) = shard.attach(attachment, principal)
+        let (replaced, isFirst, connection) = shard.attach(attachment, principal)
+        if let roster, connection > 0 { roster.attached(attachment, connection: connection) }
         if let replaced {
             unwatchAll(replaced)
             replaced.ended(.replaced)
@@ -52,7 +61,7 @@ package final class DeviceRegistry: Sendable {
             attachment.ended(reason)
             return told
         }
-        return isFirst ? tellPresence(of: principal.user) : 0
+        return isFirst ? tellOwnPresence(of: principal.user) : 0
     }
 
     /// Removes an attachment; does nothing if it was replaced.
@@ -72,13 +81,17 @@ package final class DeviceRegistry: Sendable {
     package func leave(_ attachment: any Attachment) -> (told: Int, watched: [UserID]) {
         let user = attachment.principal.user
         let watched = shard(of: user).takeWatched(by: attachment)
-        return (shard(of: user).detach(attachment, user) ? tellPresence(of: user) : 0, Array(watched))
+        let isOffline = shard(of: user).detach(attachment, user)
+        roster?.detached(attachment)
+        return (isOffline ? tellOwnPresence(of: user) : 0, Array(watched))
     }
 
-    /// Whether any device of the user is connected.
-    package func isOnline(_ user: UserID) -> Bool { !attachments(of: user).isEmpty }
+    /// Whether any device of the user is connected, to any node.
+    package func isOnline(_ user: UserID) -> Bool {
+        !attachments(of: user).isEmpty || roster?.isOnline(user) == true
+    }
 
-    /// The devices of the user that are connected.
+    /// The devices of the user that are connected to this node.
     package func attachedDevices(of user: UserID) -> [DeviceID] { attachments(of: user).map(\.principal.device) }
 
     /// Records whether the app behind an attachment is in the foreground; initially it is.
@@ -90,10 +103,10 @@ package final class DeviceRegistry: Sendable {
     /// The connected devices of the user whose apps are in the foreground.
     package func awakeDevices(of user: UserID) -> [DeviceID] { shard(of: user).awakeDevices(of: user) }
 
-    /// All connections of the user.
+    /// All connections of the user to this node.
     package func attachments(of user: UserID) -> [any Attachment] { shard(of: user).attachments(of: user) }
 
-    /// The total number of connections.
+    /// The total number of connections to this node.
     package var count: Int { shards.reduce(0) { $0 + $1.count } }
 
     // MARK: Ending
@@ -103,16 +116,29 @@ package final class DeviceRegistry: Sendable {
         let (ended, isOffline) = shard(of: user).remove(user, where: matching)
         for attachment in ended {
             unwatchAll(attachment)
+            roster?.detached(attachment)
             attachment.ended(reason)
         }
         // The operator's doing, or somebody's who has paid for it otherwise.
-        if isOffline { _ = tellPresence(of: user) }
+        if isOffline { _ = tellOwnPresence(of: user) }
     }
 
-    /// Ends sessions of a user, including logins under way.
+    /// Ends one connection.
+    func end(_ attachment: any Attachment, _ reason: AttachmentEnd) {
+        detach(attachment)
+        attachment.ended(reason)
+    }
+
+    /// Ends sessions of a user on all nodes, including logins under way.
     ///
     /// - Parameter kept: the device whose own session stays, because it ends itself.
     func end(_ user: UserID, _ reason: AttachmentEnd, _ devices: EndedDevices, but kept: DeviceID? = nil) {
+        endHere(user, reason, devices, but: kept)
+        roster?.tell(.devices(user, reason, devices))
+    }
+
+    /// As ``end(_:_:_:but:)``, on this node alone.
+    func endHere(_ user: UserID, _ reason: AttachmentEnd, _ devices: EndedDevices, but kept: DeviceID? = nil) {
         ends.record(user, reason, devices)
         end(user, reason) { $0.device != kept && devices.contains($0) }
     }
@@ -120,6 +146,12 @@ package final class DeviceRegistry: Sendable {
     /// The account has another name: its connections have it from now on. Logins under way, which may have read the old
     /// name, are ended.
     func rename(_ user: UserID, to name: NickName) {
+        renameHere(user, to: name)
+        roster?.tell(.renamed(user, name))
+    }
+
+    /// As ``rename(_:to:)``, on this node alone.
+    func renameHere(_ user: UserID, to name: NickName) {
         ends.record(user, .accountRenamed, .all)
         for attachment in attachments(of: user) { attachment.principal.rename(to: name) }
     }
@@ -134,10 +166,21 @@ package final class DeviceRegistry: Sendable {
 
     // MARK: Events that matter only now
 
-    /// Passes an ephemeral event to all attachments of a user.
-    /// - Returns: their number.
+    /// Passes an ephemeral event to all attachments of a user, on every node.
+    ///
+    /// - Returns: their number on this node; 1 if it went to others only, where it may be lost.
     @discardableResult
     package func notify(_ user: UserID, _ event: EphemeralEvent) -> Int {
+        let count = notifyHere(user, event)
+        guard let roster, roster.hint(user, event) else { return count }
+        return max(count, 1)
+    }
+
+    /// Passes an ephemeral event to all attachments of a user on this node.
+    ///
+    /// - Returns: their number.
+    @discardableResult
+    func notifyHere(_ user: UserID, _ event: EphemeralEvent) -> Int {
         let attachments = attachments(of: user)
         for attachment in attachments { attachment.ephemeralArrived(event) }
         return attachments.count
@@ -189,28 +232,55 @@ package final class DeviceRegistry: Sendable {
     /// second.
     package func tellLate() {
         for shard in shards {
-            for user in shard.takeLate(now: time.now()) { _ = tellPresence(of: user, isLate: true) }
+            for (user, isReported) in shard.takeLate(now: time.now()) {
+                _ = tellPresence(of: user, isLate: true, isReported: isReported)
+            }
         }
+    }
+
+    /// The user came online or went offline because of a connection of this node. Where there are several, the record of
+    /// all decides, and ``presenceTurned(of:)`` follows.
+    ///
+    /// - Returns: the number of watchers that were told.
+    private func tellOwnPresence(of user: UserID) -> Int { roster == nil ? tellPresence(of: user) : 0 }
+
+    /// The user came online or went offline, by the record of all nodes.
+    ///
+    /// - Parameters:
+    ///   - isTold: whether the watchers of this node hear of it.
+    ///   - isReported: whether observers do, because this node made the transition.
+    func presenceTurned(of user: UserID, isTold: Bool = true, isReported: Bool = false) {
+        _ = tellPresence(of: user, isTold: isTold, isReported: isReported)
+    }
+
+    private func presence(of user: UserID) -> Shard.Presence {
+        let own = shard(of: user).presence(of: user)
+        guard let version = roster?.presenceVersion(of: user) else { return own }
+        return Shard.Presence(isOnline: version & 1 == 1, watchers: own.watchers, version: version)
     }
 
     /// Tells watchers and observers the user's state, and again if it changed meanwhile, so that their last notice is right.
     ///
     /// - Returns: the number of watchers that were told.
-    private func tellPresence(of user: UserID, isLate: Bool = false) -> Int {
-        let shard = shard(of: user)
+    private func tellPresence(
+        of user: UserID,
+        isLate: Bool = false,
+        isTold: Bool = true,
+        isReported: Bool = true
+    ) -> Int {
         // A change may go to many watchers, and into a queue: within a second only the last state matters.
-        let isTold = isLate || shard.mayTell(of: user, now: time.now())
-        var presence = shard.presence(of: user)
+        let isNow = isLate || shard(of: user).mayTell(of: user, isReported: isReported, now: time.now())
+        var presence = self.presence(of: user)
         var told = 0
         while true {
             let lastSeen = presence.isOnline ? nil : time.now()
             let event = EphemeralEvent.presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
-            if isTold {
+            if isNow, isTold {
                 for watcher in presence.watchers { watcher.ephemeralArrived(event) }
                 told += presence.watchers.count
             }
-            if isTold { presenceChanged((user, presence.isOnline)) }
-            let latest = shard.presence(of: user)
+            if isNow, isReported { presenceChanged((user, presence.isOnline)) }
+            let latest = self.presence(of: user)
             if latest.version == presence.version { return told }
             presence = latest
         }

@@ -1,0 +1,420 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// This process as a member of the cluster: renews its lease, records the places of its devices, hears of the other
+/// nodes, and repairs what got lost.
+///
+/// After a gap it asks the node for its ends, and reads from the record the places and heads of its own users and who is
+/// online. Everything that it repeats by this is recognized: entries by their seqs (``InboxFeed``), presence by versions,
+/// ends by numbers.
+///
+/// State: a `Mutex` around a struct; nothing is called under it. One task at a time calls ``work()``.
+package final class ClusterMember: BusReceiver {
+    /// How often the lease is renewed.
+    package static let renewal = Duration.seconds(1)
+    /// A node that could not renew its lease for this long ends its connections.
+    package static let patience = Duration.seconds(5)
+    /// A node that did not renew its lease for this long is removed by the others; longer than ``patience``, so that no
+    /// device has two connections.
+    package static let expulsion = Duration.seconds(8)
+    /// Rows in one transaction.
+    private static let batch = 256
+
+    private struct Peer: Sendable {
+        let node: NodeIdentity
+        /// The last of its ends that was carried out; nil: unknown.
+        var ends: UInt64?
+        var mustAsk = true
+    }
+
+    private struct State: Sendable {
+        var peers: [NodeID: Peer] = [:]
+        /// The last process of each node that has gone.
+        var gone: [NodeID: UInt64] = [:]
+        var isStarting = true
+        /// Whether this process was removed from the record, or has left.
+        var isOut = false
+        /// Whether the record must be read.
+        var mustReload = true
+        /// Whether a node has gone whose last ends may be lost.
+        var mustCheckAccounts = false
+        var renewedAt = Duration.zero
+        var nextRenewal = Duration.zero
+        /// The last entry of each user that came from elsewhere.
+        var heads: [UserID: UInt64] = [:]
+    }
+
+    /// The stores behind the seams.
+    struct Stores: Sendable {
+        let places: any PlaceStore
+        let messages: any MessageStore
+        let accounts: any AccountStore
+    }
+
+    private let roster: ClusterRoster
+    private let devices: DeviceRegistry
+    private let stores: Stores
+    private let time: any TimeSource
+    private let endTopicClients: AccountService.EndOfTopicClients
+    private let state = Mutex(State())
+
+    init(
+        _ roster: ClusterRoster,
+        devices: DeviceRegistry,
+        stores: Stores,
+        time: any TimeSource,
+        endTopicClients: @escaping AccountService.EndOfTopicClients
+    ) {
+        self.roster = roster
+        self.devices = devices
+        self.stores = stores
+        self.time = time
+        self.endTopicClients = endTopicClients
+    }
+
+    private var bus: any ClusterBus { roster.bus }
+
+    /// Whether the record knows this process as a member. A process that was removed stays out: its node joins again
+    /// with another process.
+    package var isMember: Bool { state.withLock { !$0.isOut } }
+
+    // MARK: Working
+
+    /// Begins to receive, and learns of the others; called once, before the first connection.
+    package func start() async {
+        let now = time.uptime()
+        state.withLock { $0.renewedAt = now }
+        bus.start(self)
+        await work()
+        state.withLock { $0.isStarting = false }
+    }
+
+    /// Works until the task is cancelled.
+    package func run() async {
+        while !Task.isCancelled {
+            await work()
+            await roster.wakeUp.wait(atMost: Self.renewal)
+        }
+    }
+
+    /// Does once what is to be done now.
+    package func work() async {
+        await renew()
+        await recordPlaces()
+        await repair()
+    }
+
+    /// Leaves the cluster; called after ``run()`` and after the last connection.
+    package func leave() async {
+        await recordPlaces()
+        state.withLock { $0.isOut = true }
+        await clear(roster.node, silentSince: nil)
+        bus.stop()
+    }
+
+    // MARK: The lease
+
+    private func renew() async {
+        let uptime = time.uptime()
+        let now = time.now()
+        guard state.withLock({ !$0.isOut && uptime >= $0.nextRenewal }) else { return }
+        do throws(HermesError) {
+            guard let leases = try await stores.places.renew(roster.node, now: now) else { return expelled() }
+            state.withLock { state in
+                state.renewedAt = uptime
+                state.nextRenewal = uptime + Self.renewal
+            }
+            view(leases)
+            let silentSince = now.advanced(by: .zero - Self.expulsion)
+            for lease in leases {
+                let isSilent = lease.isIn && lease.renewedAt <= silentSince
+                if isSilent || lease.mustClear { await clear(lease.node, silentSince: silentSince) }
+            }
+        } catch {
+            if state.withLock({ uptime - $0.renewedAt > Self.patience }) { endAll() }
+        }
+        bus.beat(to: roster.peers)
+        roster.forget()
+    }
+
+    /// Clears the places of a node that is gone, or of its earlier processes.
+    private func clear(_ node: NodeIdentity, silentSince: Timestamp?) async {
+        // What fails is done at the next renewal, by this node or another.
+        while let (changes, isDone) = try? await stores.places.remove(
+            node,
+            silentSince: silentSince,
+            limit: Self.batch
+        ) {
+            tell(changes)
+            if isDone { return }
+        }
+    }
+
+    private func expelled() {
+        state.withLock { $0.isOut = true }
+        endAll()
+    }
+
+    /// Ends all connections, whose clients log in again: elsewhere, or here.
+    private func endAll() {
+        for held in roster.held.values.joined() { devices.end(held.attachment, .shuttingDown) }
+    }
+
+    /// The record has these nodes.
+    private func view(_ leases: [NodeLease]) {
+        for lease in leases where lease.isIn { _ = know(lease.node) }
+        let (peers, gone) = state.withLock { state in
+            var gone = NodeSet()
+            for lease in leases where !lease.isIn {
+                let id = lease.node.id
+                state.gone[id] = max(state.gone[id] ?? 0, lease.node.epoch)
+                guard let peer = state.peers[id], peer.node.epoch <= lease.node.epoch else { continue }
+                state.peers[id] = nil
+                // Nobody knows what it published last.
+                state.mustCheckAccounts = true
+                state.mustReload = true
+                gone.formUnion(NodeSet(id))
+            }
+            return (state.peers.keys.reduce(into: NodeSet()) { $0.formUnion(NodeSet($1)) }, gone)
+        }
+        roster.removePeers(gone)
+        roster.addPeers(peers)
+    }
+
+    /// - Returns: false if the process has gone, so that its messages come too late.
+    private func know(_ node: NodeIdentity) -> Bool {
+        guard node.id != roster.node.id else { return false }
+        let (isKnown, isNew) = state.withLock { state -> (Bool, Bool) in
+            if let gone = state.gone[node.id], node.epoch <= gone { return (false, false) }
+            if let peer = state.peers[node.id] {
+                if peer.node.epoch >= node.epoch { return (peer.node == node, false) }
+                state.gone[node.id] = peer.node.epoch
+                state.mustCheckAccounts = true
+            }
+            // What a process published before this one began is in the record; what a new process published counts.
+            state.peers[node.id] = Peer(node: node, ends: state.isStarting ? nil : 0)
+            return (true, true)
+        }
+        if isNew {
+            roster.addPeers(NodeSet(node.id))
+            roster.wakeUp.signal()
+        }
+        return isKnown
+    }
+
+    // MARK: Places
+
+    private func recordPlaces() async {
+        while true {
+            let changes = roster.takeChanges(Self.batch)
+            guard !changes.isEmpty else { return }
+            do throws(HermesError) {
+                guard let outcomes = try await stores.places.change(changes, on: roster.node) else { return expelled() }
+                await recorded(changes, outcomes)
+            } catch {
+                return roster.putBack(changes)
+            }
+        }
+    }
+
+    private func recorded(_ changes: [PlaceChange], _ outcomes: [PlaceOutcome]) async {
+        var taken: [NodeID: [DevicePlace]] = [:]
+        for place in outcomes.compactMap(\.taken) { taken[place.node.id, default: []].append(place) }
+        for (node, places) in taken { bus.publish(.taken(places), to: NodeSet(node)) }
+        tell(outcomes.compactMap(\.presence))
+        for (change, outcome) in zip(changes, outcomes) {
+            guard case .claim(let key, let connection) = change,
+                let attachment = roster.claimed(key, connection: connection)
+            else { continue }
+            // What others committed before the claim they sent nowhere.
+            do throws(HermesError) {
+                try await show(upTo: outcome.head, of: key.user, to: [attachment])
+            } catch {
+                state.withLock { $0.mustReload = true }
+            }
+        }
+    }
+
+    /// Shows attachments the newest entry; they load what is missing before it.
+    private func show(upTo head: UInt64, of user: UserID, to attachments: [any Attachment]) async throws(HermesError) {
+        guard head > 0, !attachments.isEmpty else { return }
+        let page = try await stores.messages.entries(of: user, after: head - 1, limit: 1)
+        guard !page.entries.isEmpty else { return }
+        for attachment in attachments { attachment.inboxAdvanced(page.entries) }
+    }
+
+    // MARK: Presence
+
+    /// Tells everybody of transitions that this node has made, and reports them to observers, who hear of each from one
+    /// node.
+    private func tell(_ changes: [PresenceChange]) {
+        guard !changes.isEmpty else { return }
+        bus.publish(.presence(changes), to: roster.peers)
+        let turned = roster.note(changes)
+        // Two in a row say nothing new.
+        let reported = changes.reduce(into: Set<UserID>()) { $0.formSymmetricDifference([$1.user]) }
+        for user in turned.union(reported) {
+            devices.presenceTurned(of: user, isTold: turned.contains(user), isReported: reported.contains(user))
+        }
+    }
+
+    // MARK: Receiving
+
+    package func received(_ message: ClusterMessage, from node: NodeIdentity) {
+        guard know(node) else { return }
+        switch message {
+        case .entries(let entries):
+            for (user, entries) in entries { received(entries, of: user) }
+        case .taken(let places):
+            for attachment in places.compactMap(roster.attachment(at:)) { devices.end(attachment, .replaced) }
+        case .presence(let changes):
+            for user in roster.note(changes) { devices.presenceTurned(of: user) }
+        case .ended(let end, let number):
+            let isNext = state.withLock { state in
+                guard let last = state.peers[node.id]?.ends, number == last + 1 else {
+                    if state.peers[node.id]?.ends.map({ number > $0 }) ?? true { state.peers[node.id]?.mustAsk = true }
+                    return false
+                }
+                state.peers[node.id]?.ends = number
+                return true
+            }
+            if isNext { carryOut(end) } else { roster.wakeUp.signal() }
+        }
+    }
+
+    private func received(_ entries: [InboxEntry], of user: UserID) {
+        let attachments = devices.attachments(of: user)
+        guard let last = entries.last?.lastSeq, !attachments.isEmpty else { return }
+        for attachment in attachments { attachment.inboxAdvanced(entries) }
+        state.withLock { $0.heads[user] = max($0.heads[user] ?? 0, last) }
+    }
+
+    private func carryOut(_ end: AccountEnd) {
+        switch end {
+        case .devices(let user, let reason, let devices): self.devices.endHere(user, reason, devices)
+        case .topicClients(let user, let name, let reason, let devices): endTopicClients(user, name, reason, devices)
+        case .renamed(let user, let name): devices.renameHere(user, to: name)
+        }
+    }
+
+    package func missed(from node: NodeIdentity) {
+        guard know(node) else { return }
+        state.withLock { $0.peers[node.id]?.mustAsk = true }
+        roster.wakeUp.signal()
+    }
+
+    package func hinted(_ hint: ClusterHint, from node: NodeIdentity) {
+        guard know(node) else { return }
+        switch hint {
+        case .ephemeral(let user, let event): devices.notifyHere(user, event)
+        }
+    }
+
+    package func answer(to question: ClusterQuestion, from node: NodeIdentity) -> ClusterAnswer {
+        // From now on it is told everything.
+        _ = know(node)
+        switch question {
+        case .ends(let number): return roster.ends(after: number)
+        }
+    }
+
+    // MARK: Repairing
+
+    private func repair() async {
+        let (peers, mustReload, mustCheckAccounts, isOut) = state.withLock { state in
+            let peers = state.peers.values.filter(\.mustAsk)
+            defer {
+                // A gap that shows from now on is another one.
+                for peer in peers { state.peers[peer.node.id]?.mustAsk = false }
+                state.mustReload = false
+                state.mustCheckAccounts = false
+            }
+            return (peers, state.mustReload || !peers.isEmpty, state.mustCheckAccounts, state.isOut)
+        }
+        guard !isOut else { return }
+        for peer in peers { await ask(peer) }
+        do throws(HermesError) {
+            if mustReload {
+                try await reloadPresence()
+                try await look()
+            }
+            if mustCheckAccounts { try await checkAccounts() }
+        } catch {
+            state.withLock { state in
+                state.mustReload = state.mustReload || mustReload
+                state.mustCheckAccounts = state.mustCheckAccounts || mustCheckAccounts
+            }
+        }
+    }
+
+    /// Asks a node for the ends that were missed. A node that does not answer is asked again: until then the record is read
+    /// each time.
+    private func ask(_ peer: Peer) async {
+        guard case .ends(let ends, let last)? = await bus.ask(.ends(after: peer.ends), of: peer.node.id) else {
+            return state.withLock { state in
+                if state.peers[peer.node.id]?.node == peer.node { state.peers[peer.node.id]?.mustAsk = true }
+            }
+        }
+        let isCurrent = state.withLock { state in
+            // Another one came meanwhile, and was the next: the answer may have it as well, or not.
+            guard let known = state.peers[peer.node.id], known.node == peer.node, known.ends == peer.ends else {
+                state.peers[peer.node.id]?.mustAsk = true
+                return false
+            }
+            state.peers[peer.node.id]?.ends = last
+            return true
+        }
+        guard isCurrent else { return }
+        if let ends { for end in ends { carryOut(end) } } else { endAll() }
+    }
+
+    private func reloadPresence() async throws(HermesError) {
+        let changes = roster.presenceChanges
+        var online: [PresenceChange] = []
+        var last: UserID?
+        repeat {
+            let page = try await stores.places.online(after: last, limit: Self.batch)
+            online += page
+            last = page.count < Self.batch ? nil : page.last?.user
+        } while last != nil
+        for user in roster.reload(online, changesBefore: changes) { devices.presenceTurned(of: user) }
+    }
+
+    /// Compares this node's connections with the record.
+    private func look() async throws(HermesError) {
+        let held = roster.held
+        state.withLock { state in state.heads = state.heads.filter { held[$0.key] != nil } }
+        let users = held.keys.sorted()
+        for start in stride(from: 0, to: users.count, by: Self.batch) {
+            let some = Array(users[start..<min(start + Self.batch, users.count)])
+            for standing in try await stores.places.standing(of: some, on: roster.node) {
+                let own = held[standing.user] ?? []
+                for held in own where held.isClaimed && !standing.connections.contains(held.connection) {
+                    devices.end(held.attachment, .replaced)
+                }
+                guard state.withLock({ $0.heads[standing.user] ?? 0 < standing.head }) else { continue }
+                try await show(upTo: standing.head, of: standing.user, to: own.map(\.attachment))
+                state.withLock { $0.heads[standing.user] = max($0.heads[standing.user] ?? 0, standing.head) }
+            }
+        }
+    }
+
+    /// Ends the connections of accounts that are disabled or deleted, and renames the others: of a node that has gone
+    /// nobody can ask the last ends.
+    private func checkAccounts() async throws(HermesError) {
+        for (user, held) in roster.held {
+            let account = try await stores.accounts.find(.id(user))?.account
+            guard let account else {
+                devices.endHere(user, .accountDeleted, .all)
+                continue
+            }
+            if account.isDisabled { devices.endHere(user, .accountDisabled, .all) }
+            let name = account.nickName
+            if held.contains(where: { $0.attachment.principal.nickName.rawValue != name.rawValue }) {
+                devices.renameHere(user, to: name)
+            }
+        }
+    }
+}

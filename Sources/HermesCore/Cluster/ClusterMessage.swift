@@ -1,0 +1,47 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a node publishes. A message that is lost is repaired after the gap in the link's numbers.
+package enum ClusterMessage: Sendable {
+    /// Entries that were committed to inboxes, ascending for each user. Lost: the heads of the inboxes are read.
+    case entries([UserID: [InboxEntry]])
+    /// These places are other connections' now. Lost: the places are read.
+    case taken([DevicePlace])
+    /// Accounts came online or went offline. Lost: the accounts that are online are read.
+    case presence([PresenceChange])
+    /// An account's connections end. Numbered by the node in the count of its ends. Lost: the node is asked.
+    case ended(AccountEnd, number: UInt64)
+}
+
+/// What may be lost.
+package enum ClusterHint: Sendable {
+    /// For the connected devices of a user.
+    case ephemeral(UserID, EphemeralEvent)
+}
+
+package enum ClusterQuestion: Sendable, Hashable {
+    /// The node's ends behind a number; nil: only the number of the last.
+    case ends(after: UInt64?)
+}
+
+package enum ClusterAnswer: Sendable {
+    /// The ends up to a number; nil if the node has forgotten some of them.
+    case ends([AccountEnd]?, upTo: UInt64)
+}
+
+/// An account changed so that connections of it end or are others.
+package enum AccountEnd: Sendable, Hashable {
+    case devices(UserID, AttachmentEnd, EndedDevices)
+    /// Connections that are logged in and have no inbox; as ``AccountService/EndOfTopicClients``.
+    case topicClients(UserID, name: String?, AttachmentEnd, EndedDevices)
+    case renamed(UserID, NickName)
+
+    /// For other nodes: the login that is spared is not theirs, and its number may be another login's there.
+    var elsewhere: AccountEnd {
+        switch self {
+        case .devices(let user, let reason, .allBut): .devices(user, reason, .all)
+        case .topicClients(let user, let name, let reason, .allBut): .topicClients(user, name: name, reason, .all)
+        case .devices, .topicClients, .renamed: self
+        }
+    }
+}

@@ -1,0 +1,183 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// What the connections of this node and the other nodes know of each other: the places of its devices, who is online
+/// anywhere, and the ends that it has published. Called by the ``DeviceRegistry`` and the ``InboxCommitter``; the
+/// ``ClusterMember`` does what takes time. A process that is alone has none.
+///
+/// State: a `Mutex` around each struct, none taken inside another; the nodes to tell are an atomic.
+package final class ClusterRoster: Sendable {
+    /// A connection of this node.
+    struct Held: Sendable {
+        let key: DeviceKey
+        let attachment: any Attachment
+        let connection: UInt64
+        /// Whether the record has had its place.
+        var isClaimed = false
+    }
+
+    private struct Places: Sendable {
+        var held: [DeviceKey: Held] = [:]
+        /// What the record is not told yet; of each device only the last change counts.
+        var changes: [DeviceKey: PlaceChange] = [:]
+    }
+
+    let node: NodeIdentity
+    let bus: any ClusterBus
+    /// There is something for the member to do.
+    let wakeUp = WakeUp()
+    private let time: any TimeSource
+    private let others = Atomic<UInt64>(0)
+    private let places = Mutex(Places())
+    private let directory = Mutex(PresenceDirectory())
+    private let ends = Mutex(EndLog())
+
+    init(_ node: NodeIdentity, bus: any ClusterBus, time: any TimeSource) {
+        self.node = node
+        self.bus = bus
+        self.time = time
+    }
+
+    /// The other nodes.
+    var peers: NodeSet { NodeSet(rawValue: others.load(ordering: .acquiring)) }
+
+    func addPeers(_ nodes: NodeSet) { others.bitwiseOr(nodes.rawValue, ordering: .acquiringAndReleasing) }
+
+    func removePeers(_ nodes: NodeSet) { others.bitwiseAnd(~nodes.rawValue, ordering: .acquiringAndReleasing) }
+
+    // MARK: Places
+
+    /// A device is connected.
+    ///
+    /// - Parameter connection: higher than those of the device's earlier connections. A lower one comes late, and has been
+    ///   replaced.
+    func attached(_ attachment: any Attachment, connection: UInt64) {
+        let key = DeviceKey(attachment.principal.user, attachment.principal.device)
+        places.withLock { places in
+            if let known = places.held[key], known.connection > connection { return }
+            places.held[key] = Held(key: key, attachment: attachment, connection: connection)
+            places.changes[key] = .claim(key, connection: connection)
+        }
+        wakeUp.signal()
+    }
+
+    /// A device is no longer connected; no effect if another connection has its place.
+    func detached(_ attachment: any Attachment) {
+        let key = DeviceKey(attachment.principal.user, attachment.principal.device)
+        let isHeld = places.withLock { places in
+            guard let held = places.held[key], held.attachment === attachment else { return false }
+            places.held[key] = nil
+            places.changes[key] = .release(key, connection: held.connection)
+            return true
+        }
+        if isHeld { wakeUp.signal() }
+    }
+
+    func takeChanges(_ limit: Int) -> [PlaceChange] {
+        places.withLock { places in
+            let taken = Array(places.changes.values.prefix(limit))
+            for change in taken { places.changes[change.key] = nil }
+            return taken
+        }
+    }
+
+    /// The record did not take them.
+    func putBack(_ changes: [PlaceChange]) {
+        places.withLock { places in
+            for change in changes where places.changes[change.key] == nil { places.changes[change.key] = change }
+        }
+    }
+
+    /// The record has a place.
+    ///
+    /// - Returns: its connection, if it is still there.
+    func claimed(_ key: DeviceKey, connection: UInt64) -> (any Attachment)? {
+        places.withLock { places in
+            guard places.held[key]?.connection == connection else { return nil }
+            places.held[key]?.isClaimed = true
+            return places.held[key]?.attachment
+        }
+    }
+
+    /// The connection at a place; nil if it has another by now.
+    func attachment(at place: DevicePlace) -> (any Attachment)? {
+        guard place.node == node else { return nil }
+        return places.withLock { places in
+            places.held[place.key].flatMap { $0.connection == place.connection ? $0.attachment : nil }
+        }
+    }
+
+    /// All connections, by user.
+    var held: [UserID: [Held]] { Dictionary(grouping: places.withLock { Array($0.held.values) }) { $0.key.user } }
+
+    // MARK: Presence
+
+    func isOnline(_ user: UserID) -> Bool { directory.withLock { $0.isOnline(user) } }
+
+    /// Odd: online.
+    func presenceVersion(of user: UserID) -> UInt64 { directory.withLock { $0.version(of: user) } }
+
+    /// - Returns: those who come or go by this, each once; who goes and comes again is not among them.
+    func note(_ changes: [PresenceChange]) -> Set<UserID> {
+        let now = time.uptime()
+        return directory.withLock { directory in
+            var turned: Set<UserID> = []
+            for change in changes where directory.note(change, now: now) {
+                turned.formSymmetricDifference([change.user])
+            }
+            return turned
+        }
+    }
+
+    /// The count of changes in the directory.
+    var presenceChanges: UInt64 { directory.withLock { $0.changes } }
+
+    func reload(_ online: [PresenceChange], changesBefore: UInt64) -> [UserID] {
+        let now = time.uptime()
+        return directory.withLock { $0.reload(online, changesBefore: changesBefore, now: now) }
+    }
+
+    func forget() {
+        let now = time.uptime()
+        directory.withLock { $0.forget(now: now) }
+    }
+
+    // MARK: Telling
+
+    /// Sends committed entries to the nodes of their users, one message for each node.
+    ///
+    /// - Parameter nodes: those of all entries.
+    func deliver(_ outcomes: [WriteOutcome], to nodes: NodeSet) {
+        for target in nodes.subtracting(NodeSet(node.id)).nodes {
+            var entries: [UserID: [InboxEntry]] = [:]
+            for delivery in outcomes.lazy.flatMap(\.deliveries) where delivery.nodes.contains(target) {
+                var entry = delivery.entry
+                // In the time of this process.
+                entry.acceptedAt = nil
+                entries[delivery.user, default: []].append(entry)
+            }
+            bus.publish(.entries(entries), to: NodeSet(target))
+        }
+    }
+
+    /// Connections of an account end, or are others, on every node.
+    func tell(_ end: AccountEnd) {
+        let end = end.elsewhere
+        let number = ends.withLock { $0.append(end) }
+        bus.publish(.ended(end, number: number), to: peers)
+    }
+
+    /// - Returns: false if nobody is there to hear it.
+    func hint(_ user: UserID, _ event: EphemeralEvent) -> Bool {
+        let peers = peers
+        guard !peers.isEmpty, isOnline(user) else { return false }
+        bus.hint(.ephemeral(user, event), to: peers)
+        return true
+    }
+
+    func ends(after number: UInt64?) -> ClusterAnswer {
+        ends.withLock { log in .ends(number.flatMap { log.after($0) }, upTo: log.last) }
+    }
+}

@@ -1,0 +1,58 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Who is online on any node, as far as this node has heard. Versions make the order of what comes over different links
+/// irrelevant. Pure.
+struct PresenceDirectory: Sendable {
+    private struct Entry: Sendable {
+        var version: UInt64
+        /// The count of changes when it was noted.
+        var notedAt: UInt64
+        var since: Duration
+    }
+
+    /// How long it is remembered that somebody went offline; no message is under way for longer.
+    static let memory = Duration.seconds(60)
+
+    private var entries: [UserID: Entry] = [:]
+    /// The number of changes.
+    private(set) var changes: UInt64 = 0
+
+    /// 0: never heard of.
+    func version(of user: UserID) -> UInt64 { entries[user]?.version ?? 0 }
+
+    func isOnline(_ user: UserID) -> Bool { version(of: user) & 1 == 1 }
+
+    /// - Returns: whether the account comes or goes by this.
+    mutating func note(_ change: PresenceChange, now: Duration) -> Bool {
+        let known = version(of: change.user)
+        guard change.version > known else { return false }
+        let hasTurned = change.isOnline != (known & 1 == 1)
+        changes += 1
+        entries[change.user] = Entry(version: change.version, notedAt: changes, since: now)
+        return hasTurned
+    }
+
+    /// All that are online have been read from the record.
+    ///
+    /// - Parameter changesBefore: ``changes`` before the reading began: what was noted since then is newer.
+    /// - Returns: those who come or go by this.
+    mutating func reload(_ online: [PresenceChange], changesBefore: UInt64, now: Duration) -> [UserID] {
+        let listed = Set(online.map(\.user))
+        var turned = online.filter { note($0, now: now) }.map(\.user)
+        let gone = entries.filter { user, entry in
+            entry.version & 1 == 1 && entry.notedAt <= changesBefore && !listed.contains(user)
+        }
+        for (user, entry) in gone {
+            // The record has this version or a later one.
+            _ = note(PresenceChange(user: user, version: entry.version + 1), now: now)
+            turned.append(user)
+        }
+        return turned
+    }
+
+    /// Forgets those who went offline a while ago.
+    mutating func forget(now: Duration) {
+        entries = entries.filter { $1.version & 1 == 1 || now - $1.since < Self.memory }
+    }
+}

@@ -1,0 +1,154 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The nodes, and where each device is connected.
+struct MemoryPlaces: Sendable {
+    struct Node: Sendable {
+        var epoch: UInt64 = 0
+        var renewedAt = Timestamp(rawValue: 0)
+        var isIn = false
+        var mustClear = false
+    }
+
+    struct User: Sendable {
+        var devices: [DeviceID: DevicePlace] = [:]
+        var nodes = NodeSet()
+        /// Counts the transitions between no node and some.
+        var version: UInt64 = 0
+    }
+
+    var nodes: [NodeID: Node] = [:]
+    var users: [UserID: User] = [:]
+
+    func isIn(_ node: NodeIdentity) -> Bool { nodes[node.id].map { $0.isIn && $0.epoch == node.epoch } ?? false }
+
+    func nodes(of user: UserID) -> NodeSet { users[user]?.nodes ?? NodeSet() }
+
+    /// - Returns: the transition that the change makes.
+    mutating func change(_ user: UserID, _ body: (inout [DeviceID: DevicePlace]) -> Void) -> PresenceChange? {
+        var row = users[user] ?? User()
+        body(&row.devices)
+        let nodes = row.devices.values.reduce(into: NodeSet()) { $0.formUnion(NodeSet($1.node.id)) }
+        let isTransition = row.nodes.isEmpty != nodes.isEmpty
+        row.nodes = nodes
+        if isTransition { row.version += 1 }
+        users[user] = row
+        return isTransition ? PresenceChange(user: user, version: row.version) : nil
+    }
+}
+
+extension MemoryState {
+    mutating func join(_ id: NodeID, now: Timestamp) -> NodeIdentity {
+        var node = places.nodes[id] ?? MemoryPlaces.Node()
+        node.mustClear = node.epoch > 0
+        node.epoch += 1
+        node.renewedAt = now
+        node.isIn = true
+        places.nodes[id] = node
+        return NodeIdentity(id: id, epoch: node.epoch)
+    }
+
+    mutating func renew(_ node: NodeIdentity, now: Timestamp) -> [NodeLease]? {
+        guard places.isIn(node) else { return nil }
+        places.nodes[node.id]?.renewedAt = now
+        return places.nodes.sorted { $0.key < $1.key }.map { id, row in
+            NodeLease(
+                node: NodeIdentity(id: id, epoch: row.epoch),
+                renewedAt: row.renewedAt,
+                isIn: row.isIn,
+                mustClear: row.mustClear
+            )
+        }
+    }
+
+    mutating func remove(
+        _ node: NodeIdentity,
+        silentSince: Timestamp?,
+        limit: Int
+    ) -> (changes: [PresenceChange], isDone: Bool) {
+        guard var row = places.nodes[node.id], row.epoch >= node.epoch else { return ([], true) }
+        if places.isIn(node), silentSince.map({ row.renewedAt <= $0 }) ?? true {
+            row.isIn = false
+            row.mustClear = true
+        }
+        places.nodes[node.id] = row
+        func isStale(_ place: DevicePlace) -> Bool { place.node.id == node.id && !places.isIn(place.node) }
+        let stale = places.users.filter { $0.value.devices.values.contains(where: isStale) }.keys.sorted()
+        var changes: [PresenceChange] = []
+        for user in stale.prefix(max(1, limit)) {
+            let left = places.users[user]?.devices.filter { !isStale($0.value) } ?? [:]
+            if let change = places.change(user, { $0 = left }) { changes.append(change) }
+        }
+        let isDone = stale.count <= max(1, limit)
+        if isDone { places.nodes[node.id]?.mustClear = false }
+        return (changes, isDone)
+    }
+
+    mutating func change(_ changes: [PlaceChange], on node: NodeIdentity) -> [PlaceOutcome]? {
+        guard places.isIn(node) else { return nil }
+        return changes.map { change in
+            switch change {
+            case .claim(let key, let connection):
+                let before = places.users[key.user]?.devices[key.device]
+                let place = DevicePlace(key: key, node: node, connection: connection)
+                let presence = places.change(key.user) { $0[key.device] = place }
+                let taken = before.flatMap { $0.node.id == node.id ? nil : $0 }
+                return PlaceOutcome(taken: taken, presence: presence, head: records[key.user]?.inbox.head ?? 0)
+            case .release(let key, let connection):
+                let place = places.users[key.user]?.devices[key.device]
+                let isOwn = place.map { $0.node == node && $0.connection <= connection } ?? false
+                let presence = isOwn ? places.change(key.user) { $0[key.device] = nil } : nil
+                return PlaceOutcome(taken: nil, presence: presence, head: records[key.user]?.inbox.head ?? 0)
+            }
+        }
+    }
+
+    func standing(of users: [UserID], on node: NodeIdentity) -> [PlaceStanding] {
+        users.compactMap { user in
+            guard let record = records[user] else { return nil }
+            let own = places.users[user]?.devices.values.filter { $0.node == node } ?? []
+            return PlaceStanding(user: user, head: record.inbox.head, connections: Set(own.map(\.connection)))
+        }
+    }
+
+    func online(after user: UserID?, limit: Int) -> [PresenceChange] {
+        let first = user.map { $0.rawValue } ?? 0
+        let online = places.users.filter { !$0.value.nodes.isEmpty && $0.key.rawValue > first }
+        return online.sorted { $0.key < $1.key }.prefix(max(0, limit)).map {
+            PresenceChange(user: $0.key, version: $0.value.version)
+        }
+    }
+}
+
+extension MemoryStore: PlaceStore {
+    package func join(_ node: NodeID, now: Timestamp) async throws(HermesError) -> NodeIdentity {
+        try run { (state) throws(HermesError) in state.join(node, now: now) }
+    }
+
+    package func renew(_ node: NodeIdentity, now: Timestamp) async throws(HermesError) -> [NodeLease]? {
+        try run { (state) throws(HermesError) in state.renew(node, now: now) }
+    }
+
+    package func remove(
+        _ node: NodeIdentity,
+        silentSince: Timestamp?,
+        limit: Int
+    ) async throws(HermesError) -> (changes: [PresenceChange], isDone: Bool) {
+        try run { (state) throws(HermesError) in state.remove(node, silentSince: silentSince, limit: limit) }
+    }
+
+    package func change(
+        _ changes: [PlaceChange],
+        on node: NodeIdentity
+    ) async throws(HermesError) -> [PlaceOutcome]? {
+        try run { (state) throws(HermesError) in state.change(changes, on: node) }
+    }
+
+    package func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding] {
+        try run { (state) throws(HermesError) in state.standing(of: users, on: node) }
+    }
+
+    package func online(after user: UserID?, limit: Int) async throws(HermesError) -> [PresenceChange] {
+        try run { (state) throws(HermesError) in state.online(after: user, limit: limit) }
+    }
+}

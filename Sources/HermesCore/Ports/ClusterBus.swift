@@ -1,0 +1,42 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Carries what one process of the server knows to the others. It may lose, delay and repeat; what must not be lost is
+/// numbered, so that the receiver sees a gap and repairs it from the record or by asking.
+///
+/// Implementations: `Cluster/LoneNode`, which does nothing, and `MemoryBus` of HermesTestKit.
+package protocol ClusterBus: Sendable {
+    /// This process as the others know it; nil: it is alone, and nothing is sent.
+    var node: NodeIdentity? { get }
+
+    /// Begins to receive; called once, before anything is sent.
+    func start(_ receiver: any BusReceiver)
+
+    /// Sends a message to nodes. The messages of one link (from a node to another) are numbered: the receiver gets each at
+    /// most once and in ascending order, and is told of a gap (``BusReceiver/missed(from:)``). Never waits.
+    func publish(_ message: ClusterMessage, to nodes: NodeSet)
+
+    /// Tells nodes the number of the last message of their links, so that they notice the loss of the last one. Called
+    /// about once a second.
+    func beat(to nodes: NodeSet)
+
+    /// Sends what may be lost and is of use only now. Never waits.
+    func hint(_ hint: ClusterHint, to nodes: NodeSet)
+
+    /// Asks a node.
+    ///
+    /// - Returns: nil if no answer came in time.
+    func ask(_ question: ClusterQuestion, of node: NodeID) async -> ClusterAnswer?
+
+    /// Ends receiving.
+    func stop()
+}
+
+/// Gets what comes over a ``ClusterBus``. Called on any thread, for one link by one thread at a time; must not block.
+package protocol BusReceiver: AnyObject, Sendable {
+    func received(_ message: ClusterMessage, from node: NodeIdentity)
+    /// Messages of the link from this node are lost. Those that come late are not given out any more.
+    func missed(from node: NodeIdentity)
+    func hinted(_ hint: ClusterHint, from node: NodeIdentity)
+    func answer(to question: ClusterQuestion, from node: NodeIdentity) -> ClusterAnswer
+}

@@ -1,0 +1,136 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Records which nodes there are, and where each device is connected. The record decides: where two nodes have the same
+/// device, the place that was claimed last is right. The bitmap of a user's nodes is read in the same transaction that
+/// commits to the inbox (``InboxDelivery/nodes``).
+///
+/// Implementation: `Memory/MemoryStore`. A store of a single process has none.
+package protocol PlaceStore: Sendable {
+    /// Enters a node, with a higher epoch than any process of it had.
+    func join(_ node: NodeID, now: Timestamp) async throws(HermesError) -> NodeIdentity
+
+    /// Renews a node's lease.
+    ///
+    /// - Returns: all nodes of the record, this one included; nil: this process has been removed, and must end its
+    ///   connections.
+    func renew(_ node: NodeIdentity, now: Timestamp) async throws(HermesError) -> [NodeLease]?
+
+    /// Removes a process, if it is still the one, and clears its places, a bounded number per call; repeat until done.
+    ///
+    /// - Parameter silentSince: only if it has not renewed its lease after that; nil: in any case.
+    /// - Returns: who went offline in this call. Each transition is returned to one caller, which tells the others.
+    func remove(
+        _ node: NodeIdentity,
+        silentSince: Timestamp?,
+        limit: Int
+    ) async throws(HermesError) -> (changes: [PresenceChange], isDone: Bool)
+
+    /// Claims and releases places in order, in one transaction. If it throws, nothing was changed.
+    ///
+    /// - Returns: an outcome for each; nil: this process has been removed.
+    func change(_ changes: [PlaceChange], on node: NodeIdentity) async throws(HermesError) -> [PlaceOutcome]?
+
+    /// What the record says of users that have devices on a node; users without an inbox are left out.
+    func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding]
+
+    /// The accounts that are online, ascending by id, with their versions.
+    func online(after user: UserID?, limit: Int) async throws(HermesError) -> [PresenceChange]
+}
+
+/// A node in the record.
+package struct NodeLease: Sendable, Hashable {
+    package let node: NodeIdentity
+    package let renewedAt: Timestamp
+    /// False: it has been removed.
+    package let isIn: Bool
+    /// Whether places of removed or earlier processes of the node are left (``PlaceStore/remove(_:silentSince:limit:)``).
+    package let mustClear: Bool
+
+    package init(node: NodeIdentity, renewedAt: Timestamp, isIn: Bool, mustClear: Bool) {
+        self.node = node
+        self.renewedAt = renewedAt
+        self.isIn = isIn
+        self.mustClear = mustClear
+    }
+}
+
+/// A device of a user.
+package struct DeviceKey: Sendable, Hashable {
+    package let user: UserID
+    package let device: DeviceID
+
+    package init(_ user: UserID, _ device: DeviceID) {
+        self.user = user
+        self.device = device
+    }
+}
+
+/// Where a device is connected.
+package struct DevicePlace: Sendable, Hashable {
+    package let key: DeviceKey
+    package let node: NodeIdentity
+    /// The number of the connection on its node; a later connection of a device has a higher one.
+    package let connection: UInt64
+
+    package init(key: DeviceKey, node: NodeIdentity, connection: UInt64) {
+        self.key = key
+        self.node = node
+        self.connection = connection
+    }
+}
+
+/// A change of a device's place.
+package enum PlaceChange: Sendable, Hashable {
+    case claim(DeviceKey, connection: UInt64)
+    /// Has no effect if the place is another node's, or a later connection's.
+    case release(DeviceKey, connection: UInt64)
+
+    package var key: DeviceKey {
+        switch self {
+        case .claim(let key, _), .release(let key, _): key
+        }
+    }
+}
+
+package struct PlaceOutcome: Sendable, Hashable {
+    /// The place on another node that a claim took.
+    package let taken: DevicePlace?
+    /// The transition of the user that the change made.
+    package let presence: PresenceChange?
+    /// The head of the user's inbox after the change: what is committed later knows the place.
+    package let head: UInt64
+
+    package init(taken: DevicePlace?, presence: PresenceChange?, head: UInt64) {
+        self.taken = taken
+        self.presence = presence
+        self.head = head
+    }
+}
+
+/// An account's presence over all nodes, as a count of its transitions.
+package struct PresenceChange: Sendable, Hashable {
+    package let user: UserID
+    /// Odd: online.
+    package let version: UInt64
+
+    package init(user: UserID, version: UInt64) {
+        self.user = user
+        self.version = version
+    }
+
+    package var isOnline: Bool { version & 1 == 1 }
+}
+
+package struct PlaceStanding: Sendable, Hashable {
+    package let user: UserID
+    package let head: UInt64
+    /// The connections of the node that hold their places.
+    package let connections: Set<UInt64>
+
+    package init(user: UserID, head: UInt64, connections: Set<UInt64>) {
+        self.user = user
+        self.head = head
+        self.connections = connections
+    }
+}
