@@ -38,11 +38,14 @@ extension SQLiteStore: MessageStore {
 
     package func history(
         of conversation: ConversationID,
+        after first: UInt64,
         before seq: UInt64?,
-        limit: Int
+        limit: Int,
+        maxBytes: Int
     ) async throws(HermesError) -> [Message] {
         try await read { [epoch, damage] db in
-            try InboxReader(db: db, epoch: epoch, damage: damage).history(of: conversation, before: seq, limit: limit)
+            try InboxReader(db: db, epoch: epoch, damage: damage)
+                .history(of: conversation, after: first, before: seq, limit: limit, maxBytes: maxBytes)
         }
     }
 

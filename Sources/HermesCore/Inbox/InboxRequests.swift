@@ -151,13 +151,18 @@ package final class InboxRequests: Sendable {
         }
         let limit = PageLimit.history.applied(to: limit)
         // One more than requested, to know whether more follow.
-        let stored = try await store.history(of: conversation, before: seq.map(Self.storable), limit: limit + 1)
-        let found = start == 0 ? stored : stored.filter { $0.conversationSeq > start }
-        let bytes = stored.reduce(0) { $0 + $1.content.bytes.count }
+        let found = try await store.history(
+            of: conversation,
+            after: start,
+            before: seq.map(Self.storable),
+            limit: limit + 1,
+            maxBytes: maxBytes
+        )
+        let bytes = found.reduce(0) { $0 + $1.content.bytes.count }
         // The store ends a page of many bytes by itself.
-        let isCut = bytes >= StoreSettings.maxPageBytes && found.count == stored.count
+        let isCut = bytes >= min(maxBytes, StoreSettings.maxPageBytes)
         let history = HistoryPage(newestOf: found, limit: limit, maxBytes: maxBytes, isFoundCut: isCut)
-        return InboxReply(answer: .history(history), cost: ReadCost(entries: stored.count, bytes: bytes))
+        return InboxReply(answer: .history(history), cost: ReadCost(entries: found.count, bytes: bytes))
     }
 
     private func conversations(

@@ -32,13 +32,20 @@ extension MemoryState {
         return page.finish(position(of: user))
     }
 
-    func history(of conversation: ConversationID, before seq: UInt64?, limit: Int) -> [Message] {
+    func history(
+        of conversation: ConversationID,
+        after first: UInt64,
+        before seq: UInt64?,
+        limit: Int,
+        maxBytes: Int
+    ) -> [Message] {
         guard let known = conversations[conversation]?.messages else { return [] }
         let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
+        let maxBytes = min(maxBytes, StoreSettings.maxPageBytes)
         var messages: [Message] = []
         var bytes = 0
-        for (_, id) in known.filter({ $0.key < seq ?? .max }).sorted(by: { $0.key > $1.key }) {
-            guard messages.count < limit, bytes < StoreSettings.maxPageBytes else { break }
+        for (_, id) in known.filter({ $0.key > first && $0.key < seq ?? .max }).sorted(by: { $0.key > $1.key }) {
+            guard messages.count < limit, bytes < maxBytes else { break }
             guard let stored = self.messages[id], stored.hasContent, stored.contentKeptUntil.rawValue > 0,
                 let message = current(id)
             else { continue }

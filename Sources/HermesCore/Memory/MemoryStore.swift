@@ -45,10 +45,14 @@ extension MemoryStore: MessageStore {
 
     package func history(
         of conversation: ConversationID,
+        after first: UInt64,
         before seq: UInt64?,
-        limit: Int
+        limit: Int,
+        maxBytes: Int
     ) async throws(HermesError) -> [Message] {
-        try run { (state) throws(HermesError) in state.history(of: conversation, before: seq, limit: limit) }
+        try run { (state) throws(HermesError) in
+            state.history(of: conversation, after: first, before: seq, limit: limit, maxBytes: maxBytes)
+        }
     }
 
     package func conversations(

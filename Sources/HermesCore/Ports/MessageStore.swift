@@ -29,13 +29,18 @@ package protocol MessageStore: Sendable {
     /// The position of the inbox.
     func position(of user: UserID) async throws(HermesError) -> InboxPosition
 
-    /// Reads stored messages of a conversation with a conversation seq below `before` (nil: the newest), ascending.
+    /// Reads stored messages of a conversation with a conversation seq above `after` and below `before` (nil: the newest),
+    /// ascending. The page ends with the message that reaches `maxBytes` of contents, at most
+    /// ``StoreSettings/maxPageBytes``.
+    ///
     /// Returns only what history keeps (``StoreSettings/historyPeriod``); nothing while history is off, because waiting
     /// messages arrive through the inbox. Recalled messages are included, empty.
     func history(
         of conversation: ConversationID,
+        after first: UInt64,
         before seq: UInt64?,
-        limit: Int
+        limit: Int,
+        maxBytes: Int
     ) async throws(HermesError) -> [Message]
 
     /// Reads the conversations of an account behind `place` (nil: from the first), in the order of
@@ -210,6 +215,15 @@ extension WriteOutcome {
 
 extension MessageStore {
     package var inboxes: InboxLedger { InboxLedger() }
+
+    /// The same from the first message, in a page of the usual size.
+    package func history(
+        of conversation: ConversationID,
+        before seq: UInt64?,
+        limit: Int
+    ) async throws(HermesError) -> [Message] {
+        try await history(of: conversation, after: 0, before: seq, limit: limit, maxBytes: .max)
+    }
 }
 
 /// An entry and its recipient.

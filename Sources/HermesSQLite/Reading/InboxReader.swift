@@ -65,15 +65,22 @@ struct InboxReader {
         }
     }
 
-    func history(of conversation: ConversationID, before seq: UInt64?, limit: Int) throws -> [Message] {
+    func history(
+        of conversation: ConversationID,
+        after first: UInt64,
+        before seq: UInt64?,
+        limit: Int,
+        maxBytes: Int
+    ) throws -> [Message] {
         let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
+        let maxBytes = min(maxBytes, StoreSettings.maxPageBytes)
         let query = try PreparedStatement(
             db,
             """
             SELECT \(Self.messageColumns) \
             FROM (SELECT id FROM conversation WHERE kind = ? AND a = ? AND b = ?) this \
             JOIN message m ON m.conversation = this.id \(Self.messageJoins) \
-            WHERE m.conversation_seq < ? AND m.content_until > 0 AND m.content IS NOT NULL \
+            WHERE m.conversation_seq < ? AND m.conversation_seq > ? AND m.content_until > 0 AND m.content IS NOT NULL \
             ORDER BY m.conversation_seq DESC
             """
         )
@@ -82,10 +89,11 @@ struct InboxReader {
         query.bind(columns.a, at: 2)
         query.bind(columns.b, at: 3)
         query.bind(min(seq ?? .max, UInt64(Int64.max)), at: 4)
+        query.bind(min(first, UInt64(Int64.max)), at: 5)
         var messages: [Message] = []
         var bytes = 0
         try query.forEachRow { row in
-            guard messages.count < limit, bytes < StoreSettings.maxPageBytes else { return false }
+            guard messages.count < limit, bytes < maxBytes else { return false }
             let found = try damage.skipping("message \(row.integer(0))") { try message(row, from: 0) }
             guard let found else { return true }
             bytes += found.content.bytes.count

@@ -99,21 +99,18 @@ import Testing
     ]
 
     private static let messages: [Read] = [
-        own("inbox") { world in
-            await withCheckedContinuation { continuation in
-                world.messenger.messages.entries(of: world.ann.user, after: 0, limit: 9) { _ in continuation.resume() }
-            }
-        },
+        own("inbox") { _ = try await $0.messenger.inbox.answer(.page(after: 0, limit: 9), for: $0.ann.user) },
         own("position") { _ = try await $0.messenger.messages.position(of: $0.ann.user) },
         own("history") {
             let conversation = ConversationID.direct(between: $0.ann.user, and: $0.bob)
-            _ = try await $0.messenger.messages.history(of: conversation, before: nil, limit: 9, reader: $0.ann)
+            _ = try await $0.messenger.inbox.answer(.history(conversation, before: nil, limit: 9), for: $0.ann.user)
         },
         own("history of a group") {
-            _ = try await $0.messenger.messages.history(of: .group($0.group), before: nil, limit: 9, reader: $0.ann)
+            _ = try await $0.messenger.inbox.answer(.history(.group($0.group), before: nil, limit: 9), for: $0.ann.user)
         },
         operators("conversations") {
-            _ = try await $0.messenger.messages.conversations(of: $0.ann.user, after: nil, limit: 9)
+            let request = InboxRequest.conversations(after: nil, limit: 9)
+            _ = try await $0.messenger.inbox.answer(request, for: $0.ann.user, source: .server)
         },
         operators("recipients of a push") { _ = try await $0.messenger.pushes.existing([$0.bob]) },
         read(

@@ -112,11 +112,19 @@ final class FakeStore: MessageStore {
 
     func history(
         of conversation: ConversationID,
+        after first: UInt64,
         before seq: UInt64?,
-        limit: Int
+        limit: Int,
+        maxBytes: Int
     ) async throws(HermesError) -> [Message] {
         await waitToRead()
-        return try await base.history(of: conversation, before: seq, limit: limit)
+        return try await base.history(
+            of: conversation,
+            after: first,
+            before: seq,
+            limit: limit,
+            maxBytes: maxBytes
+        )
     }
 
     func conversations(
