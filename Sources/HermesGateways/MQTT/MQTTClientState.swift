@@ -1,10 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import DequeModule
 import HermesCore
-import HermesWire
-import NIOCore
 
 /// The state of a client from CONNECT on. Owner: the connection's event loop.
 final class MQTTClientState {
@@ -22,21 +19,9 @@ final class MQTTClientState {
     /// Whether the client was warned that its token expires soon.
     var isWarnedOfExpiry = false
 
-    // Incoming.
-    /// The client's topic aliases [MQTT-3.3.2-12].
-    var inboundAliases: [UInt16: String] = [:]
-    /// The bytes of the topics behind all aliases.
-    var aliasBytes = 0
-    /// QoS 2 messages that were received and not released.
-    var received: Set<UInt16> = []
-    /// Acknowledgements in the order of the messages; the first is still being stored. They outlive the connection until
-    /// all are.
-    var acknowledgements = Deque<MQTTPendingAcknowledgement>()
-    var nextAcknowledgement: UInt64 = 0
-    /// QoS 1 messages that are being stored.
-    var storing = 0
-    /// The packet identifiers of QoS 2 messages that are being stored: they are not acknowledged before.
-    var storingReceived: Set<UInt16> = []
+    /// What comes from the client. Unchecked: all access is on one loop, and it is needed for each publication.
+    @exclusivity(unchecked)
+    var inbound: MQTTInbound
 
     // Outgoing.
     var subscriptions: [TopicText: MQTTHeldSubscription] = [:]
@@ -57,6 +42,8 @@ final class MQTTClientState {
     /// The highest topic alias that the client accepts.
     var maxAlias: UInt16 = 0
     private(set) var outboundAliases: [TopicName: UInt16] = [:]
+    /// The bytes of the topics behind them.
+    private(set) var aliasBytes = 0
     /// Retained messages that are requested and not sent yet; nil if there are none.
     var retained: MQTTRetainedQueue?
 
@@ -85,8 +72,15 @@ final class MQTTClientState {
     /// What the client may do whatever its name is; made when something of its queue is older than its name.
     private var namelessReader: MQTTTopicReader?
 
-    init(identity: ClientIdentity, key: SessionKey, sessionExpiry: Duration, access: TopicAccess) {
+    init(
+        identity: ClientIdentity,
+        key: SessionKey,
+        sessionExpiry: Duration,
+        inbound: MQTTInbound,
+        access: TopicAccess
+    ) {
         self.identity = identity
+        self.inbound = inbound
         topicAccess = access
         self.key = key
         self.sessionExpiry = sessionExpiry
@@ -118,8 +112,8 @@ final class MQTTClientState {
     /// The approximate bytes kept for the client, without waiting messages.
     func heldBytes(loops: Int) -> Int {
         filterLevels &* Self.bytesPerLevel &* loops &+ subscriptionBytes &+ 256 &* subscriptions.count &+ aliasBytes
-            &+ (hasShared ? shared.bytes : 0)
-            &+ (durable?.bytes ?? 0) &+ (retained?.bytes ?? 0) &+ (will?.weight ?? 0) &+ 8 &* received.count
+            &+ inbound.bytes &+ (hasShared ? shared.bytes : 0)
+            &+ (durable?.bytes ?? 0) &+ (retained?.bytes ?? 0) &+ (will?.weight ?? 0)
     }
 
     /// Gives a topic the next alias.
@@ -227,20 +221,6 @@ final class MQTTPendingWill: Sendable {
     var weight: Int { publication.weight + publication.topic.rawValue.utf8.count + 512 }
 }
 
-/// An answer to a PUBLISH that waits for the store, or for an earlier answer [MQTT-4.6.0-2].
-struct MQTTPendingAcknowledgement {
-    let type: MQTTPacketType
-    let packetID: UInt16
-    /// Nil while the message is being stored.
-    var reason: MQTTReasonCode?
-    /// Goes to those who are connected once it is acknowledged: should it not be stored, the client sends it again.
-    var publication: Publication?
-    /// Whether the client is told.
-    var isAnswered = true
-    /// The memory that a message holds which is not stored itself; the connection is not read from while that is too much.
-    var heldBytes = 0
-}
-
 /// One of a session's subscriptions.
 struct MQTTHeldSubscription {
     /// Nil for a shared subscription.
@@ -250,52 +230,4 @@ struct MQTTHeldSubscription {
     /// Of a shared subscription.
     var place: MQTTSharedQuota.Place?
     var options: SubscriptionOptions
-}
-
-/// The target of a PUBLISH, cached because the next one usually has the same.
-final class MQTTPublishTarget {
-    /// The topic's bytes.
-    private let bytes: [UInt8]
-    let topic: TopicName
-    /// The account that publishes; nil for an anonymous client.
-    let sender: UserID?
-    let route: TopicRoute
-    /// Whether the client may publish there, by the rules of this generation.
-    let isAllowed: Bool
-    let rules: UInt64
-    /// Whether messages need a further check: they are for the server itself or for a room.
-    let isSpecial: Bool
-    /// The durable sessions that get its publications; nil if they are not known, or not any more.
-    weak var durable: DurableRoute?
-    /// Whether the first search for them was paid for.
-    var isSearched = false
-
-    init(
-        bytes: [UInt8],
-        topic: TopicName,
-        sender: UserID?,
-        route: TopicRoute,
-        isAllowed: Bool,
-        rules: UInt64,
-        isSpecial: Bool
-    ) {
-        self.bytes = bytes
-        self.topic = topic
-        self.sender = sender
-        self.route = route
-        self.isAllowed = isAllowed
-        self.rules = rules
-        self.isSpecial = isSpecial
-    }
-
-    /// Whether these bytes are this topic.
-    func isNamed(_ buffer: ByteBuffer, at start: Int, length: Int) -> Bool {
-        guard length == bytes.count else { return false }
-        let offset = start - buffer.readerIndex
-        return buffer.withUnsafeReadableBytes { input in
-            guard offset >= 0, input.count >= offset + length else { return false }
-            let name = UnsafeRawBufferPointer(rebasing: input[offset..<offset + length])
-            return bytes.withUnsafeBytes { $0.hasSameBytes(as: name) }
-        }
-    }
 }

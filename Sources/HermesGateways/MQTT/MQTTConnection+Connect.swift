@@ -129,6 +129,7 @@ extension MQTTConnection {
             identity: identity,
             key: SessionKey(owner: identity.owner, clientID: identity.clientID),
             sessionExpiry: sessionExpiry(of: connect),
+            inbound: MQTTInbound(version, receiveMaximum: settings.receiveMaximum),
             access: environment.access
         )
         client.account = account

@@ -1,7 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import DequeModule
 package import HermesCore
 import HermesWire
 import Metrics
@@ -22,6 +21,12 @@ extension MQTTConnection {
         } else if !subscription.isLiveAtMostOnceOnly {
             deliverAcknowledged(delivery, qos, subscription)
         }
+    }
+
+    package func deliver(_ run: DeliveryRun, for subscription: TopicSubscription) {
+        guard phase == .connected else { return }
+        if subscription.noLocal, run.run.publisher == number { return }
+        if !sendTogether(run, subscription) { subscription.deliverOneByOne(run) }
     }
 
     /// QoS 0 with the same bytes for all.
@@ -78,6 +83,39 @@ extension MQTTConnection {
         connection.write(patching: frame, head: Self.packetIDPlace(in: frame).map { $0 + 2 }) { buffer, start in
             Self.put(qos, id, into: &buffer, at: start)
         }
+    }
+
+    /// - Returns: false if the packets cannot be sent unchanged; then nothing was done.
+    private func sendTogether(_ delivery: DeliveryRun, _ subscription: TopicSubscription) -> Bool {
+        let run = delivery.run
+        guard subscription.isPlain, !usesAliases, !subscription.isShared, subscription.qos >= run.qos,
+            run.bytes.readableBytes <= maxPacketBytes
+        else { return false }
+        if run.qos == .atMostOnce {
+            guard run.slot == (version == .v5 ? .mqttV5 : .mqttV311) else { return false }
+            if connection.keepsUp {
+                connection.write(.text, frame: run.bytes, count: run.count)
+            } else if connection.isWorthKeepingTogether(run.bytes) {
+                connection.write(.text, frame: delivery.compactBytes, count: run.count)
+            } else {
+                return false
+            }
+            connection.tally.messagesOut += run.count
+            return true
+        }
+        guard connection.keepsUp, run.slot == (version == .v5 ? .mqttV5Acknowledged : .mqttV311Acknowledged),
+            !subscription.isLiveAtMostOnceOnly, waiting == nil,
+            window?.hasRoom(for: run.count) ?? (makeWindow() && run.count <= window?.limit ?? 0)
+        else { return false }
+        let isExactlyOnce = run.qos == .exactlyOnce
+        connection.tally.messagesOut += run.count
+        connection.write(patching: run.bytes, frames: run.count) { buffer, start in
+            for body in run.bodies {
+                guard let id = window?.send(exactlyOnce: isExactlyOnce) else { return }
+                buffer.setInteger(id, at: start + Int(body.lowerBound))
+            }
+        }
+        return true
     }
 
     /// Turns the shared form into this subscriber's: clears the retain and duplicate flags, sets the packet identifier.

@@ -68,7 +68,7 @@ extension MQTTConnection {
     private func resume(_ client: MQTTClientState, _ opening: DurableOpening, then finish: @escaping () -> Void) {
         guard opening.isDurable else { return finish() }
         client.durable = MQTTDurableQueue(opening)
-        client.received = Set(opening.received)
+        client.inbound.resumed(opening.received)
         let subscriptions = opening.subscriptions
         // Nothing is decided or stored, but each is announced to all loops, now and at the end.
         connection.charge(.filters(subscriptions.count, isKept: false))

@@ -1,35 +1,35 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import DequeModule
 import HermesCore
 import HermesWire
 import Metrics
 import NIOCore
 
-/// PUBLISH from the client, and its acknowledgement (3.3, 4.3).
+/// PUBLISH from the client, one or several that arrived together (3.3, 4.3). All take the same way: a target, a course,
+/// the topics, an acknowledgement. Those that arrived together take it together if none needs special treatment.
 extension MQTTConnection {
     func publishReceived(_ frame: MQTTPublishFrame) throws(MQTTPacketError) {
         let head = try MQTTPublishHead(frame, version: version)
         try gateway.check(head.qos, isRetained: head.isRetained, of: "a PUBLISH")
         if head.packetID != 0, let client {
-            if head.qos == .exactlyOnce, client.received.contains(head.packetID) {
-                // A repetition. While the first is being stored, its answer is the answer to all.
-                guard !client.storingReceived.contains(head.packetID) else { return }
-                return acknowledge(.pubrec, head.packetID, .success)
-            }
-            let count = (version == .v311 ? 0 : client.storing) + client.received.count
-            guard count < receiveLimit else {
+            switch client.inbound.verdict(on: head.packetID, head.qos) {
+            case .new: break
+            case .repeated: return answer(head, .success)
+            case .awaited: return
+            case .tooMany:
                 throw MQTTPacketError(
                     .receiveMaximumExceeded,
-                    "more than \(receiveLimit) messages are not acknowledged [MQTT-3.3.4-7]"
+                    "more than \(client.inbound.limit) messages are not acknowledged [MQTT-3.3.4-7]"
                 )
             }
         }
         let target: MQTTPublishTarget
         var details: PublicationDetails?
         var payload: ByteBuffer?
-        if head.propertyBytes == 0, let known = knownTarget(frame, head) {
+        if head.propertyBytes == 0,
+            let known = knownTarget(frame.bytes, topicStart: head.topicStart, topicBytes: head.topicBytes)
+        {
             target = known
         } else {
             // Properties, or another topic than last time: parse everything.
@@ -60,14 +60,26 @@ extension MQTTConnection {
         publish(publication, head, to: target)
     }
 
-    /// The most messages that a client may have sent and not released. 3.1.1 has no such limit, but the server must keep
-    /// the identifier of each, on the disk for a kept session.
-    var receiveLimit: Int {
-        let limit = gateway.settings.receiveMaximum
-        return version == .v311 ? max(limit, Self.maxReceivedOf311) : limit
+    func publishesReceived(_ run: MQTTPublishRun) throws(MQTTPacketError) {
+        try gateway.check(run.qos, isRetained: false, of: "a PUBLISH")
+        let target = try target(of: run)
+        let receivers = target?.route.receiverCount ?? 0
+        let most = topics.pace.most
+        var run = run
+        if receivers * run.count > most {
+            // The rest comes again, once others have had their turn.
+            let part = run.part(0..<max(1, most / receivers))
+            connection.giveBack(run.bytes.readableBytes - part.bytes.readableBytes, frames: run.count - part.count)
+            run = part
+        }
+        if let target, publish(run, to: target) { return }
+        for index in 0..<run.count {
+            // One of them may have ended the connection.
+            guard phase == .connected else { return }
+            try publishReceived(run.frame(index))
+        }
     }
 
-    private static let maxReceivedOf311 = 4_096
     /// A last topic up to this length is not worth a measurement.
     private static let shortTopicBytes = 1_024
 
@@ -100,6 +112,27 @@ extension MQTTConnection {
         }
     }
 
+    // MARK: The course
+
+    /// What becomes of publications to a target.
+    private enum Course {
+        /// They are delivered and acknowledged at once.
+        case now
+        /// As soon as earlier ones of the client are stored.
+        case later
+        /// They are stored before, for kept sessions or as retained.
+        case store(DurableRoute?)
+    }
+
+    private func course(of qos: MQTTQoS, isRetained: Bool, to target: MQTTPublishTarget) -> Course {
+        guard qos != .atMostOnce, let client else { return .now }
+        // Those who are connected get it after the commit, too: what is refused reaches nobody.
+        if let durable = durableRoute(of: target) { return .store(durable) }
+        // With QoS 2, a kept session must know the identifier on its next connection, too [MQTT-4.3.3-10].
+        if isRetained || (qos == .exactlyOnce && client.durable != nil) { return .store(nil) }
+        return client.inbound.isBehind ? .later : .now
+    }
+
     private func publish(_ publication: Publication, _ head: MQTTPublishHead, to target: MQTTPublishTarget) {
         var publication = publication
         if target.isSpecial {
@@ -110,60 +143,82 @@ extension MQTTConnection {
             publication = publication.ofKind(kind)
         }
         connection.tally.messagesIn += 1
-        // Before the delivery: only one member of a group with kept members gets it.
-        let durable = head.packetID == 0 ? nil : durableRoute(of: target)
-        publication.decided = durable?.decided
-        // With QoS 2, a kept session must know the identifier on its next connection, too [MQTT-4.3.3-10].
-        let remembers = head.qos == .exactlyOnce && client?.durable != nil
         if publication.retain { connection.charge(.levels(Self.levels(of: publication.topic))) }
-        if head.packetID != 0, let client {
-            // Those who are connected get it after the commit, too: what is refused reaches nobody.
-            if publication.retain || durable != nil || remembers {
-                return store(publication, head, durable?.targets ?? [], of: client)
-            }
-            // Behind those that are not stored yet, in their order [MQTT-4.6.0-5].
-            if !client.acknowledgements.isEmpty { return publishedLater(publication, head, of: client) }
-        }
-        let outcome = topics.publish(publication, via: target.route)
-        connection.worked(.receivers(outcome.localCount, topicBytes: publication.topic.rawValue.utf8.count))
-        if outcome.isCongested { connection.slowDown() }
-        // Nobody waits for one of QoS 0, and nobody sends it again: those who are connected have it though the store fails.
-        if head.packetID == 0 {
+        switch course(of: head.qos, isRetained: publication.retain, to: target) {
+        case .now:
+            let outcome = topics.publish(publication, via: target.route)
+            connection.worked(.receivers(outcome.localCount, topicBytes: publication.topic.rawValue.utf8.count))
+            let reason = reason(for: outcome)
+            if head.packetID != 0 { return acknowledge(head.packetID, head.qos, reason) }
+            // Nobody waits for one of QoS 0, and nobody sends it again: those who are connected have it though the store
+            // fails.
             if publication.retain { retain(StoredPublication(publication, publishedAt: now())) }
-            return
+        case .later:
+            guard let client else { return }
+            let bytes = publication.weight
+            connection.requestStarted(bytes: bytes)
+            client.inbound.postpones(head.packetID, head.qos, publication.owned(), heldBytes: bytes)
+            if client.inbound.isFarBehind { connection.slowDown() }
+        case .store(let durable):
+            guard let client else { return }
+            // Only one member of a group with kept members gets it.
+            publication.decided = durable?.decided
+            store(publication, head, durable?.targets ?? [], of: client)
         }
-        published(head, outcome.matchedAnywhere ? .success : .noMatchingSubscribers)
+    }
+
+    /// - Returns: false if each packet must be handled separately; then nothing was done.
+    private func publish(_ run: MQTTPublishRun, to target: MQTTPublishTarget) -> Bool {
+        let qos = run.qos
+        guard target.isAllowed, !target.isSpecial, case .now = course(of: qos, isRetained: false, to: target),
+            qos == .atMostOnce || client?.inbound.areNew(run, qos) ?? false
+        else { return false }
+        connection.tally.messagesIn += run.count
+        let outcome = topics.publish(
+            PublicationRun(
+                topic: target.topic,
+                slot: Self.slot(version, isAcknowledged: qos != .atMostOnce),
+                bytes: run.bytes,
+                bodies: run.bodies,
+                payloadOffset: (qos == .atMostOnce ? 0 : 2) + (version == .v5 ? 1 : 0),
+                sender: target.sender,
+                qos: MQTTTranslation.qos(qos),
+                publisher: number
+            ),
+            via: target.route
+        )
+        let reason = reason(for: outcome)
+        guard qos != .atMostOnce else { return true }
+        run.bytes.withUnsafeReadableBytes { bytes in
+            for body in run.bodies { acknowledge(MQTTPublishRun.packetID(bytes, body), qos, reason) }
+        }
+        return true
     }
 
     private static func levels(of topic: TopicName) -> Int {
         topic.rawValue.utf8.reduce(1) { $1 == UInt8(ascii: "/") ? $0 &+ 1 : $0 }
     }
 
-    private func publishedLater(_ publication: Publication, _ head: MQTTPublishHead, of client: MQTTClientState) {
-        let isExactlyOnce = head.qos == .exactlyOnce
-        if isExactlyOnce { client.received.insert(head.packetID) }
-        client.nextAcknowledgement += 1
-        var pending = MQTTPendingAcknowledgement(
-            type: isExactlyOnce ? .pubrec : .puback,
-            packetID: head.packetID,
-            reason: .success,
-            publication: publication.owned()
-        )
-        pending.heldBytes = publication.weight
-        connection.requestStarted(bytes: pending.heldBytes)
-        client.acknowledgements.append(pending)
-        if client.acknowledgements.count > Self.maxAcknowledgements { connection.slowDown() }
+    // MARK: Answers
+
+    /// What the publisher is told of a delivery; it is slowed down if others are far behind.
+    private func reason(for outcome: PublishOutcome) -> MQTTReasonCode {
+        if outcome.isCongested { connection.slowDown() }
+        return outcome.matchedAnywhere ? .success : .noMatchingSubscribers
     }
 
-    /// The message is delivered or stored.
-    private func published(_ head: MQTTPublishHead, _ reason: MQTTReasonCode) {
-        switch head.qos {
-        case .atMostOnce: break
-        case .atLeastOnce: acknowledge(.puback, head.packetID, reason)
-        case .exactlyOnce:
-            client?.received.insert(head.packetID)
-            acknowledge(.pubrec, head.packetID, reason)
+    /// Acknowledges a PUBLISH, unless it has QoS 0.
+    func answer(_ head: MQTTPublishHead, _ reason: MQTTReasonCode) {
+        if head.packetID != 0 { acknowledge(head.packetID, head.qos, reason) }
+    }
+
+    /// Acknowledges in the order of the messages [MQTT-4.6.0-2].
+    private func acknowledge(_ packetID: UInt16, _ qos: MQTTQoS, _ reason: MQTTReasonCode) {
+        guard client?.inbound.answered(packetID, qos, reason) ?? true else {
+            if client?.inbound.isFarBehind ?? false { connection.slowDown() }
+            return
         }
+        writeAcknowledgement(MQTTInbound.answer(to: qos), packetID, reason)
     }
 
     /// The client may not publish there. 5.0 has a reason code; in 3.1.1 the message is acknowledged and dropped
@@ -173,47 +228,43 @@ extension MQTTConnection {
         answer(head, .notAuthorized)
     }
 
-    /// Answers a message that is not published.
-    func answer(_ head: MQTTPublishHead, _ reason: MQTTReasonCode) {
-        switch head.qos {
-        case .atMostOnce: break
-        case .atLeastOnce: acknowledge(.puback, head.packetID, reason)
-        case .exactlyOnce:
-            // 3.1.1 continues with PUBREL; in 5.0 a failure ends the exchange here.
-            if version == .v311 || !reason.isFailure { client?.received.insert(head.packetID) }
-            acknowledge(.pubrec, head.packetID, reason)
-        }
-    }
-
     // MARK: Targets
 
-    private func knownTarget(_ frame: MQTTPublishFrame, _ head: MQTTPublishHead) -> MQTTPublishTarget? {
+    /// The last target, if its topic is the one in these bytes and the rules are the same.
+    private func knownTarget(_ bytes: ByteBuffer, topicStart: Int, topicBytes: Int) -> MQTTPublishTarget? {
         guard let target = lastTarget, target.rules == gateway.access.generation,
-            target.isNamed(frame.bytes, at: head.topicStart, length: head.topicBytes)
+            target.isNamed(bytes, at: topicStart, length: topicBytes)
         else { return nil }
         return target
     }
 
+    /// The common target of all packets of a run; nil if it differs.
+    private func target(of run: MQTTPublishRun) throws(MQTTPacketError) -> MQTTPublishTarget? {
+        guard isPlain(run) else { return nil }
+        let start = run.bytes.readerIndex + run.topicStart
+        if let known = knownTarget(run.bytes, topicStart: start, topicBytes: run.topicBytes) { return known }
+        guard case .publish(let packet) = try MQTTPacket(run.frame(0).frame, version: version) else { return nil }
+        return try target(of: packet)
+    }
+
+    /// Whether no packet of a run has properties.
+    private func isPlain(_ run: MQTTPublishRun) -> Bool {
+        guard version == .v5 else { return true }
+        let offset = run.qos == .atMostOnce ? 0 : 2
+        return run.bytes.withUnsafeReadableBytes { bytes in
+            run.bodies.allSatisfy { $0.count > offset && bytes[Int($0.lowerBound) + offset] == 0 }
+        }
+    }
+
     /// The target of a message, by its topic or alias [MQTT-3.3.2-12].
-    func target(of packet: MQTTPublish) throws(MQTTPacketError) -> MQTTPublishTarget {
+    private func target(of packet: MQTTPublish) throws(MQTTPacketError) -> MQTTPublishTarget {
         var name = packet.topic
         if let alias: UInt16 = packet.properties.first({ if case .topicAlias(let alias) = $0 { alias } else { nil } }) {
-            guard let client, alias > 0, alias <= gateway.settings.topicAliasMaximum else {
-                throw MQTTPacketError(
-                    .topicAliasInvalid,
-                    "topic aliases are 1 to \(gateway.settings.topicAliasMaximum) [MQTT-3.3.2-8] [MQTT-3.3.2-9]"
-                )
+            guard let client else {
+                throw MQTTPacketError(.topicAliasInvalid, "topic aliases end with the connection")
             }
-            if name.isEmpty {
-                guard let known = client.inboundAliases[alias] else {
-                    throw MQTTPacketError(.protocolError, "the topic alias \(alias) was never set (3.3.2.3.4)")
-                }
-                name = known
-            } else {
-                client.aliasBytes += name.utf8.count - (client.inboundAliases[alias]?.utf8.count ?? 0)
-                client.inboundAliases[alias] = name
-                measureMemory()
-            }
+            name = try client.inbound.topic(name, alias: alias, maximum: gateway.settings.topicAliasMaximum)
+            if !packet.topic.isEmpty { measureMemory() }
         }
         // Before it is looked at: an alias takes no bytes.
         connection.charge(.topic(bytes: name.utf8.count))
@@ -245,7 +296,7 @@ extension MQTTConnection {
     }
 
     /// The kept sessions that get a publication; nil if there are none.
-    func durableRoute(of target: MQTTPublishTarget) -> DurableRoute? {
+    private func durableRoute(of target: MQTTPublishTarget) -> DurableRoute? {
         let durable = gateway.durable
         guard durable.hasSubscriptions else { return nil }
         if let known = target.durable, known.generation == durable.generation {
@@ -257,149 +308,5 @@ extension MQTTConnection {
         target.isSearched = true
         target.durable = route
         return route.targets.isEmpty ? nil : route
-    }
-
-    // MARK: Storing
-
-    /// Has a message stored for those who are away, and as the retained one; delivered to those who are connected and
-    /// acknowledged after that.
-    private func store(
-        _ publication: Publication,
-        _ head: MQTTPublishHead,
-        _ targets: [DurableTarget],
-        of client: MQTTClientState
-    ) {
-        let stored = StoredPublication(publication, publishedAt: now())
-        if head.qos == .exactlyOnce {
-            client.received.insert(head.packetID)
-            client.storingReceived.insert(head.packetID)
-        } else {
-            client.storing += 1
-        }
-        client.nextAcknowledgement += 1
-        let number = client.nextAcknowledgement
-        client.acknowledgements.append(
-            MQTTPendingAcknowledgement(
-                type: head.qos == .exactlyOnce ? .pubrec : .puback,
-                packetID: head.packetID,
-                publication: publication.owned()
-            )
-        )
-        let bytes = stored.weight
-        connection.requestStarted(bytes: bytes)
-        let bound = NIOLoopBound((session: self, client: client), eventLoop: connection.loop.eventLoop)
-        let loop = connection.loop
-        environment.messenger.durable.publish(
-            stored,
-            targets: targets,
-            from: client.link?.id,
-            receivedID: client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil,
-            retains: publication.retain,
-            // 3.1.1 has no word for it.
-            mustRetain: version == .v5,
-            source: source
-        ) { result in
-            loop.post(.run { bound.value.session.stored(number, bytes, result, of: bound.value.client) })
-        }
-    }
-
-    /// Nobody waits for a retained message of QoS 0, but for the connection, which is not read from while too much is on its
-    /// way.
-    private func retain(_ stored: StoredPublication) {
-        let bytes = stored.weight
-        connection.requestStarted(bytes: bytes)
-        let loop = connection.loop
-        let bound = NIOLoopBound(connection, eventLoop: loop.eventLoop)
-        environment.messenger.durable.retain(stored, source: source) { _ in
-            loop.post(.run { bound.value.requestAnswered(bytes: bytes) })
-        }
-    }
-
-    /// Who pays for what a client has stored: its owner; without one its address.
-    func source(of client: MQTTClientState) -> CommitSource {
-        CommitSource(client.key.owner) ?? CommitSource(host: connection.remoteHost)
-    }
-
-    /// The source of this client's operations.
-    var source: CommitSource { client?.link?.source ?? .server }
-
-    /// - Parameter client: whose message; its connection may be closed by now.
-    private func stored(
-        _ number: UInt64,
-        _ bytes: Int,
-        _ result: Result<Void, HermesError>,
-        of client: MQTTClientState
-    ) {
-        connection.requestAnswered(bytes: bytes)
-        let first = client.nextAcknowledgement - UInt64(client.acknowledgements.count) + 1
-        guard number >= first else { return }
-        let index = Int(number - first)
-        let pending = client.acknowledgements[index]
-        if pending.type == .puback {
-            client.storing -= 1
-        } else {
-            client.storingReceived.remove(pending.packetID)
-        }
-        switch result {
-        case .success:
-            client.acknowledgements[index].reason = .success
-        case .failure(let error):
-            if pending.type == .pubrec { client.received.remove(pending.packetID) }
-            client.acknowledgements[index].reason = MQTTTranslation.publishReason(for: error)
-            client.acknowledgements[index].publication = nil
-            if version == .v311, phase == .connected {
-                // 3.1.1 has no refusal: the client has to send it again over another connection.
-                client.acknowledgements[index].isAnswered = false
-                parting = (MQTTTranslation.publishReason(for: error), error.message)
-                connection.end(.finished)
-            }
-        }
-        while let done = client.acknowledgements.first, let reason = done.reason {
-            client.acknowledgements.removeFirst()
-            if done.heldBytes > 0 { connection.requestAnswered(bytes: done.heldBytes) }
-            // Also where the client has gone: its message is stored, and its turn has come.
-            if let publication = done.publication, topics.publish(publication).isCongested { connection.slowDown() }
-            if done.isAnswered, phase == .connected { writeAcknowledgement(done.type, done.packetID, reason) }
-        }
-    }
-
-    /// As many acknowledgements may wait for the store before the connection is not read from for a while.
-    private static let maxAcknowledgements = 4_096
-
-    /// Acknowledges in the order of the messages [MQTT-4.6.0-2].
-    private func acknowledge(_ type: MQTTPacketType, _ packetID: UInt16, _ reason: MQTTReasonCode) {
-        guard let client, !client.acknowledgements.isEmpty else {
-            return writeAcknowledgement(type, packetID, reason)
-        }
-        client.nextAcknowledgement += 1
-        client.acknowledgements.append(MQTTPendingAcknowledgement(type: type, packetID: packetID, reason: reason))
-        // The store is slow, and the client does not wait for it.
-        if client.acknowledgements.count > Self.maxAcknowledgements { connection.slowDown() }
-    }
-
-    /// PUBREL: the client will not send the message again under this identifier (4.3.3).
-    func releaseReceived(_ packetID: UInt16) {
-        guard let client, !client.storingReceived.contains(packetID), client.received.remove(packetID) != nil else {
-            return writeAcknowledgement(.pubcomp, packetID, .packetIdentifierNotFound)
-        }
-        guard client.durable != nil, let link = client.link else { return writeAcknowledgement(.pubcomp, packetID) }
-        // After PUBCOMP the client may use the identifier for another message. The store must have removed it by then,
-        // or that message would count as the old one after a restart, and be lost.
-        connection.requestStarted()
-        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
-        let loop = connection.loop
-        environment.messenger.durable.receivedReleased(link.id, packetID, source: link.source) { result in
-            loop.post(.run { session.value.releaseStored(packetID, result) })
-        }
-    }
-
-    private func releaseStored(_ packetID: UInt16, _ result: Result<Void, HermesError>) {
-        connection.requestAnswered()
-        guard phase == .connected else { return }
-        switch result {
-        case .success: writeAcknowledgement(.pubcomp, packetID)
-        // The client repeats it over its next connection.
-        case .failure: connection.end(.finished)
-        }
     }
 }

@@ -41,6 +41,16 @@ package struct MQTTPublishRun: Hashable, Sendable {
         )
     }
 
+    /// Returns the packet identifier of a packet of QoS 1 or 2; 0 is not valid.
+    ///
+    /// - Parameters:
+    ///   - bytes: those of the run.
+    ///   - body: one of ``bodies``.
+    package static func packetID(_ bytes: UnsafeRawBufferPointer, _ body: Range<UInt32>) -> UInt16 {
+        let index = Int(body.lowerBound)
+        return UInt16(bytes[index]) << 8 | UInt16(bytes[index + 1])
+    }
+
     /// Returns one packet.
     package func frame(_ index: Int) -> MQTTPublishFrame {
         let start = index == 0 ? 0 : Int(bodies[index - 1].upperBound)
