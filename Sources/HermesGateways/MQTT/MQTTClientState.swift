@@ -37,13 +37,6 @@ final class MQTTClientState {
         return MQTTSharedState()
     }()
     private(set) var hasShared = false
-    /// The client's receive maximum.
-    var receiveMaximum = 65_535
-    /// The highest topic alias that the client accepts.
-    var maxAlias: UInt16 = 0
-    private(set) var outboundAliases: [TopicName: UInt16] = [:]
-    /// The bytes of the topics behind them.
-    private(set) var aliasBytes = 0
     /// Retained messages that are requested and not sent yet; nil if there are none.
     var retained: MQTTRetainedQueue?
 
@@ -109,25 +102,11 @@ final class MQTTClientState {
     /// The approximate memory of a level of a filter with wildcards, on each loop.
     private static let bytesPerLevel = 48
 
-    /// The approximate bytes kept for the client, without waiting messages.
+    /// The approximate bytes kept for the client, without what goes out to it.
     func heldBytes(loops: Int) -> Int {
-        filterLevels &* Self.bytesPerLevel &* loops &+ subscriptionBytes &+ 256 &* subscriptions.count &+ aliasBytes
+        filterLevels &* Self.bytesPerLevel &* loops &+ subscriptionBytes &+ 256 &* subscriptions.count
             &+ inbound.bytes &+ (hasShared ? shared.bytes : 0)
             &+ (durable?.bytes ?? 0) &+ (retained?.bytes ?? 0) &+ (will?.weight ?? 0)
-    }
-
-    /// Gives a topic the next alias.
-    func addAlias(of topic: TopicName) -> UInt16 {
-        let alias = UInt16(clamping: outboundAliases.count + 1)
-        outboundAliases[topic] = alias
-        aliasBytes += topic.rawValue.utf8.count + 64
-        return alias
-    }
-
-    /// The client was not told the topic's alias.
-    func forgetAlias(of topic: TopicName) {
-        guard outboundAliases.removeValue(forKey: topic) != nil else { return }
-        aliasBytes -= topic.rawValue.utf8.count + 64
     }
 
     /// The client's permissions, by the rules in force.

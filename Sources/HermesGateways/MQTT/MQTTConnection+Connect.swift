@@ -25,7 +25,7 @@ extension MQTTConnection {
         connection.charge(.login)
         // Tokens of Hermes have 43 characters, foreign ones more.
         if let password = connect.password, password.readableBytes < 43 { connection.charge(.password) }
-        for case .maximumPacketSize(let bytes) in connect.properties.list { maxPacketBytes = Int(bytes) }
+        for case .maximumPacketSize(let bytes) in connect.properties.list { outbound.maxPacketBytes = Int(bytes) }
         if let problem = problem(of: connect) { return refuse(problem) }
         if connect.authenticationMethod != nil { return logInNatively(connect) }
         let isAssigned = connect.clientID.isEmpty
@@ -134,16 +134,16 @@ extension MQTTConnection {
         )
         client.account = account
         var receiveMaximum = settings.maxInflight
+        var maxAlias: UInt16 = 0
         for property in connect.properties.list {
             switch property {
             case .receiveMaximum(let count): receiveMaximum = min(receiveMaximum, Int(count))
-            case .topicAliasMaximum(let count): client.maxAlias = min(count, settings.topicAliasMaximum)
+            case .topicAliasMaximum(let count): maxAlias = min(count, settings.topicAliasMaximum)
             case .requestProblemInformation(let isWanted): client.wantsProblemInformation = isWanted
             default: break
             }
         }
-        client.receiveMaximum = receiveMaximum
-        usesAliases = client.maxAlias > 0
+        outbound.accepted(receiveMaximum: receiveMaximum, maxAlias: maxAlias)
         if let will = connect.will {
             do throws(MQTTPacketError) { client.will = try pendingWill(will, of: client) } catch {
                 return refuse(error)

@@ -13,7 +13,7 @@ extension MQTTConnection {
         let qos = min(delivery.qos, subscription.qos)
         if subscription.noLocal, delivery.publisher == number { return }
         if qos == .atMostOnce {
-            if subscription.isPlain, !usesAliases {
+            if subscription.isPlain, !outbound.usesAliases {
                 deliverShared(delivery)
             } else {
                 deliverOnce(delivery.publication, subscription)
@@ -37,7 +37,7 @@ extension MQTTConnection {
         let frame = delivery.borrowed(slot) { publication in
             MQTTPublishWriter.shared(publication, version: version, acknowledged: false, now: now())
         }
-        guard frame.count <= maxPacketBytes else { return tooLarge() }
+        guard frame.count <= outbound.maxPacketBytes else { return dropped(.tooLarge) }
         connection.tally.messagesOut += 1
         if !connection.writeNow(frame) { connection.write(.text, frame: delivery.compact(slot)) }
     }
@@ -58,10 +58,10 @@ extension MQTTConnection {
         guard subscription.isPlain || !subscription.options.isFiltered || mayRead(delivery.publication.topic) else {
             return
         }
-        guard window?.hasRoom ?? makeWindow(), waiting == nil, connection.hasRoom else {
+        guard outbound.hasRoom, connection.hasRoom else {
             return wait(delivery, qos, subscription)
         }
-        guard subscription.isPlain, !usesAliases else {
+        guard subscription.isPlain, !outbound.usesAliases else {
             let options = subscription.options
             let isSent = sendWindowed(
                 delivery.publication,
@@ -76,8 +76,8 @@ extension MQTTConnection {
         let frame = delivery.encoded(Self.slot(version, isAcknowledged: true)) { publication in
             MQTTPublishWriter.shared(publication, version: version, acknowledged: true, now: now())
         }
-        guard frame.readableBytes <= maxPacketBytes else { return tooLarge() }
-        guard let id = window?.send(exactlyOnce: qos == .exactlyOnce) else { return }
+        guard frame.readableBytes <= outbound.maxPacketBytes else { return dropped(.tooLarge) }
+        let id = outbound.window.send(exactlyOnce: qos == .exactlyOnce)
         if subscription.isShared { remember(delivery.kept(), subscription as? SharedSubscription) }
         connection.tally.messagesOut += 1
         connection.write(patching: frame, head: Self.packetIDPlace(in: frame).map { $0 + 2 }) { buffer, start in
@@ -88,8 +88,8 @@ extension MQTTConnection {
     /// - Returns: false if the packets cannot be sent unchanged; then nothing was done.
     private func sendTogether(_ delivery: DeliveryRun, _ subscription: TopicSubscription) -> Bool {
         let run = delivery.run
-        guard subscription.isPlain, !usesAliases, !subscription.isShared, subscription.qos >= run.qos,
-            run.bytes.readableBytes <= maxPacketBytes
+        guard subscription.isPlain, !outbound.usesAliases, !subscription.isShared, subscription.qos >= run.qos,
+            run.bytes.readableBytes <= outbound.maxPacketBytes
         else { return false }
         if run.qos == .atMostOnce {
             guard run.slot == (version == .v5 ? .mqttV5 : .mqttV311) else { return false }
@@ -104,14 +104,13 @@ extension MQTTConnection {
             return true
         }
         guard connection.keepsUp, run.slot == (version == .v5 ? .mqttV5Acknowledged : .mqttV311Acknowledged),
-            !subscription.isLiveAtMostOnceOnly, waiting == nil,
-            window?.hasRoom(for: run.count) ?? (makeWindow() && run.count <= window?.limit ?? 0)
+            !subscription.isLiveAtMostOnceOnly, outbound.hasRoom(for: run.count)
         else { return false }
         let isExactlyOnce = run.qos == .exactlyOnce
         connection.tally.messagesOut += run.count
         connection.write(patching: run.bytes, frames: run.count) { buffer, start in
             for body in run.bodies {
-                guard let id = window?.send(exactlyOnce: isExactlyOnce) else { return }
+                let id = outbound.window.send(exactlyOnce: isExactlyOnce)
                 buffer.setInteger(id, at: start + Int(body.lowerBound))
             }
         }
@@ -143,11 +142,6 @@ extension MQTTConnection {
         return client.access(environment.access).allows(.subscribe, topic)
     }
 
-    func makeWindow() -> Bool {
-        window = OutboundWindow(limit: client?.receiveMaximum ?? 1)
-        return true
-    }
-
     private func wait(_ delivery: Delivery, _ qos: QoS, _ subscription: TopicSubscription) {
         let options = subscription.options
         let publication = delivery.kept()
@@ -164,8 +158,8 @@ extension MQTTConnection {
 
     /// Remembers the last sent message for the group's other members, in case this client leaves.
     private func remember(_ publication: Publication, _ subscription: SharedSubscription?) {
-        guard let client, let subscription, let next = window?.next else { return }
-        if client.shared.remember(next - 1, publication, subscription) { measureMemory() }
+        guard let client, let subscription else { return }
+        if client.shared.remember(outbound.window.next - 1, publication, subscription) { measureMemory() }
         client.shared.load.add()
     }
 
@@ -178,26 +172,30 @@ extension MQTTConnection {
     }
 
     private func wait(_ message: MQTTWaitingQueue.Message) {
-        var queue = waiting ?? MQTTWaitingQueue()
-        waiting = nil
         let settings = gateway.settings
-        if !queue.append(message, maxCount: settings.maxQueuedMessages, maxBytes: settings.maxQueuedBytes) {
-            gateway.metrics.droppedQueueFull.increment()
+        let (count, bytes) = (settings.maxQueuedMessages, settings.maxQueuedBytes)
+        if !outbound.waiting.append(message, maxCount: count, maxBytes: bytes) {
+            dropped(.queueFull)
         } else if message.shared != nil {
             client?.shared.load.add()
         }
-        if !queue.isEmpty { waiting = queue }
         measureMemory()
     }
 
     /// Reports the memory kept for the client to the connection.
     func measureMemory() {
         let target = 2 &* (lastTarget?.topic.rawValue.utf8.count ?? 0)
-        connection.sessionHolds((waiting?.bytes ?? 0) &+ (client?.heldBytes(loops: topics.loopCount) ?? 0) &+ target)
+        connection.sessionHolds(outbound.bytes &+ (client?.heldBytes(loops: topics.loopCount) ?? 0) &+ target)
     }
 
-    /// The client accepts no packet of this size: it counts as sent [MQTT-3.1.2-25].
-    func tooLarge() { gateway.metrics.droppedTooLarge.increment() }
+    /// A message is not sent.
+    func dropped(_ reason: MQTTOutbound.Drop) {
+        switch reason {
+        case .tooLarge: gateway.metrics.droppedTooLarge.increment()
+        case .queueFull: gateway.metrics.droppedQueueFull.increment()
+        case .expired: gateway.metrics.droppedExpired.increment()
+        }
+    }
 
     /// Sends a QoS 0 message in its own form; one that is too large is left out.
     func sendOnce(_ publication: Publication, isRetained: Bool, identifiers: [UInt32]) {
@@ -209,7 +207,7 @@ extension MQTTConnection {
                 isRetained: isRetained,
                 identifiers: identifiers
             )
-        else { return tooLarge() }
+        else { return dropped(.tooLarge) }
         connection.tally.messagesOut += 1
         connection.write(.text, frame: packet.bytes, sharing: packet.payload)
     }
@@ -219,7 +217,7 @@ extension MQTTConnection {
     ///
     /// - Returns: false if it was left out and counted.
     private func sendWindowed(_ publication: Publication, _ qos: QoS, isRetained: Bool, identifiers: [UInt32]) -> Bool {
-        guard let next = window?.nextPacketID else { return false }
+        let next = outbound.window.nextPacketID
         guard
             let packet = packet(
                 publication,
@@ -229,10 +227,10 @@ extension MQTTConnection {
                 identifiers: identifiers
             )
         else {
-            tooLarge()
+            dropped(.tooLarge)
             return false
         }
-        guard window?.send(exactlyOnce: qos == .exactlyOnce) == next else { return false }
+        guard outbound.window.send(exactlyOnce: qos == .exactlyOnce) == next else { return false }
         connection.tally.messagesOut += 1
         connection.write(frame: packet.bytes, sharing: packet.payload)
         return true
@@ -256,30 +254,27 @@ extension MQTTConnection {
         writer.isDuplicate = isDuplicate
         if version == .v5 {
             writer.identifiers = identifiers
-            if let client, client.maxAlias > 0 { alias(publication.topic, of: client, &writer) }
+            if outbound.usesAliases { alias(publication.topic, &writer) }
         }
         let packet = writer.packet(publication)
-        guard packet.readableBytes <= maxPacketBytes else {
+        guard packet.readableBytes <= outbound.maxPacketBytes else {
             // The client does not know the alias.
-            if writer.alias != nil, !writer.omitsTopic { client?.forgetAlias(of: publication.topic) }
+            if writer.alias != nil, !writer.omitsTopic { outbound.forgetAlias(of: publication.topic) }
             return nil
         }
         return packet
     }
 
-    /// A longer topic gets no alias: it would be kept for as long as the connection lasts.
-    private static let maxAliasedTopicBytes = 1_024
-
     /// Uses an alias in place of the topic, for the first topics while aliases last.
-    private func alias(_ topic: TopicName, of client: MQTTClientState, _ writer: inout MQTTPublishWriter) {
-        if let known = client.outboundAliases[topic] {
-            writer.alias = known
+    private func alias(_ topic: TopicName, _ writer: inout MQTTPublishWriter) {
+        switch outbound.alias(of: topic, mayAdd: connection.keepsUp) {
+        case .noAlias: break
+        case .known(let alias):
+            writer.alias = alias
             writer.omitsTopic = true
-        } else if client.outboundAliases.count < Int(client.maxAlias), connection.keepsUp,
-            topic.rawValue.utf8.count <= Self.maxAliasedTopicBytes
-        {
+        case .new(let alias):
             // A packet that sets an alias must not be left out: it is written now.
-            writer.alias = client.addAlias(of: topic)
+            writer.alias = alias
             measureMemory()
         }
     }
@@ -290,19 +285,15 @@ extension MQTTConnection {
     func sendWaiting() {
         guard phase == .connected, let client else { return }
         if client.durable != nil { sendQueued() }
-        while waiting != nil, window?.hasRoom ?? false, connection.hasRoom, let message = waiting?.popFirst() {
-            if waiting?.isEmpty ?? false { waiting = nil }
-            sendAcknowledged(message)
-        }
+        while connection.hasRoom, let message = outbound.popWaiting() { sendAcknowledged(message) }
         measureMemory()
         sendRetained(client)
     }
 
+    /// Sends a message for which the window has room, unless it has expired.
     func sendAcknowledged(_ message: MQTTWaitingQueue.Message) {
         if message.shared != nil { client?.shared.load.subtract() }
-        guard !MQTTTranslation.isExpired(message.publication.details, now: now()) else {
-            return gateway.metrics.droppedExpired.increment()
-        }
+        guard !MQTTTranslation.isExpired(message.publication.details, now: now()) else { return dropped(.expired) }
         let isSent = sendWindowed(
             message.publication,
             message.qos,
@@ -315,22 +306,22 @@ extension MQTTConnection {
     // MARK: Acknowledgements
 
     func acknowledgementReceived(_ type: MQTTPacketType, _ packetID: UInt16, _ reason: MQTTReasonCode) {
-        let answer: OutboundWindow.Answer
         switch type {
-        case .puback where Int(packetID) >= MQTTInbox.firstPacketID:
-            inboxAcknowledged(packetID)
-            return
-        case .puback: answer = window?.acknowledged(packetID) ?? .unknown
-        case .pubcomp: answer = window?.finished(packetID) ?? .unknown
-        case .pubrec: answer = window?.received(packetID, isRefused: reason.isFailure) ?? .unknown
+        case .puback where Int(packetID) >= MQTTInbox.firstPacketID: return inboxAcknowledged(packetID)
         case .pubrel: return releaseReceived(packetID)
-        default: return
+        default: break
         }
+        let answer = outbound.acknowledged(
+            type,
+            packetID,
+            isRefused: reason.isFailure,
+            storesReleases: client?.durable != nil
+        )
         switch answer {
         case .completed(let number):
             forgetShared(number)
             if let client { complete(number, of: client) }
-            if waiting != nil || client?.durable != nil || client?.retained != nil { sendWaiting() }
+            if !outbound.waiting.isEmpty || client?.durable != nil || client?.retained != nil { sendWaiting() }
         case .received(let number):
             forgetShared(number)
             if client?.durable != nil, let link = client?.link {
@@ -338,7 +329,7 @@ extension MQTTConnection {
             } else {
                 writeAcknowledgement(.pubrel, packetID)
             }
-        case .alreadyReceived where client?.durable?.releasing.contains(packetID) ?? false:
+        case .releaseAwaited:
             // PUBREL comes once it is stored that PUBREC came.
             break
         case .alreadyReceived:

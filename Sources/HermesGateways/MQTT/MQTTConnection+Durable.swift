@@ -1,7 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import DequeModule
 import HermesCore
 import HermesWire
 import Logging
@@ -125,14 +124,11 @@ extension MQTTConnection {
     /// Sends queued messages, as many as the client takes.
     func sendQueued() {
         guard phase == .connected, let client, let durable = client.durable else { return }
-        if window == nil {
-            window = OutboundWindow(first: durable.firstNumber, limit: client.receiveMaximum)
-        }
-        while connection.hasRoom, window?.hasRoom ?? false {
-            switch durable.next(notAbove: window?.mostNext ?? .max) {
+        while connection.hasRoom, outbound.window.hasRoom {
+            switch durable.next(notAbove: outbound.window.mostNext) {
             case .release(let number):
-                window?.skip(to: number)
-                if let id = window?.resumeReleased() { writeAcknowledgement(.pubrel, id) }
+                outbound.window.skip(to: number)
+                writeAcknowledgement(.pubrel, outbound.window.resumeReleased())
             case .publication(let queued):
                 send(queued, of: client, durable)
             case .nothing:
@@ -144,12 +140,12 @@ extension MQTTConnection {
     }
 
     private func send(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) {
-        window?.skip(to: queued.seq)
+        outbound.window.skip(to: queued.seq)
         let stored = queued.publication
         // Sent messages do not expire [MQTT-4.3.3-7].
         let isWanted =
             (queued.seq <= durable.sentBefore || !stored.hasExpired(at: now())) && mayRead(queued, of: client, durable)
-        guard let next = window?.nextPacketID else { return }
+        let next = outbound.window.nextPacketID
         let qos = min(queued.qos, gateway.maximumQoS)
         guard isWanted,
             let packet = packet(
@@ -159,18 +155,18 @@ extension MQTTConnection {
                 isRetained: queued.retain,
                 isDuplicate: qos > .atMostOnce && queued.seq <= durable.sentBefore,
                 identifiers: queued.identifiers
-            ), qos == .atMostOnce || window?.send(exactlyOnce: qos == .exactlyOnce) == next
+            ), qos == .atMostOnce || outbound.window.send(exactlyOnce: qos == .exactlyOnce) == next
         else {
             // No longer allowed for the client, or too large for it: it counts as delivered.
-            if isWanted { tooLarge() }
-            window?.skip(to: queued.seq + 1)
+            if isWanted { dropped(.tooLarge) }
+            outbound.window.skip(to: queued.seq + 1)
             return isWanted ? complete(queued.seq, of: client) : leave(queued, of: client)
         }
         connection.tally.messagesOut += 1
         connection.write(frame: packet.bytes, sharing: packet.payload)
         guard qos == .atMostOnce else { return }
         // It will not be acknowledged.
-        window?.skip(to: queued.seq + 1)
+        outbound.window.skip(to: queued.seq + 1)
         complete(queued.seq, of: client)
     }
 
@@ -259,7 +255,6 @@ extension MQTTConnection {
 
     /// PUBREC: stores it before sending PUBREL; otherwise the message would come again after a restart.
     func release(_ number: UInt64, _ packetID: UInt16, of link: MQTTKeptSessionLink) {
-        client?.durable?.releasing.insert(packetID)
         let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
         environment.messenger.durable.released(link.id, number, source: link.source) { result in
@@ -269,7 +264,7 @@ extension MQTTConnection {
 
     private func released(_ packetID: UInt16, _ result: Result<Void, HermesError>) {
         guard phase == .connected else { return }
-        client?.durable?.releasing.remove(packetID)
+        outbound.window.released(packetID)
         switch result {
         case .success: writeAcknowledgement(.pubrel, packetID)
         // The client asks again over its next connection.
@@ -291,7 +286,7 @@ extension MQTTConnection {
         guard let client else { return }
         letGoOfAll(Array(client.subscriptions.values))
         self.client = nil
-        waiting = nil
+        outbound.waiting = MQTTWaitingQueue()
         lastTarget = nil
         inboxClosed(client)
         // Before the session is released, because its next connection takes the will back. A refused CONNECT left no
@@ -311,11 +306,11 @@ extension MQTTConnection {
             messenger.durable.detach(
                 link.id,
                 link,
-                sentUpTo: max(client.durable?.sentBefore ?? 0, (window?.next ?? 1) - 1),
+                sentUpTo: max(client.durable?.sentBefore ?? 0, outbound.window.next - 1),
                 expiry: link.endsSession ? .zero : client.sessionExpiry
             )
         }
-        window = nil
+        outbound.ended()
         measureMemory()
     }
 }
@@ -381,8 +376,6 @@ final class MQTTDurableQueue {
     static let maxWaitingBytes = 1 << 20
     static let retryDelay = TimeAmount.seconds(1)
 
-    /// The number of the first message that may be sent.
-    let firstNumber: UInt64 = 1
     /// Messages up to this number were sent over an earlier connection.
     let sentBefore: UInt64
     /// Messages up to this number were queued before this connection.
@@ -391,8 +384,6 @@ final class MQTTDurableQueue {
     let renamedAt: UInt64
     var releasesLeft: ArraySlice<UInt64> = []
     var isLoading = false
-    /// The packet identifiers of messages whose PUBREC is being stored.
-    var releasing: Set<UInt16> = []
     private var waiting: [QueuedPublication] = []
     private var start = 0
     /// The bytes of waiting messages.

@@ -86,7 +86,7 @@ extension MQTTConnection {
                 return .carried
             }
         }
-        tooLarge()
+        dropped(.tooLarge)
         return .leftOut
     }
 

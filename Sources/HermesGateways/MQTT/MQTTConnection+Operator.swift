@@ -21,8 +21,8 @@ extension MQTTConnection: OperatedClient {
             address: connection.remoteHost ?? "",
             age: connection.age,
             subscriptions: client?.subscriptions.count ?? 0,
-            queued: (waiting?.count ?? 0) + (client?.durable?.queuedCount ?? 0),
-            inflight: window?.inflight ?? 0,
+            queued: outbound.waiting.count + (client?.durable?.queuedCount ?? 0),
+            inflight: outbound.window.inflight,
             heldBytes: connection.shownBytes,
             isKept: client?.durable != nil
         )

@@ -66,7 +66,7 @@ extension MQTTConnection {
             sendOnce(publication, isRetained: true, identifiers: request.options.identifiers)
             return true
         }
-        guard waiting == nil, window?.hasRoom ?? makeWindow() else { return false }
+        guard outbound.hasRoom else { return false }
         sendAcknowledged(
             MQTTWaitingQueue.Message(
                 publication: publication,

@@ -386,7 +386,7 @@ extension MQTTConnection {
         var publications: [ObjectIdentifier: [Publication]] = [:]
         var count = 0
         var examined = shared.unacknowledged.count
-        if let waiting, waiting.holdsAny(of: subscriptions) { examined += waiting.count }
+        if outbound.waiting.holdsAny(of: subscriptions) { examined += outbound.waiting.count }
         connection.chargeInTheEnd(.records(examined))
         let numbers = shared.unacknowledged
             .filter { subscriptions.contains(ObjectIdentifier($0.value.subscription)) }.keys.sorted()
@@ -396,12 +396,11 @@ extension MQTTConnection {
             guard min(taken.publication.qos, taken.subscription.qos) < .exactlyOnce else { continue }
             publications[ObjectIdentifier(taken.subscription), default: []].append(taken.publication)
         }
-        for message in waiting?.take(of: subscriptions) ?? [] {
+        for message in outbound.waiting.take(of: subscriptions) {
             guard let subscription = message.shared else { continue }
             publications[ObjectIdentifier(subscription), default: []].append(message.publication)
             count += 1
         }
-        if waiting?.isEmpty ?? false { waiting = nil }
         shared.load.subtract(count)
         measureMemory()
         return publications

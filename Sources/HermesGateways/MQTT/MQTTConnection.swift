@@ -38,24 +38,15 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     var phase = Phase.new
     @exclusivity(unchecked)
     var version = MQTTVersion.v311
-    /// The longest packet that the client accepts, in bytes.
+    /// What goes to the client.
     @exclusivity(unchecked)
-    var maxPacketBytes = Int.max
-    /// Whether topics are replaced by aliases while they last; packets then differ between clients.
-    @exclusivity(unchecked)
-    var usesAliases = false
+    var outbound = MQTTOutbound()
     /// Set with CONNECT.
     @exclusivity(unchecked)
     var client: MQTTClientState?
     /// The target of the last PUBLISH: publishers often repeat a topic.
     @exclusivity(unchecked)
     var lastTarget: MQTTPublishTarget?
-    /// The sent QoS 1 and 2 messages; created for the first one.
-    @exclusivity(unchecked)
-    var window: OutboundWindow?
-    /// Messages that wait for the window or the connection.
-    @exclusivity(unchecked)
-    var waiting: MQTTWaitingQueue?
     /// The client's reason for the end of the connection, if it differs from the actual one's.
     var parting: (reason: MQTTReasonCode, text: String)?
 
@@ -154,7 +145,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     func write(_ packet: MQTTPacket) {
         let version = version
         // Without a limit the packet is encoded straight into the output.
-        if maxPacketBytes == .max { return connection.write { try packet.write(into: &$0, version: version) } }
+        if outbound.maxPacketBytes == .max { return connection.write { try packet.write(into: &$0, version: version) } }
         guard let bytes = bytes(of: packet) else { return refuse(Self.tooLarge(packet)) }
         connection.write(frame: bytes)
     }
@@ -178,7 +169,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
             connection.listener.logger.error("a packet could not be encoded", metadata: ["error": "\(error)"])
             return nil
         }
-        return bytes.readableBytes <= maxPacketBytes ? bytes : nil
+        return bytes.readableBytes <= outbound.maxPacketBytes ? bytes : nil
     }
 
     /// Four bytes: a type and a packet identifier.

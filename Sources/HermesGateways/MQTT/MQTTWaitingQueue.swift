@@ -23,7 +23,8 @@ struct MQTTWaitingQueue {
     private(set) var bytes = 0
 
     var count: Int { messages.count }
-    var isEmpty: Bool { messages.isEmpty }
+    /// Each message has some bytes.
+    var isEmpty: Bool { bytes == 0 }
 
     /// - Returns: false if there is no room and it was not added.
     mutating func append(_ message: Message, maxCount: Int, maxBytes: Int) -> Bool {

@@ -7,7 +7,7 @@ import DequeModule
 ///
 /// Pure arithmetic: each message has a number, contiguous from 1 in a session. Its packet identifier follows from the
 /// number, so that neither is looked up or stored. Contents are not kept here: a clean session never sends again, and a
-/// durable one reads its store. Owner: the session's event loop.
+/// durable one reads its store. Owner: the connection's event loop.
 struct OutboundWindow: Sendable {
     /// The acknowledgement that is awaited.
     private enum Phase: UInt8 {
@@ -15,7 +15,9 @@ struct OutboundWindow: Sendable {
         case done
         case acknowledgement
         case receipt
-        /// PUBREC arrived; the release is being stored or was sent, and PUBCOMP is awaited.
+        /// PUBREC arrived and is being stored; PUBREL is sent after that.
+        case release
+        /// PUBREL was sent, and PUBCOMP is awaited.
         case completion
     }
 
@@ -29,6 +31,8 @@ struct OutboundWindow: Sendable {
         case received(UInt64)
         /// PUBREC again for a message that is released already: repeat PUBREL.
         case alreadyReceived(UInt64)
+        /// PUBREC again for a message that is released as soon as that is stored: send nothing.
+        case releaseAwaited(UInt64)
     }
 
     private var phases = Deque<Phase>()
@@ -118,27 +122,39 @@ struct OutboundWindow: Sendable {
 
     /// PUBREC arrived.
     ///
-    /// - Parameter isRefused: the client refuses the message: it is done, and not released.
-    mutating func received(_ packetID: UInt16, isRefused: Bool = false) -> Answer {
+    /// - Parameters:
+    ///   - isRefused: the client refuses the message: it is done, and not released.
+    ///   - isStored: whether the receipt is stored first, until ``released(_:)``.
+    mutating func received(_ packetID: UInt16, isRefused: Bool = false, isStored: Bool = false) -> Answer {
         guard let offset = offset(of: packetID) else { return .unknown }
         switch phases[offset] {
         case .receipt:
             if isRefused { return .completed(complete(offset)) }
-            phases[offset] = .completion
+            phases[offset] = isStored ? .release : .completion
             return .received(base &+ UInt64(offset))
-        case .completion:
+        case .release, .completion:
             // The client has sent a successful PUBREC before; no PUBREL, and so no PUBCOMP, follows this one.
             if isRefused { return .completed(complete(offset)) }
-            return .alreadyReceived(base &+ UInt64(offset))
+            let number = base &+ UInt64(offset)
+            return phases[offset] == .release ? .releaseAwaited(number) : .alreadyReceived(number)
         case .done, .acknowledgement:
             return .unknown
         }
     }
 
+    /// The receipt of a message is stored: PUBREL is sent.
+    mutating func released(_ packetID: UInt16) {
+        guard let offset = offset(of: packetID), phases[offset] == .release else { return }
+        phases[offset] = .completion
+    }
+
     /// PUBCOMP arrived.
     mutating func finished(_ packetID: UInt16) -> Answer {
-        guard let offset = offset(of: packetID), phases[offset] == .completion else { return .unknown }
-        return .completed(complete(offset))
+        guard let offset = offset(of: packetID) else { return .unknown }
+        switch phases[offset] {
+        case .release, .completion: return .completed(complete(offset))
+        case .done, .acknowledgement, .receipt: return .unknown
+        }
     }
 
     private func offset(of packetID: UInt16) -> Int? {

@@ -1,0 +1,124 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+
+/// What goes out to one client: the size of its packets, the topics that have aliases, the messages of QoS 1 and 2 that
+/// are under way, and those of a clean session that wait. Does no I/O.
+///
+/// A message is sent now if the window has room and nothing waits. Otherwise it waits, or is dropped for a reason
+/// (``Drop``). Owner: the connection's event loop.
+struct MQTTOutbound {
+    /// Why a message is not sent.
+    enum Drop: Hashable, Sendable {
+        /// The client accepts no packet of this size: it counts as sent [MQTT-3.1.2-25].
+        case tooLarge
+        /// As much waits as may.
+        case queueFull
+        /// It expired while it waited [MQTT-3.3.2-5].
+        case expired
+    }
+
+    /// The alias of a topic in a PUBLISH [MQTT-3.3.2-12].
+    enum Alias: Hashable, Sendable {
+        case noAlias
+        /// The client knows it: it stands for the topic.
+        case known(UInt16)
+        /// The packet sets it, and must be written, or the alias forgotten.
+        case new(UInt16)
+    }
+
+    /// The longest packet that the client accepts, in bytes.
+    var maxPacketBytes = Int.max
+    /// The highest topic alias that the client accepts. Beside the above: both are read for each delivery.
+    private var maxAlias: UInt16 = 0
+    /// The sent QoS 1 and 2 messages.
+    var window = OutboundWindow(limit: 1)
+    /// Messages that wait for the window or the connection.
+    var waiting = MQTTWaitingQueue()
+    private var aliases: [TopicName: UInt16] = [:]
+    /// The approximate memory of the aliases, in bytes.
+    private(set) var aliasBytes = 0
+
+    /// A longer topic gets no alias: it would be kept for as long as the connection lasts.
+    static let maxAliasedTopicBytes = 1_024
+
+    /// The client is accepted.
+    ///
+    /// - Parameters:
+    ///   - receiveMaximum: the most messages that may be unacknowledged.
+    ///   - maxAlias: the highest topic alias.
+    mutating func accepted(receiveMaximum: Int, maxAlias: UInt16) {
+        window = OutboundWindow(limit: receiveMaximum)
+        self.maxAlias = maxAlias
+    }
+
+    /// The connection is gone: nothing is sent or acknowledged any more.
+    mutating func ended() {
+        let maxPacketBytes = maxPacketBytes
+        self = MQTTOutbound()
+        self.maxPacketBytes = maxPacketBytes
+    }
+
+    /// The approximate memory, in bytes.
+    var bytes: Int { waiting.bytes &+ aliasBytes }
+
+    // MARK: Aliases
+
+    /// Whether topics are replaced by aliases while they last; packets then differ between clients.
+    var usesAliases: Bool { maxAlias > 0 }
+
+    /// Returns the alias of a topic.
+    ///
+    /// - Parameter mayAdd: whether the topic may get one, because the packet is written at once.
+    mutating func alias(of topic: TopicName, mayAdd: Bool) -> Alias {
+        if let known = aliases[topic] { return .known(known) }
+        guard aliases.count < Int(maxAlias), mayAdd, topic.rawValue.utf8.count <= Self.maxAliasedTopicBytes else {
+            return .noAlias
+        }
+        let alias = UInt16(clamping: aliases.count + 1)
+        aliases[topic] = alias
+        aliasBytes += Self.weight(topic)
+        return .new(alias)
+    }
+
+    /// The packet that sets the topic's alias, the newest, is not sent.
+    mutating func forgetAlias(of topic: TopicName) {
+        guard aliases.removeValue(forKey: topic) != nil else { return }
+        aliasBytes -= Self.weight(topic)
+    }
+
+    private static func weight(_ topic: TopicName) -> Int { topic.rawValue.utf8.count + 64 }
+
+    // MARK: Messages of QoS 1 and 2
+
+    /// Whether a message of a clean session may be sent now: none waits before it, and the window has room.
+    var hasRoom: Bool { waiting.isEmpty && window.hasRoom }
+
+    /// Whether this number of messages of a clean session may be sent now.
+    func hasRoom(for count: Int) -> Bool { waiting.isEmpty && window.hasRoom(for: count) }
+
+    /// Removes and returns the first of the messages that wait, if the window has room for it.
+    mutating func popWaiting() -> MQTTWaitingQueue.Message? { window.hasRoom ? waiting.popFirst() : nil }
+
+    /// PUBACK, PUBREC or PUBCOMP arrived.
+    ///
+    /// - Parameters:
+    ///   - isRefused: whether its reason code is a failure.
+    ///   - storesReleases: whether the session is kept: PUBREL is sent once the receipt is stored
+    ///     (``OutboundWindow/released(_:)``).
+    mutating func acknowledged(
+        _ type: MQTTPacketType,
+        _ packetID: UInt16,
+        isRefused: Bool,
+        storesReleases: Bool
+    ) -> OutboundWindow.Answer {
+        switch type {
+        case .puback: window.acknowledged(packetID)
+        case .pubcomp: window.finished(packetID)
+        case .pubrec: window.received(packetID, isRefused: isRefused, isStored: storesReleases)
+        default: .unknown
+        }
+    }
+}
