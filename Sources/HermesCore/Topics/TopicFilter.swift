@@ -17,32 +17,39 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
     /// - Returns: nil for text that is empty, longer than ``TopicName/maxBytes``, too deep, contains U+0000, or has a
     ///   wildcard that is not a level of its own [MQTT-4.7.1-1] [MQTT-4.7.1-2].
     package init?(_ rawValue: String, maxLevels: Int = TopicFilter.maxLevels) {
+        guard let (filter, _) = Self.withShape(rawValue, maxLevels: maxLevels) else { return nil }
+        self = filter
+    }
+
+    /// The same, with the filter's shape from the same walk over its bytes.
+    package static func withShape(
+        _ rawValue: String,
+        maxLevels: Int = TopicFilter.maxLevels
+    ) -> (filter: TopicFilter, shape: TopicShape)? {
         let bytes = rawValue.utf8
         guard !bytes.isEmpty, bytes.count <= TopicName.maxBytes else { return nil }
-        var levels = 1
+        var scan = TopicShape.Scan()
         var levelBytes = 0
         var wildcard: UInt8?
-        var hasWildcard = false
         for byte in bytes {
             switch byte {
             case UInt8(ascii: "/"):
                 guard wildcard != UInt8(ascii: "#") else { return nil }
-                levels += 1
+                scan.addLevel()
                 levelBytes = 0
                 wildcard = nil
             case UInt8(ascii: "+"), UInt8(ascii: "#"):
                 guard levelBytes == 0 else { return nil }
                 levelBytes = 1
                 wildcard = byte
-                hasWildcard = true
+                scan.addWildcard(byte)
             default:
                 guard byte != 0, wildcard == nil else { return nil }
                 levelBytes += 1
             }
         }
-        guard !hasWildcard || levels <= maxLevels else { return nil }
-        self.rawValue = rawValue
-        self.hasWildcard = hasWildcard
+        guard !scan.hasWildcard || scan.levels <= maxLevels else { return nil }
+        return (TopicFilter(checked: rawValue, hasWildcard: scan.hasWildcard), TopicShape(scan))
     }
 
     /// A filter that was checked before.

@@ -23,14 +23,9 @@ final class MQTTClientState {
     @exclusivity(unchecked)
     var inbound: MQTTInbound
 
-    // Outgoing.
-    var subscriptions: [TopicText: MQTTHeldSubscription] = [:]
-    /// Of the filters that it has or is about to have.
-    var shapes = TopicShapes()
-    /// The sum of the levels of the filters with wildcards.
-    private(set) var filterLevels = 0
-    /// The bytes of their filters.
-    private(set) var subscriptionBytes = 0
+    /// What the client is subscribed to.
+    @exclusivity(unchecked)
+    var subscriptions = MQTTSubscriptions()
     /// Created with the first shared subscription.
     lazy var shared: MQTTSharedState = {
         hasShared = true
@@ -47,8 +42,6 @@ final class MQTTClientState {
     var link: MQTTKeptSessionLink?
     /// Set if the session outlives its connection.
     var durable: MQTTDurableQueue?
-    /// Whether some subscriptions match more than the client may read.
-    var hasFilteredSubscriptions = false
     /// Topics of rooms from which an operator removed the client, and which its subscriptions still match.
     var closedRooms: Set<TopicName> = [] {
         didSet { if hasReader { reader.close(closedRooms) } }
@@ -86,26 +79,9 @@ final class MQTTClientState {
         isWarnedOfExpiry = false
     }
 
-    /// A subscription is held.
-    func holds(_ text: String) {
-        subscriptionBytes += text.utf8.count
-        filterLevels += TopicShapes.levels(of: text)
-    }
-
-    /// A held subscription is over.
-    func letsGo(_ text: String) {
-        subscriptionBytes -= text.utf8.count
-        filterLevels -= TopicShapes.levels(of: text)
-        shapes.giveBack(text)
-    }
-
-    /// The approximate memory of a level of a filter with wildcards, on each loop.
-    private static let bytesPerLevel = 48
-
     /// The approximate bytes kept for the client, without what goes out to it.
     func heldBytes(loops: Int) -> Int {
-        filterLevels &* Self.bytesPerLevel &* loops &+ subscriptionBytes &+ 256 &* subscriptions.count
-            &+ inbound.bytes &+ (hasShared ? shared.bytes : 0)
+        subscriptions.bytes(loops: loops) &+ inbound.bytes &+ (hasShared ? shared.bytes : 0)
             &+ (durable?.bytes ?? 0) &+ (retained?.bytes ?? 0) &+ (will?.weight ?? 0)
     }
 
@@ -149,7 +125,7 @@ final class MQTTAccountState {
     }
 }
 
-/// A session's unfinished messages from shared subscriptions, which go to the other members if it leaves.
+/// A client's unfinished messages from shared subscriptions, which go to the other members if it leaves.
 final class MQTTSharedState {
     let load = SharedLoad()
     /// The approximate bytes of the messages in the window.
@@ -198,15 +174,4 @@ final class MQTTPendingWill: Sendable {
 
     /// Its approximate bytes.
     var weight: Int { publication.weight + publication.topic.rawValue.utf8.count + 512 }
-}
-
-/// One of a session's subscriptions.
-struct MQTTHeldSubscription {
-    /// Nil for a shared subscription.
-    var live: TopicSubscription?
-    /// Set for a shared subscription.
-    var shared: SharedSubscription?
-    /// Of a shared subscription.
-    var place: MQTTSharedQuota.Place?
-    var options: SubscriptionOptions
 }

@@ -315,7 +315,7 @@ extension MQTTConnection {
             type,
             packetID,
             isRefused: reason.isFailure,
-            storesReleases: client?.durable != nil
+            storesReleases: type == .pubrec && client?.durable != nil
         )
         switch answer {
         case .completed(let number):

@@ -7,20 +7,20 @@ import Logging
 import Metrics
 import NIOCore
 
-/// Sessions: the attachment of this one, and the queue of a durable one (3.1.2.4, 4.1, 4.4).
+/// The connection's session: how it is attached, and the queue of a durable one (3.1.2.4, 4.1, 4.4).
 extension MQTTConnection {
     /// Takes the client's session, which ends another connection of the same client; then writes CONNACK.
     func attach(_ client: MQTTClientState, since stamp: UInt64?, _ connect: MQTTConnect, isAssigned: Bool) {
-        let link = MQTTKeptSessionLink(session: self, connection: connection, client)
+        let link = MQTTKeptSessionLink(self, client)
         client.link = link
         let durable = environment.messenger.durable
         let expiry: Duration? = client.sessionExpiry
         connection.hold()
-        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
         durable.attach(client.key, clean: connect.cleanStart, expiry: expiry, attachment: link) { result in
             let attached: @Sendable () -> Void = {
-                session.value.attached(result, to: link, since: stamp, expiry: expiry, connect, isAssigned: isAssigned)
+                bound.value.attached(result, to: link, since: stamp, expiry: expiry, connect, isAssigned: isAssigned)
             }
             if loop.eventLoop.inEventLoop { attached() } else { loop.post(.run(attached)) }
         }
@@ -71,7 +71,7 @@ extension MQTTConnection {
         let subscriptions = opening.subscriptions
         // Nothing is decided or stored, but each is announced to all loops, now and at the end.
         connection.charge(.filters(subscriptions.count, isKept: false))
-        let levels = subscriptions.reduce(0) { $0 + TopicShapes.levels(of: $1.filter) }
+        let levels = subscriptions.reduce(0) { $0 + TopicShape(of: $1.filter).levels }
         connection.charge(.levels(levels &* topics.loopCount))
         connection.inSlices(subscriptions.count, of: Self.filtersPerTurn) { [self] slice in
             for subscription in subscriptions[slice] { resume(subscription, of: client) }
@@ -82,21 +82,14 @@ extension MQTTConnection {
     }
 
     private func resume(_ subscription: DurableSubscription, of client: MQTTClientState) {
-        let shared = MQTTTopic.sharedParts(of: subscription.filter)
-        guard let filter = TopicFilter(shared.map { String($0.filter) } ?? subscription.filter) else { return }
+        guard let filter = MQTTFilter(subscription.filter) else { return }
         var options = subscription.options
         options.isLiveAtMostOnceOnly = true
         // As granted, perhaps under other settings.
         options.qos = min(options.qos, gateway.maximumQoS)
         options.isFiltered = isFiltered(subscription.filter, of: client)
-        client.shapes.add(subscription.filter)
-        hold(
-            subscription.filter,
-            filter,
-            group: shared.map { String($0.group) },
-            options,
-            of: client
-        )
+        client.subscriptions.restore(filter.shape)
+        hold(filter, options, of: client)
     }
 
     /// Subscriptions stay; their deliveries follow the new rules.
@@ -108,14 +101,7 @@ extension MQTTConnection {
 
     /// Updates which subscriptions match more than the client may read.
     func refilter(_ client: MQTTClientState) {
-        for (text, held) in client.subscriptions {
-            let isFiltered = isFiltered(text.rawValue, of: client)
-            guard isFiltered != held.options.isFiltered else { continue }
-            client.subscriptions[text]?.options.isFiltered = isFiltered
-            held.live?.options.isFiltered = isFiltered
-            held.shared?.options.isFiltered = isFiltered
-            if isFiltered { client.hasFilteredSubscriptions = true }
-        }
+        client.subscriptions.refilter { isFiltered($0.rawValue, of: client) }
         adjustInbox(of: client)
     }
 
@@ -173,7 +159,7 @@ extension MQTTConnection {
     /// Whether the client may read a message of its queue, now and at the time when it came.
     private func mayRead(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) -> Bool {
         // What waited before this connection may have come by a subscription that is over.
-        guard client.hasFilteredSubscriptions || queued.seq <= durable.waitedBefore else { return true }
+        guard client.subscriptions.hasFiltered || queued.seq <= durable.waitedBefore else { return true }
         guard mayRead(queued.publication.topic) else { return false }
         // It came while the account had another name: the present one gives no right to it.
         return queued.seq > durable.renamedAt || client.mayReadUnderAnyName(queued.publication.topic)
@@ -185,18 +171,18 @@ extension MQTTConnection {
         guard queued.share != nil, let link = client.link, !queued.publication.hasExpired(at: now()) else {
             return complete(queued.seq, of: client)
         }
-        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
         environment.messenger.durable.passOn(queued, of: link.id) { isTaken in
             guard !isTaken else { return }
-            loop.post(.run { if let client = session.value.client { session.value.complete(queued.seq, of: client) } })
+            loop.post(.run { if let client = bound.value.client { bound.value.complete(queued.seq, of: client) } })
         }
     }
 
     private func load(after seq: UInt64, of durable: MQTTDurableQueue) {
         guard !durable.isLoading, let id = client?.link?.id else { return }
         durable.isLoading = true
-        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
         environment.messenger.durable.queued(
             of: id,
@@ -204,7 +190,7 @@ extension MQTTConnection {
             sentUpTo: durable.sentBefore,
             limit: MQTTDurableQueue.pageSize
         ) { result in
-            loop.post(.run { session.value.loaded(result) })
+            loop.post(.run { bound.value.loaded(result) })
         }
     }
 
@@ -224,8 +210,8 @@ extension MQTTConnection {
                 "a session's queue could not be read",
                 metadata: ["code": "\(error.code.rawValue)"]
             )
-            let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
-            connection.loop.eventLoop.scheduleTask(in: MQTTDurableQueue.retryDelay) { session.value.sendQueued() }
+            let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+            connection.loop.eventLoop.scheduleTask(in: MQTTDurableQueue.retryDelay) { bound.value.sendQueued() }
         }
     }
 
@@ -243,8 +229,8 @@ extension MQTTConnection {
         link.completed.append(number)
         guard link.completed.count == 1 else { return }
         // With all others of this tick.
-        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
-        connection.loop.eventLoop.execute { session.value.reportCompleted() }
+        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        connection.loop.eventLoop.execute { bound.value.reportCompleted() }
     }
 
     func reportCompleted() {
@@ -255,10 +241,10 @@ extension MQTTConnection {
 
     /// PUBREC: stores it before sending PUBREL; otherwise the message would come again after a restart.
     func release(_ number: UInt64, _ packetID: UInt16, of link: MQTTKeptSessionLink) {
-        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
         environment.messenger.durable.released(link.id, number, source: link.source) { result in
-            loop.post(.run { session.value.released(packetID, result) })
+            loop.post(.run { bound.value.released(packetID, result) })
         }
     }
 
@@ -284,7 +270,7 @@ extension MQTTConnection {
     /// The connection is closed: releases everything, and publishes the will if due.
     func letGo() {
         guard let client else { return }
-        letGoOfAll(Array(client.subscriptions.values))
+        letGoOfAll(Array(client.subscriptions.held.values))
         self.client = nil
         outbound.waiting = MQTTWaitingQueue()
         lastTarget = nil
@@ -317,7 +303,7 @@ extension MQTTConnection {
 
 /// The core's attachment for a connection with a session. Its mutable part belongs to the connection's loop.
 final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Confined, but for the calls below.
-    private let session: NIOLoopBound<MQTTConnection>
+    private let bound: NIOLoopBound<MQTTConnection>
     private let connection: Connection
     /// 0 until the session is attached.
     var id = DurableSessionID(rawValue: 0)
@@ -334,13 +320,13 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     let tokenOwner: DeviceID?
     let login: LoginNumber?
 
-    init(session: MQTTConnection, connection: Connection, _ client: MQTTClientState) {
+    init(_ owner: MQTTConnection, _ client: MQTTClientState) {
         tokenOwner = client.identity.tokenOwner
         login = client.identity.principal?.login
         reader = client.sessionExpiry == .zero ? nil : client.reader
-        source = session.source(of: client)
-        self.session = NIOLoopBound(session, eventLoop: connection.loop.eventLoop)
-        self.connection = connection
+        source = owner.source(of: client)
+        connection = owner.connection
+        bound = NIOLoopBound(owner, eventLoop: owner.connection.loop.eventLoop)
     }
 
     func ends(with end: AttachmentEnd) {
@@ -353,8 +339,8 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     func ended(_ reason: AttachmentEnd) { connection.loop.post(.ended(connection, reason)) }
 
     func committed(_ publications: [QueuedPublication]) {
-        let session = session
-        connection.loop.post(.run { session.value.committed(publications) })
+        let bound = bound
+        connection.loop.post(.run { bound.value.committed(publications) })
     }
 }
 

@@ -149,7 +149,7 @@ extension MQTTConnection {
             let outcome = topics.publish(publication, via: target.route)
             connection.worked(.receivers(outcome.localCount, topicBytes: publication.topic.rawValue.utf8.count))
             let reason = reason(for: outcome)
-            if head.packetID != 0 { return acknowledge(head.packetID, head.qos, reason) }
+            if head.packetID != 0 { return acknowledge(head.packetID, head.qos, reason, of: client) }
             // Nobody waits for one of QoS 0, and nobody sends it again: those who are connected have it though the store
             // fails.
             if publication.retain { retain(StoredPublication(publication, publishedAt: now())) }
@@ -189,8 +189,9 @@ extension MQTTConnection {
         )
         let reason = reason(for: outcome)
         guard qos != .atMostOnce else { return true }
+        let client = client
         run.bytes.withUnsafeReadableBytes { bytes in
-            for body in run.bodies { acknowledge(MQTTPublishRun.packetID(bytes, body), qos, reason) }
+            for body in run.bodies { acknowledge(MQTTPublishRun.packetID(bytes, body), qos, reason, of: client) }
         }
         return true
     }
@@ -209,11 +210,16 @@ extension MQTTConnection {
 
     /// Acknowledges a PUBLISH, unless it has QoS 0.
     func answer(_ head: MQTTPublishHead, _ reason: MQTTReasonCode) {
-        if head.packetID != 0 { acknowledge(head.packetID, head.qos, reason) }
+        if head.packetID != 0 { acknowledge(head.packetID, head.qos, reason, of: client) }
     }
 
     /// Acknowledges in the order of the messages [MQTT-4.6.0-2].
-    private func acknowledge(_ packetID: UInt16, _ qos: MQTTQoS, _ reason: MQTTReasonCode) {
+    private func acknowledge(
+        _ packetID: UInt16,
+        _ qos: MQTTQoS,
+        _ reason: MQTTReasonCode,
+        of client: MQTTClientState?
+    ) {
         guard client?.inbound.answered(packetID, qos, reason) ?? true else {
             if client?.inbound.isFarBehind ?? false { connection.slowDown() }
             return
@@ -308,5 +314,53 @@ extension MQTTConnection {
         target.isSearched = true
         target.durable = route
         return route.targets.isEmpty ? nil : route
+    }
+}
+
+/// The target of a PUBLISH, cached because the next one usually has the same.
+final class MQTTPublishTarget {
+    /// The topic's bytes.
+    private let bytes: [UInt8]
+    let topic: TopicName
+    /// The account that publishes; nil for an anonymous client.
+    let sender: UserID?
+    let route: TopicRoute
+    /// Whether the client may publish there, by the rules of this generation.
+    let isAllowed: Bool
+    let rules: UInt64
+    /// Whether messages need a further check: they are for the server itself or for a room.
+    let isSpecial: Bool
+    /// The durable sessions that get its publications; nil if they are not known, or not any more.
+    weak var durable: DurableRoute?
+    /// Whether the first search for them was paid for.
+    var isSearched = false
+
+    init(
+        bytes: [UInt8],
+        topic: TopicName,
+        sender: UserID?,
+        route: TopicRoute,
+        isAllowed: Bool,
+        rules: UInt64,
+        isSpecial: Bool
+    ) {
+        self.bytes = bytes
+        self.topic = topic
+        self.sender = sender
+        self.route = route
+        self.isAllowed = isAllowed
+        self.rules = rules
+        self.isSpecial = isSpecial
+    }
+
+    /// Whether these bytes are this topic.
+    func isNamed(_ buffer: ByteBuffer, at start: Int, length: Int) -> Bool {
+        guard length == bytes.count else { return false }
+        let offset = start - buffer.readerIndex
+        return buffer.withUnsafeReadableBytes { input in
+            guard offset >= 0, input.count >= offset + length else { return false }
+            let name = UnsafeRawBufferPointer(rebasing: input[offset..<offset + length])
+            return bytes.withUnsafeBytes { $0.hasSameBytes(as: name) }
+        }
     }
 }

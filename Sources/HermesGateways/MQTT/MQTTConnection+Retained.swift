@@ -110,11 +110,11 @@ extension MQTTConnection {
         let stored = wanted.filter { $0.qos > .atMostOnce }
         guard !stored.isEmpty else { return sendRetainedLater(queue) }
         queue.isPaused = true
-        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
         let count = stored.count
         environment.messenger.durable.queue(stored, for: link.id, request.options, source: link.source) { left in
-            loop.post(.run { session.value.retainedStored(but: left.map(\.topic), of: count) })
+            loop.post(.run { bound.value.retainedStored(but: left.map(\.topic), of: count) })
         }
     }
 
@@ -123,9 +123,9 @@ extension MQTTConnection {
     private func retainedStored(but left: [TopicName], of count: Int) {
         guard !left.isEmpty else { return goOnWithRetained() }
         guard let pause = client?.retained?.nextRetryPause(isStuck: left.count == count) else { return }
-        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         connection.loop.eventLoop.scheduleTask(in: pause) {
-            session.value.storeRetainedAgain(left)
+            bound.value.storeRetainedAgain(left)
         }
     }
 

@@ -21,7 +21,7 @@ extension MQTTConnection {
         guard account == nil || client.identity.userName == account?.nickName.key else { return wasIn }
         let topic = room.topic
         guard !client.closedRooms.contains(topic) else { return wasIn }
-        let matching = client.subscriptions.compactMap { text, held in
+        let matching = client.subscriptions.held.compactMap { text, held in
             Self.filter(of: text.rawValue).flatMap { $0.matches(topic) ? (text: text, filter: $0, held: held) : nil }
         }
         guard !matching.isEmpty else { return wasIn }
@@ -39,16 +39,13 @@ extension MQTTConnection {
     private func close(_ topic: TopicName, of client: MQTTClientState, _ held: [MQTTHeldSubscription]) {
         guard !held.isEmpty || client.durable != nil else { return }
         client.closedRooms.insert(topic)
-        client.hasFilteredSubscriptions = true
+        client.subscriptions.hasFiltered = true
         refilter(client)
     }
 
     private func end(_ ended: [(text: TopicText, held: MQTTHeldSubscription)], of client: MQTTClientState) {
         guard !ended.isEmpty else { return }
-        for (text, _) in ended {
-            client.subscriptions[text] = nil
-            client.letsGo(text.rawValue)
-        }
+        for (text, _) in ended { client.subscriptions.end(text) }
         letGo(ended.map(\.held))
         guard client.durable != nil, let link = client.link else { return }
         let logger = connection.listener.logger

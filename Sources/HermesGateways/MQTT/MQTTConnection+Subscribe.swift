@@ -1,7 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import DequeModule
 import HermesCore
 import HermesWire
 import Metrics
@@ -11,9 +10,7 @@ import NIOCore
 extension MQTTConnection {
     /// A granted filter.
     private struct Granted {
-        let text: String
-        let filter: TopicFilter
-        let group: String?
+        let filter: MQTTFilter
         var options: SubscriptionOptions
         let handling: MQTTSubscription.RetainHandling
         let isNew: Bool
@@ -23,7 +20,7 @@ extension MQTTConnection {
         let place: MQTTSharedQuota.Place?
 
         /// Whether it opens the account's inbox.
-        var isInbox: Bool { group == nil && MQTTInbox.isAskedFor(by: filter) }
+        var isInbox: Bool { MQTTConnection.isInbox(filter) }
     }
 
     /// A SUBSCRIBE packet and the decisions about its filters so far.
@@ -49,21 +46,28 @@ extension MQTTConnection {
 
     func subscribeReceived(_ packet: MQTTSubscribe) throws(MQTTPacketError) {
         guard let client else { return }
-        takeTurns(packet.subscriptions.lazy.map(\.filter), of: client)
         let request = Request(packet)
+        takeTurns(request.wanted.count, of: client)
         connection.inSlices(request.wanted.count, of: Self.filtersPerTurn) { [self] slice in
-            for wanted in request.wanted[slice] { decide(wanted, request, of: client) }
+            let levels = request.wanted[slice].reduce(0) { $0 + decide($1, request, of: client) }
+            connection.charge(.levels(levels &* topics.loopCount))
         } then: { [self] in
             decided(request, of: client)
         }
     }
 
-    private func decide(_ wanted: MQTTSubscription, _ request: Request, of client: MQTTClientState) {
+    /// - Returns: the levels of a filter with wildcards.
+    private func decide(_ wanted: MQTTSubscription, _ request: Request, of client: MQTTClientState) -> Int {
         // More than a session may have are the same ones again and again.
         guard request.granted.count < gateway.settings.maxSubscriptionsPerSession else {
-            return request.reasons.append(.quotaExceeded)
+            request.reasons.append(.quotaExceeded)
+            return 0
         }
-        switch grant(wanted, identifier: request.identifier, of: client, new: request.new) {
+        guard let filter = MQTTFilter(wanted.filter) else {
+            request.reasons.append(.topicFilterInvalid)
+            return 0
+        }
+        switch grant(wanted, filter, identifier: request.identifier, of: client, new: request.new) {
         case .success(let subscription):
             if subscription.isNew {
                 request.new = (request.new.count + 1, request.new.bytes + wanted.filter.utf8.count)
@@ -73,6 +77,7 @@ extension MQTTConnection {
         case .failure(let refusal):
             request.reasons.append(refusal.reason)
         }
+        return filter.shape.levels
     }
 
     private func decided(_ request: Request, of client: MQTTClientState) {
@@ -83,10 +88,11 @@ extension MQTTConnection {
         openDevice(of: account) { [self] error in
             guard let error else { return grant(granted, request.suback, to: client) }
             var suback = request.suback
-            let refused = Set(granted.filter(\.isInbox).map(\.text))
+            let refused = Set(granted.filter(\.isInbox).map(\.filter.text))
             for subscription in granted where subscription.isInbox { giveBack(subscription, of: client) }
             for (index, wanted) in request.wanted.enumerated()
-            where refused.contains(wanted.filter) && index < suback.reasons.count && !suback.reasons[index].isFailure {
+            where index < suback.reasons.count && !suback.reasons[index].isFailure {
+                guard refused.contains(TopicText(wanted.filter)) else { continue }
                 suback.reasons[index] = MQTTTranslation.subackReason(for: error)
             }
             if version == .v5, client.wantsProblemInformation { suback.properties = [.reasonString(error.message)] }
@@ -99,7 +105,7 @@ extension MQTTConnection {
         guard client.durable != nil, let link = client.link, !granted.isEmpty else {
             return hold(granted, suback, of: client)
         }
-        let list = granted.map { DurableSubscription(filter: $0.text, options: $0.options) }
+        let list = granted.map { DurableSubscription(filter: $0.filter.text.rawValue, options: $0.options) }
         let service = environment.messenger.durable
         connection.ask { completion in
             service.subscribe(link.id, list, source: link.source, completion: completion)
@@ -128,20 +134,18 @@ extension MQTTConnection {
 
     /// A subscription that was granted is none, or was there already.
     private func giveBack(_ subscription: Granted, of client: MQTTClientState) {
-        if subscription.isNew { client.shapes.giveBack(subscription.text) }
+        if subscription.isNew { client.subscriptions.giveBack(subscription.filter.shape) }
     }
 
     /// Lets other connections of the loop have their turn after an expensive packet.
-    private func takeTurns(_ filters: some Collection<String>, of client: MQTTClientState) {
-        connection.charge(.filters(filters.count, isKept: client.durable != nil))
-        let levels = filters.reduce(0) { $0 + TopicShapes.levels(of: $1) }
-        connection.charge(.levels(levels &* topics.loopCount))
-        if filters.count > Self.filtersAtOnce { connection.waitForTurn() }
+    ///
+    /// - Parameter count: the number of its filters.
+    private func takeTurns(_ count: Int, of client: MQTTClientState) {
+        connection.charge(.filters(count, isKept: client.durable != nil))
+        if count > Self.filtersAtOnce { connection.waitForTurn() }
     }
 
     private static let filtersAtOnce = 64
-    /// The most places of wildcards that the filters of one client may have; a publication matches no more of them.
-    static let maxShapes = 128
     /// The number of filters of one packet that one turn of the loop handles, in a millisecond or two.
     static let filtersPerTurn = 256
 
@@ -151,35 +155,37 @@ extension MQTTConnection {
 
     private func grant(
         _ wanted: MQTTSubscription,
+        _ filter: MQTTFilter,
         identifier: Int?,
         of client: MQTTClientState,
         new: (count: Int, bytes: Int)
     ) -> Result<Granted, Refusal> {
-        let shared = MQTTTopic.sharedParts(of: wanted.filter)
-        let text = shared.map { String($0.filter) } ?? wanted.filter
-        guard let filter = TopicFilter(text) else { return .failure(Refusal(reason: .topicFilterInvalid)) }
-        let isNew = client.subscriptions[TopicText(wanted.filter)] == nil
+        let known = client.subscriptions[filter.text]
+        let isNew = known == nil
         let settings = gateway.settings
         guard
             !isNew
-                || (client.subscriptions.count + new.count < settings.maxSubscriptionsPerSession
-                    && client.subscriptionBytes + new.bytes + wanted.filter.utf8.count
-                        <= settings.maxSubscriptionBytesPerSession)
+                || client.subscriptions.hasRoom(
+                    for: filter,
+                    besides: new,
+                    maxCount: settings.maxSubscriptionsPerSession,
+                    maxBytes: settings.maxSubscriptionBytesPerSession
+                )
         else {
             return .failure(Refusal(reason: .quotaExceeded))
         }
         let generation = environment.access.generation
-        let access = client.access(environment.access).access(to: filter)
+        let access = client.access(environment.access).access(to: filter.filter)
         guard access != .none else {
             gateway.metrics.refusedSubscriptions.increment()
             return .failure(Refusal(reason: .notAuthorized))
         }
-        guard !isNew || client.shapes.take(wanted.filter, limit: Self.maxShapes) else {
+        guard !isNew || client.subscriptions.reserve(filter.shape) else {
             gateway.metrics.refusedSubscriptions.increment()
             return .failure(Refusal(reason: .quotaExceeded))
         }
         var place: MQTTSharedQuota.Place?
-        if shared != nil, client.subscriptions[TopicText(wanted.filter)]?.place == nil {
+        if filter.group != nil, known?.place == nil {
             place = gateway.sharedQuota.join(wanted.filter, of: source(of: client))
             guard place != nil else {
                 gateway.metrics.refusedSubscriptions.increment()
@@ -196,9 +202,7 @@ extension MQTTConnection {
         )
         return .success(
             Granted(
-                text: wanted.filter,
                 filter: filter,
-                group: shared.map { String($0.group) },
                 options: options,
                 handling: wanted.retainHandling,
                 isNew: isNew,
@@ -210,19 +214,12 @@ extension MQTTConnection {
 
     /// Adds the subscriptions, so that the client gets matching messages from now on, and answers.
     private func hold(_ granted: [Granted], _ suback: MQTTSuback, of client: MQTTClientState) {
-        reopenRooms(matching: granted.map(\.filter), of: client)
+        reopenRooms(matching: granted.map(\.filter.filter), of: client)
         connection.inSlices(granted.count, of: Self.filtersPerTurn) { [self] slice in
             for granted in granted[slice] {
+                let isKnown = hold(granted.filter, granted.options, at: granted.place, of: client)
                 // It came twice in a packet, or in two that were under way.
-                if client.subscriptions[TopicText(granted.text)] != nil { giveBack(granted, of: client) }
-                hold(
-                    granted.text,
-                    granted.filter,
-                    group: granted.group,
-                    granted.options,
-                    at: granted.place,
-                    of: client
-                )
+                if isKnown { giveBack(granted, of: client) }
             }
             measureMemory()
         } then: { [self] in
@@ -239,42 +236,43 @@ extension MQTTConnection {
     ///
     /// - Parameter place: of a shared subscription; nil for that of a kept session, which takes one if it can. Without
     ///   one the session gets only what was stored for it.
+    /// - Returns: whether there was one with this text.
+    @discardableResult
     func hold(
-        _ text: String,
-        _ filter: TopicFilter,
-        group: String?,
+        _ filter: MQTTFilter,
         _ options: SubscriptionOptions,
         at place: MQTTSharedQuota.Place? = nil,
         of client: MQTTClientState
-    ) {
-        let isForInbox = group == nil && MQTTInbox.isAskedFor(by: filter)
-        if isForInbox { client.account?.asking.insert(TopicText(text)) }
-        let known = client.subscriptions[TopicText(text)]
-        if let known, group == nil || known.place != nil {
-            known.live?.options = options
-            known.shared?.options = options
-            client.subscriptions[TopicText(text)]?.options = options
-            return
+    ) -> Bool {
+        if Self.isInbox(filter) { client.account?.asking.insert(filter.text) }
+        let known = client.subscriptions[filter.text]
+        if let known, filter.group == nil || known.place != nil {
+            client.subscriptions.change(filter.text, options)
+            return true
         }
         var held = MQTTHeldSubscription(options: options)
-        if group != nil {
-            held.place = place ?? gateway.sharedQuota.join(text, of: source(of: client))
+        if let group = filter.group {
+            held.place = place ?? gateway.sharedQuota.join(filter.text.rawValue, of: source(of: client))
+            if held.place != nil {
+                held.shared = topics.subscribe(self, sharing: group, to: filter.filter, options: options)
+            }
+        } else {
+            held.live = topics.subscribe(self, to: filter.filter, options: options)
         }
-        if let group, held.place != nil {
-            held.shared = topics.subscribe(self, sharing: group, to: filter, options: options)
-        } else if group == nil {
-            held.live = topics.subscribe(self, to: filter, options: options)
-        }
-        client.subscriptions[TopicText(text)] = held
-        if known == nil { client.holds(text) }
-        if options.isFiltered { client.hasFilteredSubscriptions = true }
+        client.subscriptions.hold(filter, held)
+        return known != nil
+    }
+
+    /// Whether a subscription opens the account's inbox.
+    private static func isInbox(_ filter: MQTTFilter) -> Bool {
+        filter.group == nil && MQTTInbox.isAskedFor(by: filter.filter)
     }
 
     private func wantRetained(_ granted: Granted, of client: MQTTClientState) {
-        guard granted.group == nil else { return }  // [MQTT-4.8.2] shared subscriptions get none
+        guard granted.filter.group == nil else { return }  // [MQTT-4.8.2] shared subscriptions get none
         let request = MQTTRetainedQueue.Request(
-            text: granted.text,
-            filter: granted.filter,
+            text: granted.filter.text.rawValue,
+            filter: granted.filter.filter,
             options: granted.options
         )
         wantRetained(request, granted.handling, isNew: granted.isNew, of: client)
@@ -287,7 +285,9 @@ extension MQTTConnection {
         var reasons: [MQTTReasonCode] = []
         var gone: [TopicText] = []
         var isGone: Set<TopicText> = []
-        takeTurns(packet.filters, of: client)
+        takeTurns(packet.filters.count, of: client)
+        let levels = packet.filters.reduce(0) { $0 + TopicShape(of: $1).levels }
+        connection.charge(.levels(levels &* topics.loopCount))
         for filter in packet.filters {
             let text = TopicText(filter)
             guard client.subscriptions[text] != nil, isGone.insert(text).inserted else {
@@ -338,9 +338,7 @@ extension MQTTConnection {
             var ended: [MQTTHeldSubscription] = []
             for text in gone[slice] {
                 // An operator may have ended it meanwhile.
-                guard let held = client.subscriptions.removeValue(forKey: text) else { continue }
-                client.letsGo(text.rawValue)
-                ended.append(held)
+                if let held = client.subscriptions.end(text) { ended.append(held) }
             }
             letGo(ended)
             measureMemory()

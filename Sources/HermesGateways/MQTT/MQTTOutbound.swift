@@ -33,13 +33,13 @@ struct MQTTOutbound {
     var maxPacketBytes = Int.max
     /// The highest topic alias that the client accepts. Beside the above: both are read for each delivery.
     private var maxAlias: UInt16 = 0
+    /// The approximate memory of the aliases, in bytes: at most 65,535 times that of the longest topic.
+    private var aliasBytes: UInt32 = 0
     /// The sent QoS 1 and 2 messages.
     var window = OutboundWindow(limit: 1)
     /// Messages that wait for the window or the connection.
     var waiting = MQTTWaitingQueue()
     private var aliases: [TopicName: UInt16] = [:]
-    /// The approximate memory of the aliases, in bytes.
-    private(set) var aliasBytes = 0
 
     /// A longer topic gets no alias: it would be kept for as long as the connection lasts.
     static let maxAliasedTopicBytes = 1_024
@@ -62,7 +62,7 @@ struct MQTTOutbound {
     }
 
     /// The approximate memory, in bytes.
-    var bytes: Int { waiting.bytes &+ aliasBytes }
+    var bytes: Int { waiting.bytes &+ Int(aliasBytes) }
 
     // MARK: Aliases
 
@@ -89,7 +89,7 @@ struct MQTTOutbound {
         aliasBytes -= Self.weight(topic)
     }
 
-    private static func weight(_ topic: TopicName) -> Int { topic.rawValue.utf8.count + 64 }
+    private static func weight(_ topic: TopicName) -> UInt32 { UInt32(clamping: topic.rawValue.utf8.count + 64) }
 
     // MARK: Messages of QoS 1 and 2
 

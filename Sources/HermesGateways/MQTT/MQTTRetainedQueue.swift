@@ -5,11 +5,11 @@ import DequeModule
 import HermesCore
 import NIOCore
 
-/// The retained messages for new subscriptions of one session: the pending searches, the progress of the present one,
+/// The retained messages for new subscriptions of one client: the pending searches, the progress of the present one,
 /// and its last few results. Owner: the connection's event loop.
 ///
 /// A subscription has at most one place in it, however often it is repeated, so that the queue is never longer than the
-/// session's subscriptions.
+/// client's subscriptions.
 final class MQTTRetainedQueue {
     struct Request {
         /// The subscription's text from the client.

@@ -1,0 +1,143 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+
+/// The topic filter of a subscription: as the client wrote it, and as it is matched (4.7, 4.8.2).
+struct MQTTFilter {
+    /// The client's text, with the group of a shared subscription.
+    let text: TopicText
+    let filter: TopicFilter
+    /// The group of a shared subscription.
+    let group: String?
+    let shape: TopicShape
+
+    /// Nil for a text that is no filter, or is too long or too deep.
+    init?(_ text: String) {
+        let shared = MQTTTopic.sharedParts(of: text)
+        guard let (filter, shape) = TopicFilter.withShape(shared.map { String($0.filter) } ?? text) else { return nil }
+        self.text = TopicText(text)
+        self.filter = filter
+        group = shared.map { String($0.group) }
+        self.shape = shared == nil ? shape : shape.shared
+    }
+}
+
+/// One of a client's subscriptions.
+struct MQTTHeldSubscription {
+    /// Nil for a shared subscription.
+    var live: TopicSubscription?
+    /// Set for a shared subscription.
+    var shared: SharedSubscription?
+    /// Of a shared subscription.
+    var place: MQTTSharedQuota.Place?
+    var options: SubscriptionOptions {
+        didSet {
+            live?.options = options
+            shared?.options = options
+        }
+    }
+}
+
+/// What one client is subscribed to, and what that costs. Does no I/O.
+///
+/// A new subscription has its shape counted when it is granted (``reserve(_:)``), which may be long before it is held: it
+/// may have to be stored first. Owner: the connection's event loop.
+struct MQTTSubscriptions {
+    /// By the client's text.
+    private(set) var held: [TopicText: MQTTHeldSubscription] = [:]
+    /// Of the filters that it has or is about to have.
+    private var shapes = TopicShapes()
+    /// The sum of the levels of the filters with wildcards.
+    private var levels = 0
+    /// The bytes of the texts.
+    private var textBytes = 0
+    /// Whether some match more than the client may read, or did.
+    var hasFiltered = false
+
+    /// The most places of wildcards that the filters of one client may have; a publication matches no more of them.
+    static let maxShapes = 128
+    /// The approximate memory of a level of a filter with wildcards, on each loop.
+    private static let bytesPerLevel = 48
+    /// The approximate memory of a subscription, besides its text.
+    private static let bytesPerSubscription = 256
+
+    var count: Int { held.count }
+
+    subscript(text: TopicText) -> MQTTHeldSubscription? { held[text] }
+
+    /// The approximate memory, in bytes.
+    ///
+    /// - Parameter loops: the number of event loops; each has a tree of all filters with wildcards.
+    func bytes(loops: Int) -> Int {
+        levels &* Self.bytesPerLevel &* loops &+ textBytes &+ Self.bytesPerSubscription &* held.count
+    }
+
+    /// Whether there is room for a new subscription.
+    ///
+    /// - Parameters:
+    ///   - granted: the new subscriptions of the same packet that are granted, and the bytes of their texts.
+    ///   - maxBytes: the most bytes of all texts.
+    func hasRoom(
+        for filter: MQTTFilter,
+        besides granted: (count: Int, bytes: Int),
+        maxCount: Int,
+        maxBytes: Int
+    ) -> Bool {
+        held.count + granted.count < maxCount
+            && textBytes + granted.bytes + filter.text.rawValue.utf8.count <= maxBytes
+    }
+
+    /// Counts the shape of a new subscription.
+    ///
+    /// - Returns: false if the client has as many shapes as it may.
+    mutating func reserve(_ shape: TopicShape) -> Bool { shapes.take(shape, limit: Self.maxShapes) }
+
+    /// Counts the shape of a subscription that was granted over an earlier connection.
+    mutating func restore(_ shape: TopicShape) { shapes.add(shape) }
+
+    /// A reserved subscription is not held after all, or was held already.
+    mutating func giveBack(_ shape: TopicShape) { shapes.giveBack(shape) }
+
+    /// A subscription is held, with its shape counted.
+    mutating func hold(_ filter: MQTTFilter, _ subscription: MQTTHeldSubscription) {
+        if subscription.options.isFiltered { hasFiltered = true }
+        guard held.updateValue(subscription, forKey: filter.text) == nil else { return }
+        textBytes += filter.text.rawValue.utf8.count
+        levels += filter.shape.levels
+    }
+
+    /// A subscription that is held gets other options.
+    mutating func change(_ text: TopicText, _ options: SubscriptionOptions) {
+        if options.isFiltered { hasFiltered = true }
+        held[text]?.options = options
+    }
+
+    /// Notes which subscriptions match more than the client may read.
+    mutating func refilter(_ isFiltered: (TopicText) -> Bool) {
+        var index = held.startIndex
+        while index != held.endIndex {
+            let (text, subscription) = held[index]
+            let isFiltered = isFiltered(text)
+            if isFiltered != subscription.options.isFiltered {
+                held.values[index].options.isFiltered = isFiltered
+                if isFiltered { hasFiltered = true }
+            }
+            held.formIndex(after: &index)
+        }
+    }
+
+    /// A subscription is over.
+    ///
+    /// - Returns: what it was; nil if it was none.
+    @discardableResult
+    mutating func end(_ text: TopicText) -> MQTTHeldSubscription? {
+        guard let ended = held.removeValue(forKey: text) else { return nil }
+        let shape = TopicShape(of: text.rawValue)
+        textBytes -= text.rawValue.utf8.count
+        levels -= shape.levels
+        shapes.giveBack(shape)
+        return ended
+    }
+}

@@ -1,0 +1,141 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesTestKit
+import Testing
+
+@testable import HermesGateways
+
+struct MQTTSubscriptionsTests {
+    private func filter(_ text: String) throws -> MQTTFilter { try #require(MQTTFilter(text)) }
+
+    private func held(_ qos: QoS = .atMostOnce, isFiltered: Bool = false) -> MQTTHeldSubscription {
+        var options = SubscriptionOptions()
+        options.qos = qos
+        options.isFiltered = isFiltered
+        return MQTTHeldSubscription(options: options)
+    }
+
+    // MARK: Filters
+
+    @Test func `a shared subscription has a group, and matches by the rest`() throws {
+        let shared = try filter("$share/group/a/+/c")
+        #expect(shared.text == TopicText("$share/group/a/+/c") && shared.group == "group")
+        #expect(shared.filter == TopicFilter("a/+/c") && shared.shape == TopicShape(of: "$share/group/a/+/c"))
+        let plain = try filter("a/+/c")
+        #expect(plain.group == nil && plain.filter == TopicFilter("a/+/c") && plain.shape == TopicShape(of: "a/+/c"))
+        for text in ["", "a+", "#/a", "$share/group/", "$share/group/a+"] { #expect(MQTTFilter(text) == nil) }
+    }
+
+    // MARK: Bounds
+
+    @Test func `there is room for so many subscriptions and so many bytes`() throws {
+        var subscriptions = MQTTSubscriptions()
+        subscriptions.hold(try filter("12345"), held())
+        func hasRoom(_ text: String, _ granted: (Int, Int), _ maxCount: Int, _ maxBytes: Int) throws -> Bool {
+            let granted = (count: granted.0, bytes: granted.1)
+            return subscriptions.hasRoom(
+                for: try filter(text),
+                besides: granted,
+                maxCount: maxCount,
+                maxBytes: maxBytes
+            )
+        }
+        #expect(try hasRoom("678", (0, 0), 2, 8))
+        #expect(try !hasRoom("6789", (0, 0), 2, 8))
+        #expect(try !hasRoom("678", (0, 0), 1, 8))
+        #expect(try !hasRoom("678", (1, 0), 2, 8))
+        #expect(try hasRoom("678", (1, 2), 3, 10))
+        #expect(try !hasRoom("678", (1, 3), 3, 10))
+    }
+
+    @Test func `there are so many shapes, and the last filter of one frees it`() throws {
+        var subscriptions = MQTTSubscriptions()
+        var texts: [String] = []
+        for bits in 1...MQTTSubscriptions.maxShapes {
+            texts.append((0..<8).map { bits >> $0 & 1 == 0 ? "a" : "+" }.joined(separator: "/"))
+        }
+        for text in texts {
+            let shape = try filter(text).shape
+            #expect(subscriptions.reserve(shape) == true)
+            subscriptions.hold(try filter(text), held())
+        }
+        let another = try filter("a/#").shape
+        #expect(subscriptions.reserve(another) == false)
+        let like = try filter(String(texts[0].map { $0 == "a" ? "b" : $0 }))
+        #expect(subscriptions.reserve(like.shape) == true)
+        subscriptions.end(TopicText(texts[0]))
+        #expect(subscriptions.reserve(another) == false)
+        subscriptions.giveBack(like.shape)
+        #expect(subscriptions.reserve(another) == true)
+        // Those of a kept session are there, however many they are.
+        subscriptions.restore(try filter("a/b/#").shape)
+        subscriptions.giveBack(another)
+        #expect(subscriptions.reserve(another) == false)
+    }
+
+    // MARK: Rules
+
+    @Test func `subscriptions that match too much are noted, and again if the rules change`() throws {
+        var subscriptions = MQTTSubscriptions()
+        for text in ["a", "b", "c"] { subscriptions.hold(try filter(text), held()) }
+        #expect(!subscriptions.hasFiltered)
+        subscriptions.refilter { $0 == TopicText("b") }
+        #expect(subscriptions.hasFiltered)
+        func filtered() -> Set<String> {
+            Set(subscriptions.held.filter { $0.value.options.isFiltered }.keys.map(\.rawValue))
+        }
+        #expect(filtered() == ["b"])
+        subscriptions.refilter { $0 != TopicText("b") }
+        #expect(filtered() == ["a", "c"])
+        subscriptions.change(TopicText("b"), held(.exactlyOnce, isFiltered: true).options)
+        #expect(filtered() == ["a", "b", "c"] && subscriptions[TopicText("b")]?.options.qos == .exactlyOnce)
+        subscriptions.change(TopicText("never"), held().options)
+        #expect(subscriptions.count == 3)
+    }
+
+    // MARK: Against a model
+
+    @Test(arguments: 1...20 as ClosedRange<UInt64>)
+    func `random subscriptions cost what their texts say`(_ seed: UInt64) throws {
+        var random = SplitMix(state: seed)
+        let texts = ["a", "b/c", "+", "#", "a/+", "b/+", "a/#", "+/+/c", "$share/g/a", "$share/g/+/#", "$share/h/+/#"]
+        var subscriptions = MQTTSubscriptions()
+        var model: [String: QoS] = [:]
+        for _ in 0..<1_000 {
+            let text = try #require(texts.randomElement(using: &random))
+            let filter = try filter(text)
+            let qos: QoS = Bool.random(using: &random) ? .atMostOnce : .atLeastOnce
+            switch UInt8.random(in: 0..<3, using: &random) {
+            case 0:
+                let isNew = subscriptions[filter.text] == nil
+                try #require(isNew == (model[text] == nil))
+                if isNew { try #require(subscriptions.reserve(filter.shape) == true) }
+                subscriptions.hold(filter, held(qos))
+                model[text] = qos
+            case 1:
+                subscriptions.change(filter.text, held(qos).options)
+                if model[text] != nil { model[text] = qos }
+            default:
+                let ended = subscriptions.end(filter.text)
+                let expected = model.removeValue(forKey: text)
+                try #require(ended?.options.qos == expected)
+            }
+            try #require(subscriptions.count == model.count)
+            for (text, qos) in model { try #require(subscriptions[TopicText(text)]?.options.qos == qos) }
+            let levels = model.keys.reduce(0) { sum, text in
+                sum + (text.contains("+") || text.contains("#") ? text.filter { $0 == "/" }.count + 1 : 0)
+            }
+            let bytes = model.keys.reduce(0) { $0 + $1.utf8.count } + 256 * model.count
+            try #require(subscriptions.bytes(loops: 1) == bytes + 48 * levels)
+            try #require(subscriptions.bytes(loops: 4) == bytes + 4 * 48 * levels)
+        }
+        for text in model.keys { subscriptions.end(TopicText(text)) }
+        // All shapes are free again.
+        for bits in 1...MQTTSubscriptions.maxShapes {
+            let text = (0..<8).map { bits >> $0 & 1 == 0 ? "a" : "+" }.joined(separator: "/")
+            try #require(subscriptions.reserve(TopicShape(of: text)) == true)
+        }
+    }
+}
