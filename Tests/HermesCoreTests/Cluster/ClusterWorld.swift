@@ -75,14 +75,9 @@ final class ClusterWorld: Sendable {
         for index in living {
             // Refused, and completed after everything before it has been delivered.
             let sender = try principal(1)
-            let refusal: Result<Void, HermesError> = await withCheckedContinuation { continuation in
-                cores[index].messages.recall(
-                    MessageID(high: 0, low: 0),
-                    in: .direct(between: sender.user, and: sender.user),
-                    by: sender
-                ) { continuation.resume(returning: $0) }
-            }
-            #expect(throws: HermesError.self) { try refusal.get() }
+            let own = ConversationID.direct(between: sender.user, and: sender.user)
+            let recall = InboxRequest.recall(MessageID(high: 0, low: 0), in: own)
+            await #expect(throws: HermesError.self) { try await cores[index].inbox.answer(recall, for: sender.user) }
         }
         network.settle()
         for index in living { await cores[index].cluster?.work() }
@@ -204,7 +199,7 @@ struct RoamingDevice {
             switch action {
             case .none:
                 if let seq = feed?.takeAcknowledgement(), let connection {
-                    world.cores[core].messages.acknowledge(connection.principal, upTo: seq)
+                    world.cores[core].inbox.acknowledge(connection.principal, upTo: seq)
                 }
                 return
             case .load(let after, let limit):
