@@ -20,7 +20,7 @@ package final class DelimitedConnection: GatewayConnection {
     var lastReport: Duration?
 
     /// The protocol that carries the packets in place of frames.
-    private let carrier: Carrier?
+    let carrier: Carrier?
     private var access = ClientAccess()
     /// The id of a log-out that is under way; nil: none.
     var loggingOut: UInt64?
