@@ -330,7 +330,11 @@ private final class DelimitedAsker: PacketAsker {
 
     func send(_ packet: Hermes_V1_Packet) async throws { try await client.wire.write(try DelimitedFrame(packet)) }
 
-    func nextPacket() async throws -> Hermes_V1_Packet { try await client.next() }
+    func nextPacket() async throws -> Hermes_V1_Packet {
+        guard let frame = await client.wire.next() else { throw Unexpected("the server closed the connection") }
+        // A server's packet, which may have many parts.
+        return try frame.packet(maxParts: nil)
+    }
 }
 
 private final class MQTTAsker: PacketAsker {
@@ -358,7 +362,7 @@ private final class MQTTAsker: PacketAsker {
 
     func nextPacket() async throws -> Hermes_V1_Packet {
         let payload = try await client.publication().payload
-        return try DelimitedFrame(body: payload, isJSON: isJSON).packet { _ in }
+        return try DelimitedFrame(body: payload, isJSON: isJSON).packet(maxParts: nil)
     }
 }
 
@@ -408,7 +412,7 @@ private final class IMPBAsker: InboxRequestRulesTests.Asker {
         guard reply.isSuc else { return .refused(reply.error.code) }
         switch request {
         case .history:
-            let history = try IMPB_history_response(wire: reply.respon)
+            let history = try IMPB_history_response(wire: reply.respon, maxParts: nil)
             return .messages(history.messages.count, more: history.more)
         case .page:
             var seqs: [UInt64] = []
