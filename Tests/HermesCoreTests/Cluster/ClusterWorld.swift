@@ -208,6 +208,9 @@ struct RoamingDevice {
             case .write(let entries):
                 for entry in entries { take(entry) }
                 action = feed?.handle(.writable) ?? .none
+            case .writePage(let entries):
+                faults.append("\(entries.count) entries that nobody asked for")
+                action = feed?.handle(.writable) ?? .none
             }
         }
     }

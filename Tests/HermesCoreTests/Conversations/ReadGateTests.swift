@@ -58,10 +58,10 @@ import Testing
         await withTaskGroup(of: Void.self) { tasks in
             for number in 0..<60 {
                 let source = sources[number % sources.count]
-                tasks.addTask {
+                tasks.addTask { @Sendable in
                     _ = try? await gate.turn(of: source) { () async throws(HermesError) in await visit() }
                 }
-                tasks.addTask {
+                tasks.addTask { @Sendable in
                     await withCheckedContinuation { continuation in
                         let isAccepted = gate.run(for: source) {
                             await visit()

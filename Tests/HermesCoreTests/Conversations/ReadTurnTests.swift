@@ -244,7 +244,7 @@ import Testing
         let isDone = Mutex(false)
         let source = read.source(world)
         await withTaskGroup(of: Void.self) { tasks in
-            tasks.addTask {
+            tasks.addTask { @Sendable in
                 _ = try? await read.run(world)
                 isDone.withLock { $0 = true }
             }
