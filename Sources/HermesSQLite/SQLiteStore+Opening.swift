@@ -158,7 +158,9 @@ extension SQLiteStore {
         var configuration = Configuration()
         configuration.label = "hermes.store"
         configuration.foreignKeysEnabled = false
-        configuration.maximumReaderCount = 4
+        // As many as all gates of the core let in together, so that nobody who has passed his gate waits here for those
+        // of another: 2 for accounts, 2 for logins, 2 for kept sessions, 1 for keys, 1 for operators.
+        configuration.maximumReaderCount = 8
         configuration.busyMode = .timeout(busyTimeout)
         configuration.prepareDatabase { db in
             // For files that are created now: pages that become free can be given back (SQLiteStore+Maintenance).

@@ -22,8 +22,8 @@ extension TestServer {
             isHeartbeatStable: true
         )
         let report = try ClientReport(appVersion: "1", networks: [network])
-        for _ in 0..<HeartbeatPriors.quorum {
-            _ = messenger.clientStatistics.add(report, learnsHeartbeats: true, now: messenger.time.now())
+        for user in (1...Int32(HeartbeatPriors.quorum)).compactMap({ UserID($0) }) {
+            _ = messenger.clientStatistics.add(report, of: user, learnsHeartbeats: true, now: messenger.time.now())
         }
     }
 

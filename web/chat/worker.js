@@ -26,7 +26,8 @@ async function answer(request) {
     const cache = await caches.open(cacheName);
     try {
         const response = await fetch(request);
-        if (response.ok) await cache.put(request, response.clone());
+        // Without what follows a question mark, or each address would be kept for good.
+        if (response.ok) await cache.put(request.url.split("?")[0], response.clone());
         return response;
     } catch (error) {
         const kept = await cache.match(request, { ignoreSearch: true });

@@ -20,7 +20,7 @@ package final class APIKeyService: Sendable {
     private let store: any APIKeyStore
     private let time: any TimeSource
     /// Of checks by the address of who shows a secret: it need not be a key.
-    let reads = ReadGate(maxRunning: 8, maxWaiting: .max)
+    let reads = ReadGate(maxRunning: 1, maxWaiting: .max)
     /// When the use of each key was last recorded.
     private let noted = Mutex<[Int64: Duration]>([:])
     /// A key with this name is revoked.

@@ -30,5 +30,12 @@ package struct Account: Sendable, Hashable {
         guard avatarURL.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw HermesError(.invalidArgument, "the avatar's URL holds other characters than a URL may")
         }
+        // Clients of others may follow whatever they get. A reference without a scheme is the application's own.
+        let end = avatarURL.utf8.firstIndex { ":/?#".utf8.contains($0) }
+        if let end, avatarURL.utf8[end] == UInt8(ascii: ":"),
+            !["http", "https"].contains(avatarURL[..<end].lowercased())
+        {
+            throw HermesError(.invalidArgument, "the avatar's URL must begin with https: or http:, or have no scheme")
+        }
     }
 }

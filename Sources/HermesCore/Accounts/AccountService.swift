@@ -20,7 +20,7 @@ package final class AccountService: Sendable {
     let messages: any MessageStore
     let reads: ReadGate
     /// For logins and registrations. Nobody is refused here: each connection has one under way, and those are limited.
-    let logins = ReadGate(maxRunning: 16, maxWaiting: .max)
+    let logins = ReadGate(maxRunning: 2, maxWaiting: .max)
     let devices: DeviceRegistry
     let time: any TimeSource
     let settings: AccountSettings
@@ -63,7 +63,7 @@ package final class AccountService: Sendable {
     ) {
         self.store = store
         self.messages = messages
-        self.reads = reads ?? ReadGate(maxRunning: 16, maxWaiting: 65_536)
+        self.reads = reads ?? ReadGate(maxRunning: 2, maxWaiting: 65_536)
         self.devices = devices
         self.time = time
         self.settings = settings

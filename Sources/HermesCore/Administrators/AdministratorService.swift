@@ -45,7 +45,7 @@ package final class AdministratorService: Sendable {
     private let store: any AdministratorStore
     private let time: any TimeSource
     /// Of logins, by address.
-    let reads = ReadGate(maxRunning: 8, maxWaiting: .max)
+    let reads = ReadGate(maxRunning: 1, maxWaiting: .max)
     private let hasher: PasswordHasher
     private let auditLimits: AuditLimits
     private let state: Mutex<State>
@@ -187,6 +187,9 @@ package final class AdministratorService: Sendable {
         if let factor = administrator.secondFactor {
             guard let code = code.map({ $0.filter { !$0.isWhitespace } }), !code.isEmpty else {
                 takeBack(charge)
+                // Who has stolen a password learns here that it is right, so its owner must be able to see that.
+                let result = "right password, no code yet"
+                await record(AuditEvent(who: text, address: address, action: "logIn", result: result, isRefused: true))
                 return .codeNeeded
             }
             guard try await isRight(code, factor, administrator) else {

@@ -44,7 +44,7 @@ package struct MessageSettings: Sendable, Hashable {
         groupEntriesPerHour: Int = 20_000,
         maxStoredBytes: Int = 4 << 30,
         commit: CommitLimits = CommitLimits(),
-        maxConcurrentReads: Int = 16,
+        maxConcurrentReads: Int = 2,
         maxWaitingReads: Int = 65_536
     ) {
         self.maxContentBytes = maxContentBytes

@@ -20,21 +20,35 @@ package final class ClientStatistics: Sendable {
         var history = DeliveryHistory()
         var priors = HeartbeatPriors()
         var metricVersions: Set<String> = []
+        var reports = AccountAllowance(ClientStatistics.reportsPerHour, each: .seconds(3_600))
     }
+
+    /// The most reports of an account in an hour: as many as fifty devices make.
+    package static let reportsPerHour = 3_000
 
     private let state = Mutex(State())
 
     package init() {}
 
+    /// Takes a report from the allowance of an account; a new connection has no allowance of its own.
+    ///
+    /// - Throws: `.rateLimited`.
+    package func admitReport(of user: UserID, uptime: Duration) throws(HermesError) {
+        guard let wait = state.withLock({ $0.reports.take(1, of: user, now: uptime) }) else { return }
+        throw HermesError(.rateLimited, "this account has sent too many statistics", retryAfter: wait)
+    }
+
     /// Adds a client's report.
     ///
-    /// - Parameter learnsHeartbeats: whether its settled heartbeat intervals are used for other clients.
+    /// - Parameters:
+    ///   - user: whose client it is.
+    ///   - learnsHeartbeats: whether its settled heartbeat intervals are used for other clients.
     /// - Returns: the app version under which metrics count the report: since the start one of few.
-    package func add(_ report: ClientReport, learnsHeartbeats: Bool, now: Timestamp) -> String {
+    package func add(_ report: ClientReport, of user: UserID, learnsHeartbeats: Bool, now: Timestamp) -> String {
         state.withLock { state in
             if learnsHeartbeats {
                 for network in report.networks where network.isHeartbeatStable {
-                    state.priors.settled(at: network.heartbeat, in: network.label)
+                    state.priors.settled(at: network.heartbeat, in: network.label, by: user)
                 }
             }
             state.history.add(report, now: now)

@@ -2,19 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The heartbeat intervals that networks allow, learned from clients that have settled, for clients that have not.
-/// Pure. Contains network labels and intervals, but no owners.
+/// Pure. Each account has one vote in a network, so that nobody decides it for others.
 package struct HeartbeatPriors: Sendable {
     private struct Network: Sendable {
-        /// The last reports, in seconds; once full, the oldest is at `next`.
-        var seconds: [Int] = []
-        var next = 0
+        /// The last votes in seconds, the oldest first.
+        var votes: [(user: UserID, seconds: Int)] = []
         /// Increases with each report of any network.
         var usedAt: UInt64
     }
 
-    /// The number of reports before the clients of a network are told.
+    /// The number of votes before the clients of a network are told.
     package static let quorum = 5
-    /// The number of last reports that count.
+    /// The number of last votes that count.
     static let kept = 64
     /// Intervals outside this range are mistakes or lies.
     package static let believable = 10...1800
@@ -27,8 +26,9 @@ package struct HeartbeatPriors: Sendable {
     ///   forgotten.
     package init(maxNetworks: Int = 1000) { self.maxNetworks = max(1, maxNetworks) }
 
-    /// A client's search in a network ended with this interval.
-    package mutating func settled(at interval: Duration, in label: String) {
+    /// The search of an account's client in a network ended with this interval. It takes the place of the account's
+    /// earlier vote.
+    package mutating func settled(at interval: Duration, in label: String, by user: UserID) {
         guard let seconds = Int(exactly: interval.components.seconds), Self.believable.contains(seconds),
             !label.isEmpty
         else { return }
@@ -40,12 +40,13 @@ package struct HeartbeatPriors: Sendable {
         }
         var network = networks[label] ?? Network(usedAt: reports)
         network.usedAt = reports
-        if network.seconds.count < Self.kept {
-            network.seconds.append(seconds)
-        } else {
-            network.seconds[network.next] = seconds
-            network.next = (network.next + 1) % Self.kept
+        let earlier = network.votes.firstIndex { $0.user == user }
+        if let earlier {
+            network.votes.remove(at: earlier)
+        } else if network.votes.count >= Self.kept {
+            network.votes.removeFirst()
         }
+        network.votes.append((user, seconds))
         networks[label] = network
     }
 
@@ -53,8 +54,8 @@ package struct HeartbeatPriors: Sendable {
     ///
     /// - Returns: nil if too little is known.
     package func interval(in label: String) -> Duration? {
-        guard let seconds = networks[label]?.seconds, seconds.count >= Self.quorum else { return nil }
-        return .seconds(seconds.sorted()[seconds.count / 4])
+        guard let votes = networks[label]?.votes, votes.count >= Self.quorum else { return nil }
+        return .seconds(votes.map(\.seconds).sorted()[votes.count / 4])
     }
 
     /// The number of remembered networks.

@@ -130,7 +130,7 @@ package final class DelimitedConnection: GatewayConnection {
         case .room(let room): self.room(room, id: id, from: sender)
         case .device(let device): self.device(device, id: id, from: sender)
         case .signal(let signal): self.signal(signal, id: id, from: sender)
-        case .statistics(let statistics): self.statistics(statistics, id: id)
+        case .statistics(let statistics): self.statistics(statistics, id: id, from: sender)
         case .account(let account): self.account(account, id: id, from: sender)
         case .logOut(let logOut): self.logOut(logOut, id: id, from: sender)
         case .contact(let contact): self.contact(contact, id: id, from: sender)

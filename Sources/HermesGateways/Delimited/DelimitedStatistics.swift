@@ -93,7 +93,7 @@ extension DelimitedConnection {
     /// The least time between two reports of a connection.
     private static let reportInterval = Duration.seconds(10)
 
-    func statistics(_ request: Hermes_V1_Statistics, id: UInt64) {
+    func statistics(_ request: Hermes_V1_Statistics, id: UInt64, from sender: Sender) {
         let now = messenger.time.uptime()
         if let last = lastReport, now - last < Self.reportInterval {
             let wait = Self.reportInterval - (now - last)
@@ -102,12 +102,14 @@ extension DelimitedConnection {
         let report: ClientReport
         do throws(HermesError) {
             report = try ClientReport(request)
+            try messenger.clientStatistics.admitReport(of: sender.principal.user, uptime: now)
         } catch {
             return fail(id, error)
         }
         lastReport = now
         let version = messenger.clientStatistics.add(
             report,
+            of: sender.principal.user,
             learnsHeartbeats: environment.settings.clients.sharesHeartbeats,
             now: messenger.time.now()
         )

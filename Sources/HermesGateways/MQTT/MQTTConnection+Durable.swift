@@ -197,6 +197,8 @@ extension MQTTConnection {
     private func loaded(_ result: Result<DurablePage, HermesError>) {
         if case .success(let page) = result {
             connection.chargeRead(page.publications.reduce(0) { $0 + $1.weight })
+            // Short ones cost as much to read as short entries of an inbox.
+            if !page.publications.isEmpty { connection.chargeInTheEnd(.page(entries: page.publications.count)) }
         }
         guard phase == .connected, let durable = client?.durable else { return }
         durable.isLoading = false

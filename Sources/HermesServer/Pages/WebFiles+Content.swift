@@ -41,8 +41,8 @@ extension WebFile {
         WebFile(
             path: "/chat/worker.js",
             contentType: "text/javascript; charset=utf-8",
-            tag: "7072f2424e8c753c3215a33b8bd3e501",
-            gzipBase64: "H4sIAAAAAAACA32RUWvcMAzH3+9TZHlKIOcbezyTwWjLNjjKWFfaV+MoF+0SO5OVhpLmu8+JcyFs0Ccb6a+f/pIOh+gbUAMuix5+3D7vT6jBONh/L8Awlgh0jL60Slew/yQ+7rBpLfHgKtvf2ymvFaM1bizJNrEQB7ONit8uljvtfxzpiXGvGsjjam6415XiWIZsb+kClCcO6jKV/+GTkM8GRq7hGAfL0c1EGFMZskIVxd2Lt31Cx2CAkhg9W9V1nCVp/nlRuQu2TwoZzTlJ36lVmvFFMfhimDKeML+i98WPfjn14kroGn3c+Vdh45nvQEtgXW2Iwzz+QPCnA8djPscllskSEQ1wZYsPeR5/vfsVv70Z6KPHn6c131GdCkt4RuNFtQ0LWyIpAXdkZPBN4FpriifkKlHG9d7PQvGO/RaVezU6KjujJ0T0j2TYnDFX0w7C3wnbgknW86aS6XURh47uqp+HX4FhyiAQ9pJumKLt+KrLVo2urYHpZGGqlS5HP7QHA5Glq88LtLy1KRq1aZ4NeDaW4AEU6erI1ME4G5rKlq3NCMkV2T6a0XIcd38BNQVwJC8DAAA="
+            tag: "e0cbf413a27c1ad310d6b51d7bcf622d",
+            gzipBase64: "H4sIAAAAAAACA32RwWrcMBCG7/sUrk42eLWhxxVuKW1oC0soTUMCpQchj9fqypI7GscEx+9e2XKMaSEniflnvvln5nBIvgA24PPk9tunh/1JK7Ae9l9LsKQrDXhMPrRS1bB/y692umkd0uBr19+4SVeStLN+rNA1jPOD3Ub5b8/EToUfJWpi3MgGClbPDfeqlsREVHuHF8Ai9WCqTPyHT6OeD6TJwJFFy8nHiTBmIqpcluX1Y7B90p7AAqZMB7Y0huVpVrxbsvxFt/dSk7bnNHulVirSj5IgFMOkBML88j4U34XlmMUVV0aHuA+v1E1gvgKtgFS9IQ7z+APCnw48jcUcF7pKlwhvgGpXvikK9vn6B3t+ttAnd99Pq96hybhDfdY2JBkXF7ZEMgTq0IroG8G3zpb3mupUWt8HPwslOA5blP7JqqTqrJoQyT8pw+aMhZx2EP+euxZsup43E4RPS3Ls6F/y5+FXYJwyJnB3yTZM3na0nZD71mhK2XuW/bz6la9VyjgL0xHjnGs/MYY1hFaA6PDF+QVa2hrnjdzYyQd9tg7hFiSq+kjYwThbnMqWPc4IQTW6PpnRYhx3fwHdwT9wQQMAAA=="
         ),
         WebFile(
             path: "/console/console.css",

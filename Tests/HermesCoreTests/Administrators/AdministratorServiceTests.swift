@@ -92,6 +92,9 @@ import Testing
         _ = try await service.create(name: "ann", role: .viewer, password: password)
         let factor = try await service.newSecondFactor(of: AdministratorName("ann"))
         guard case .codeNeeded = try await logIn() else { throw HermesError(.internalError, "no code was asked for") }
+        // The owner of a stolen password can see it.
+        let last = try #require(try await service.auditLog(before: nil, limit: 1).first?.event)
+        #expect(last.action == "logIn" && last.isRefused && last.result == "right password, no code yet")
         let secret = try #require(try await store.administrator(AdministratorName("ann"))?.secondFactor?.secret)
         #expect(factor.secret == TimeCode.base32(secret) && factor.address.contains(factor.secret))
         let code = TimeCode.code(of: TimeCode.step(at: time.now()), secret: secret)

@@ -18,7 +18,7 @@ import Testing
     @Test func `metrics get the names of few versions, whatever clients report`() throws {
         let statistics = ClientStatistics()
         func name(_ version: String) throws -> String {
-            statistics.add(try Self.report(version, within1s: 1), learnsHeartbeats: false, now: Self.start)
+            statistics.add(try Self.report(version, within1s: 1), of: try user(1), learnsHeartbeats: false, now: Self.start)
         }
         for number in 0..<ClientStatistics.maxMetricVersions { #expect(try name("\(number)") == "\(number)") }
         #expect(try name("more") == DeliveryHistory.other && name("3") == "3")
@@ -43,31 +43,49 @@ import Testing
         #expect(try ClientReport(appVersion: "1", networks: [network, network]).counts.received == 2_000_000)
     }
 
-    @Test func `a network's prior is what three of four clients stand, once enough have told`() {
+    @Test func `a network's prior is what three of four clients stand, once enough have told`() throws {
         var priors = HeartbeatPriors()
-        for seconds in [300, 280, 30, 290] { priors.settled(at: .seconds(seconds), in: "cellular") }
+        for (number, seconds) in [300, 280, 30, 290].enumerated() {
+            priors.settled(at: .seconds(seconds), in: "cellular", by: try user(Int32(number + 1)))
+        }
         #expect(priors.interval(in: "cellular") == nil)
-        priors.settled(at: .seconds(310), in: "cellular")
+        // Who votes again has one vote.
+        for _ in 0..<70 { priors.settled(at: .seconds(300), in: "cellular", by: try user(1)) }
+        #expect(priors.interval(in: "cellular") == nil)
+        priors.settled(at: .seconds(310), in: "cellular", by: try user(5))
         #expect(priors.interval(in: "cellular") == .seconds(280))
         #expect(priors.interval(in: "wifi") == nil)
         // Nonsense is not believed, and no label is no network.
-        for _ in 0..<10 {
-            priors.settled(at: .seconds(100_000), in: "wifi")
-            priors.settled(at: .seconds(1), in: "wifi")
-            priors.settled(at: .seconds(100), in: "")
+        for number in 1...10 as ClosedRange<Int32> {
+            priors.settled(at: .seconds(100_000), in: "wifi", by: try user(number))
+            priors.settled(at: .seconds(1), in: "wifi", by: try user(number))
+            priors.settled(at: .seconds(100), in: "", by: try user(number))
         }
         #expect(priors.interval(in: "wifi") == nil && priors.interval(in: "") == nil && priors.count == 1)
         // What is new counts: the last 64.
-        for _ in 0..<64 { priors.settled(at: .seconds(60), in: "cellular") }
+        for number in 1...64 as ClosedRange<Int32> {
+            priors.settled(at: .seconds(60), in: "cellular", by: try user(number))
+        }
         #expect(priors.interval(in: "cellular") == .seconds(60))
     }
 
-    @Test func `of more networks than fit, the one without news for longest is forgotten`() {
+    @Test func `an account has one allowance, however often it connects`() throws {
+        let statistics = ClientStatistics()
+        for _ in 0..<ClientStatistics.reportsPerHour { try statistics.admitReport(of: try user(1), uptime: .zero) }
+        #expect(throws: HermesError.self) { try statistics.admitReport(of: try user(1), uptime: .zero) }
+        try statistics.admitReport(of: try user(2), uptime: .zero)
+        try statistics.admitReport(of: try user(1), uptime: .seconds(60))
+    }
+
+    @Test func `of more networks than fit, the one without news for longest is forgotten`() throws {
         var priors = HeartbeatPriors(maxNetworks: 2)
-        for _ in 0..<5 { priors.settled(at: .seconds(100), in: "a") }
-        for _ in 0..<5 { priors.settled(at: .seconds(100), in: "b") }
-        priors.settled(at: .seconds(100), in: "a")
-        priors.settled(at: .seconds(100), in: "c")
+        for label in ["a", "b"] {
+            for number in 1...5 as ClosedRange<Int32> {
+                priors.settled(at: .seconds(100), in: label, by: try user(number))
+            }
+        }
+        priors.settled(at: .seconds(100), in: "a", by: try user(1))
+        priors.settled(at: .seconds(100), in: "c", by: try user(1))
         #expect(priors.count == 2 && priors.interval(in: "a") != nil && priors.interval(in: "b") == nil)
     }
 }

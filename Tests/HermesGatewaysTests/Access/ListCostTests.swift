@@ -12,7 +12,7 @@ import Testing
 /// Whoever asks for a list pays for the rows that are read for it, not for those that it shows.
 @Suite(.timeLimit(.minutes(1))) struct ListCostTests {
     /// Few enough that a list with these rows is felt for seconds, and a list without is not.
-    private static let unitsPerSecond = 60
+    private static let unitsPerSecond = 120
     private static let rows = 600
 
     private static func settings() -> GatewaySettings {

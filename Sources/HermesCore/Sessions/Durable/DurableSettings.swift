@@ -35,7 +35,7 @@ package struct DurableSettings: Sendable, Hashable {
         retainedBytes: SharedLimit = SharedLimit(1 << 30),
         commit: CommitLimits = CommitLimits(),
         maxPageBytes: Int = 256 << 10,
-        maxConcurrentReads: Int = 8,
+        maxConcurrentReads: Int = 2,
         maxWaitingReads: Int = 65_536
     ) {
         self.sessions = sessions

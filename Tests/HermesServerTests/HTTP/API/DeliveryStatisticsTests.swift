@@ -28,7 +28,8 @@ import Testing
     private func add(_ reports: ClientReport..., to server: TestServer) throws {
         let messenger = try server.messenger()
         for report in reports {
-            _ = messenger.clientStatistics.add(report, learnsHeartbeats: false, now: messenger.time.now())
+            let user = try #require(UserID(1 as Int32))
+            _ = messenger.clientStatistics.add(report, of: user, learnsHeartbeats: false, now: messenger.time.now())
         }
     }
 
