@@ -454,7 +454,9 @@ import Testing
         let user = login.principal.user
         let changed = try await accounts.changeProfile(of: user, nickName: "Anne", avatarURL: "https://a.example/1.png")
         #expect(changed.nickName.rawValue == "Anne")
-        for url in ["", "12.png", "/a:b", "HTTPS://a.example/?a:b", "http://a.example"] { try Account.check(avatarURL: url) }
+        for url in ["", "12.png", "/a:b", "HTTPS://a.example/?a:b", "http://a.example"] {
+            try Account.check(avatarURL: url)
+        }
         let refused = ["a\nb", "javascript:alert(1)", "JavaScript://a/%0Aalert(1)", "data:text/html,x", ":", "x:y"]
         for url in [String(repeating: "x", count: 1025)] + refused {
             let refusal = await code { _ = try await accounts.changeProfile(of: user, nickName: nil, avatarURL: url) }

@@ -18,7 +18,8 @@ import Testing
     @Test func `metrics get the names of few versions, whatever clients report`() throws {
         let statistics = ClientStatistics()
         func name(_ version: String) throws -> String {
-            statistics.add(try Self.report(version, within1s: 1), of: try user(1), learnsHeartbeats: false, now: Self.start)
+            let report = try Self.report(version, within1s: 1)
+            return statistics.add(report, of: try user(1), learnsHeartbeats: false, now: Self.start)
         }
         for number in 0..<ClientStatistics.maxMetricVersions { #expect(try name("\(number)") == "\(number)") }
         #expect(try name("more") == DeliveryHistory.other && name("3") == "3")
