@@ -48,15 +48,10 @@ CORE_NAME = re.compile(
 )
 # How often a file still does so. The numbers may only fall.
 NAMED_PROTOCOLS = {
-    "Sources/HermesGateways/Content/ApplicationTopics.swift": 4,
-    "Sources/HermesGateways/Delimited/DelimitedRoomTranslation.swift": 8,
-    "Sources/HermesGateways/Delimited/DelimitedRooms.swift": 9,
     "Sources/HermesGateways/Listening/GatewayEnvironment.swift": 4,
     "Sources/HermesGateways/MQTT/MQTTInbox.swift": 3,
-    "Sources/HermesGateways/MQTT/MQTTConnection+Inbox.swift": 7,
+    "Sources/HermesGateways/MQTT/MQTTConnection+Inbox.swift": 4,
     "Sources/HermesGateways/MQTT/MQTTConnection+NativeLogin.swift": 6,
-    "Sources/HermesGateways/MQTT/MQTTConnection+Rooms.swift": 2,
-    "Sources/HermesGateways/MQTT/MQTTTranslation.swift": 1,
 }
 ENCODING_SLOT = re.compile(r"static var \w+: Self \{ Self\(rawValue: (\d+)\) \}")
 

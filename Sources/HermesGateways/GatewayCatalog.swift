@@ -1,7 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// All wire protocols, one line each.
+package import HermesCore
+
+/// All wire protocols, one line each, and what they do for all.
 package enum GatewayCatalog {
     package static let all: [any Gateway.Type] = [
         IMPBGateway.self,
@@ -10,4 +12,10 @@ package enum GatewayCatalog {
         DelimitedGateway.self,
         MQTTGateway.self,
     ]
+
+    /// The form of room events as payloads of their topics.
+    package static let roomPayloads: any RoomPayloads = LiveRoomPayloads()
+
+    /// The protocols whose clients are reached through topics.
+    static let applicationTopics: [any ApplicationTopicForm.Type] = [QSIOPApplication.self, IMPBApplication.self]
 }

@@ -98,7 +98,7 @@ struct InjectedFaultsTests {
                         "\(seq)",
                         to: room,
                         at: core.messenger.time.now(),
-                        userProperties: [(name: "epoch", value: "7"), (name: "seq", value: "\(seq)")]
+                        place: TopicNumbers.Place(epoch: 7, seq: UInt64(seq))
                     )
                     #expect(core.topics.publish(notice))
                 }

@@ -19,15 +19,36 @@ package struct Publication: Sendable {
         package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// The ``kind`` of publications from outside the room protocols: LiveRoom's number for heartbeats, which are never
-    /// published.
-    package static let plainKind: UInt16 = 8
+    /// What the payload is.
+    package enum Kind: Hashable, Sendable {
+        /// The publisher's own; in a room, a text.
+        case plain
+        /// An event in a room, in the form of ``RoomPayloads``.
+        case room(RoomEvent.Kind)
+
+        var dropClass: DropClass {
+            switch self {
+            case .plain: .text
+            case .room(let kind): kind.dropClass
+            }
+        }
+
+        /// ``RoomEvent/Kind/number``; nil for a plain publication.
+        package var number: UInt16? {
+            switch self {
+            case .plain: nil
+            case .room(let kind): kind.number
+            }
+        }
+    }
+
+    /// The ``kind`` of publications that are no room events.
+    package static let plainKind = Kind.plain
 
     package let topic: TopicName
-    /// The body in the publisher's protocol.
+    /// What subscribers of the topic get; opaque to the core.
     package let payload: ByteBuffer
-    /// The type of the body in the publisher's protocol; for rooms LiveRoom's frame type.
-    package let kind: UInt16
+    package let kind: Kind
     package let dropClass: DropClass
     /// The sender's account; nil for anonymous publishers and the server.
     package let sender: UserID?
@@ -50,7 +71,7 @@ package struct Publication: Sendable {
     package init(
         topic: TopicName,
         payload: ByteBuffer,
-        kind: UInt16,
+        kind: Kind,
         dropClass: DropClass = .text,
         sender: UserID? = nil,
         qos: QoS = .atMostOnce,
@@ -97,14 +118,14 @@ package struct Publication: Sendable {
         return publication
     }
 
-    /// The same with another kind.
-    package func ofKind(_ kind: UInt16) -> Publication {
+    /// The same with another kind, and dropped in its order.
+    package func ofKind(_ kind: Kind) -> Publication {
         guard kind != self.kind else { return self }
         return Publication(
             topic: topic,
             payload: payload,
             kind: kind,
-            dropClass: dropClass,
+            dropClass: kind.dropClass,
             sender: sender,
             qos: qos,
             retain: retain,

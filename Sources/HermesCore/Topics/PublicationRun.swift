@@ -13,10 +13,10 @@ package struct PublicationRun: Sendable {
     /// The encoding of the bytes.
     package let slot: EncodingSlot
     package let bytes: ByteBuffer
-    /// For each publication, the range after its topic, counted from the beginning of all bytes; with a QoS above 0 it
-    /// begins with the packet identifier. Each publication begins at the end of the one before it.
+    /// For each publication, a range that ends with it, counted from the beginning of all bytes. Where it begins means
+    /// something only to who knows the encoding of the slot. Each publication begins where the one before ends.
     package let bodies: [Range<UInt32>]
-    /// The number of bytes before the payload in a body.
+    /// The number of bytes between the beginning of such a range and the payload, which is the rest.
     package let payloadOffset: Int
     /// The sender of each ``Publication``.
     package let sender: UserID?

@@ -10,7 +10,7 @@ package import NIOCore
 package enum ApplicationTopics {
     /// Whether publications to this topic are checked.
     static func contains(_ topic: String) -> Bool {
-        topic.hasPrefix(QSIOPApplication.topicPrefix) || topic.hasPrefix(IMPBApplication.topicPrefix)
+        GatewayCatalog.applicationTopics.contains { topic.hasPrefix($0.topicPrefix) }
     }
 
     /// The parts of a publication that ``check(_:_:)`` parses (``MessageParts``); 0 elsewhere.
@@ -22,7 +22,17 @@ package enum ApplicationTopics {
     ///
     /// - Throws: `.invalidArgument`, `.tooLarge` if the clients behind the topic cannot be given this payload.
     package static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
-        try QSIOPApplication.check(topic, payload)
-        try IMPBApplication.check(topic, payload)
+        for form in GatewayCatalog.applicationTopics { try form.check(topic, payload) }
     }
+}
+
+/// What one protocol demands of publications to the topics through which its clients are reached.
+protocol ApplicationTopicForm: SendableMetatype {
+    /// The beginning of the topics.
+    static var topicPrefix: String { get }
+
+    /// Checks a publication before it is published; of other topics, too.
+    ///
+    /// - Throws: `.invalidArgument`, `.tooLarge` if the protocol's clients cannot be given this payload.
+    static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError)
 }

@@ -15,7 +15,7 @@ package final class DelimitedConnection: GatewayConnection {
     /// Nil before authentication and after the end.
     private var sender: Sender?
     /// The connection's rooms; nil for the many that are in none.
-    var rooms: DelimitedRooms?
+    var rooms: RoomMemberships<TopicSubscription>?
     /// When the client last reported its counts.
     var lastReport: Duration?
 
@@ -243,9 +243,9 @@ package final class DelimitedConnection: GatewayConnection {
         let user = user
         sender?.link.close()
         sender = nil
-        var left = rooms
+        guard let left = rooms else { return }
         rooms = nil
-        left?.leaveAll(on: connection.loop.topics, as: user, isAnnounced: !isServerStopping)
+        leave(left, as: user, isServerStopping: isServerStopping)
     }
 
     /// The last seq that the client has; nil without a login.

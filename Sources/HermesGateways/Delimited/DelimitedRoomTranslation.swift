@@ -8,9 +8,11 @@ import SwiftProtobuf
 
 typealias WireMessage = SwiftProtobuf.Message
 
-/// Translates room publications (LiveRoom bodies) to packets.
+/// Translates room events to packets, and requests about rooms to what their members do.
 enum DelimitedRoomTranslation {
-    /// A complete frame with the event; empty for publications that the native protocol cannot express.
+    // MARK: To clients
+
+    /// A complete frame with the event; empty for publications that say nothing.
     static func frame(for publication: Publication) -> ByteBuffer {
         var frame = ByteBuffer()
         guard let packet = packet(for: publication) else { return frame }
@@ -28,69 +30,79 @@ enum DelimitedRoomTranslation {
         return frame
     }
 
-    private static func packet(for publication: Publication) -> Hermes_V1_Packet? {
-        event(for: publication).map { event in
-            var packet = Hermes_V1_Packet()
-            packet.ephemeral.room = event
-            return packet
-        }
+    static func packet(for publication: Publication) -> Hermes_V1_Packet? {
+        RoomEvent(publication).map(packet(for:))
     }
 
-    static func event(for publication: Publication) -> Hermes_V1_RoomEvent? {
-        guard let room = publication.topic.room else { return nil }
-        var event = Hermes_V1_RoomEvent()
-        event.room = room.rawValue
-        event.uid = UInt32(publication.sender?.rawValue ?? 0)
-        let body = publication.payload
-        if publication.kind == Publication.plainKind {
-            guard let message = LiveRoomTranslation.plainText(publication) else { return nil }
-            event.user = user(message.user)
-            event.text.text = message.text
-            return event
-        }
-        switch LiveRoomFrameType(rawValue: publication.kind) {
-        case .join:
-            guard let user = try? LiveRoom_UserInfo(wire: body) else { return nil }
-            event.user = self.user(user)
-            event.joined = Hermes_V1_RoomJoined()
-        case .leave:
-            guard let user = try? LiveRoom_UserInfo(wire: body) else { return nil }
-            event.user = self.user(user)
-            event.left = Hermes_V1_RoomLeft()
-        case .text:
-            guard let message = try? LiveRoom_ChatMessage(wire: body) else { return nil }
-            event.user = user(message.user)
-            event.text.text = message.text
-        case .gift:
-            guard let message = try? LiveRoom_GiftMessage(wire: body) else { return nil }
-            event.user = user(message.user)
-            event.gift.name = message.giftname
-            event.gift.url = message.giftURL
-            event.gift.count = message.giftcount
-        case .notice where publication.isServers:
-            guard let notice = try? LiveRoom_SystemNotice(wire: body) else { return nil }
-            event.notice.text = notice.text
-            // Only the server sends notices.
-            event.topicSeq = number("seq", of: publication)
-            event.topicEpoch = number("epoch", of: publication)
-        default:
-            // Of the server's own publications, all others are for one viewer.
-            guard !publication.isServers else { return nil }
-            event.custom.type = UInt32(publication.kind)
-            event.custom.data = protobufBytes(body.readableBytesView)
-        }
-        return event
+    static func packet(for event: RoomEvent) -> Hermes_V1_Packet {
+        var packet = Hermes_V1_Packet()
+        packet.ephemeral.room = self.event(event)
+        return packet
     }
 
-    private static func number(_ name: String, of publication: Publication) -> UInt64 {
-        publication.details?.userProperties.first { $0.name == name }.flatMap { UInt64($0.value) } ?? 0
+    private static func event(_ event: RoomEvent) -> Hermes_V1_RoomEvent {
+        var answer = Hermes_V1_RoomEvent()
+        answer.room = event.room.rawValue
+        answer.uid = UInt32(event.sender?.rawValue ?? 0)
+        if let member = event.content.member { answer.user = user(member) }
+        switch event.content {
+        case .joined: answer.joined = Hermes_V1_RoomJoined()
+        case .left: answer.left = Hermes_V1_RoomLeft()
+        case .said(_, let text): answer.text.text = text
+        case .gave(_, let gift):
+            answer.gift.name = gift.name
+            answer.gift.url = gift.url
+            answer.gift.count = gift.count
+        case .noticed(let text, _):
+            answer.notice.text = text
+            answer.topicSeq = event.place?.seq ?? 0
+            answer.topicEpoch = event.place?.epoch ?? 0
+        case .kicked(let removal): answer.kicked.reason = removal.reason
+        case .application(let type, let data):
+            answer.custom.type = UInt32(type)
+            answer.custom.data = protobufBytes(data.readableBytesView)
+        }
+        return answer
     }
 
-    private static func user(_ info: LiveRoom_UserInfo) -> Hermes_V1_RoomUser {
+    private static func user(_ member: RoomMember) -> Hermes_V1_RoomUser {
         var user = Hermes_V1_RoomUser()
-        user.level = info.level
-        user.name = info.name
-        user.iconURL = info.iconURL
+        user.level = member.level
+        user.name = member.name
+        user.iconURL = member.iconURL
         return user
+    }
+
+    // MARK: From clients
+
+    /// The member that a client wants to be.
+    ///
+    /// - Parameter name: its account's, if it chooses none.
+    static func member(_ user: Hermes_V1_RoomUser, orNamed name: String) -> RoomMember {
+        RoomMember(level: user.level, name: user.name.isEmpty ? name : user.name, iconURL: user.iconURL)
+    }
+
+    /// What a member asks to publish.
+    ///
+    /// - Throws: `.unsupported` for a request that publishes nothing; `.tooLarge`, `.invalidArgument`.
+    static func content(
+        of request: Hermes_V1_RoomRequest.OneOf_Request?,
+        by member: RoomMember
+    ) throws(HermesError) -> RoomEvent.Content {
+        let content: RoomEvent.Content
+        switch request {
+        case .text(let text): content = .said(member, text.text)
+        case .gift(let gift):
+            content = .gave(member, RoomGift(name: gift.name, url: gift.url, count: gift.count))
+        case .custom(let custom):
+            guard let type = UInt16(exactly: custom.type), custom.data.count <= RoomLimits.maxApplicationBytes else {
+                throw RoomEvent.Content.badApplicationEvent
+            }
+            content = .application(type, ByteBuffer(bytes: custom.data))
+        case .enter, .leave, nil:
+            throw HermesError(.unsupported, "the server does not know this room request")
+        }
+        try content.check()
+        return content
     }
 }

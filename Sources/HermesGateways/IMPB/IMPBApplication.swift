@@ -9,7 +9,7 @@ import NIOCore
 ///
 /// What is published to `impb/broadcast` reaches every connected IMPB device; the rules say who may. A device's custom
 /// messages go to `impb/UID/DEVICE/custom`.
-enum IMPBApplication {
+enum IMPBApplication: ApplicationTopicForm {
     /// The beginning of the topics.
     static let topicPrefix = "impb/"
     static let broadcast = "impb/broadcast"

@@ -88,9 +88,8 @@ package protocol ConnectionEvents: AnyObject {
 
     /// An operator removes a user from a room, or everybody.
     ///
-    /// - Parameter account: nil: everybody.
-    /// - Returns: whether this connection belonged to that user and was in that room.
-    func removed(_ account: Account?, from room: RoomName) -> Bool
+    /// - Returns: whether this connection was meant and was in that room.
+    func removed(by expulsion: RoomExpulsion) -> Bool
 
     /// The client that operators may look at; nil: there is none yet, or the protocol has none.
     var operated: (any OperatedClient)? { get }
@@ -108,7 +107,7 @@ extension ConnectionEvents {
     package func accessChanged() {}
     package func woken() {}
     package func webSocketCode(for reason: CloseReason) -> UInt16 { reason.webSocketCode }
-    package func removed(_ account: Account?, from room: RoomName) -> Bool { false }
+    package func removed(by expulsion: RoomExpulsion) -> Bool { false }
     package var operated: (any OperatedClient)? { nil }
 }
 

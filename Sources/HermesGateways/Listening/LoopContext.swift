@@ -339,28 +339,29 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     func remove(_ account: Account, from room: RoomName) -> Int {
         // A copy, because a removed connection may be closed at once.
         let connections = open
-        return connections.count { $0.events?.removed(account, from: room) ?? false }
+        let expulsion = RoomExpulsion(of: account, from: room)
+        return connections.count { $0.events?.removed(by: expulsion) ?? false }
     }
 
     /// Removes everybody on this loop from a room, in turn with other work.
     ///
     /// - Parameter finish: gets the number of removed connections.
     func close(_ room: RoomName, finish: @escaping (Int) -> Void) {
-        close(room, open[...], removed: 0, finish)
+        close(RoomExpulsion(of: nil, from: room), open[...], removed: 0, finish)
     }
 
     private func close(
-        _ room: RoomName,
+        _ expulsion: RoomExpulsion,
         _ connections: ArraySlice<Connection>,
         removed: Int,
         _ finish: @escaping (Int) -> Void
     ) {
         let removed =
             removed
-            + connections.prefix(Self.closesPerTurn).count { $0.events?.removed(nil, from: room) ?? false }
+            + connections.prefix(Self.closesPerTurn).count { $0.events?.removed(by: expulsion) ?? false }
         let rest = connections.dropFirst(Self.closesPerTurn)
         guard !rest.isEmpty else { return finish(removed) }
-        inTurn { self.close(room, rest, removed: removed, finish) }
+        inTurn { self.close(expulsion, rest, removed: removed, finish) }
     }
 
     /// The counts of one listener on this loop.

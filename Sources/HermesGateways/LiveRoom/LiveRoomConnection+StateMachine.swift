@@ -23,7 +23,7 @@ extension LiveRoomConnection {
     }
 
     /// The token of an entry was refused, or could not be checked.
-    package mutating func entryRefused(_ kick: LiveRoomKick) -> Action {
+    package mutating func entryRefused(_ kick: RoomRemoval) -> Action {
         guard case .entering = state else { return .ignore(.ended) }
         return .kick(kick, end())
     }
@@ -87,7 +87,7 @@ extension LiveRoomConnection {
             return .checkToken(entry)
         case .anonymous(let target):
             guard principal != nil || !rules.requiresAccount else {
-                return .kick(LiveRoomKick(.notAuthenticated, "this room requires an access token"), end())
+                return .kick(RoomRemoval(.notAuthenticated, "this room requires an access token"), end())
             }
             return move(to: target, wasInside: wasInside)
         case .refused(let kick):
@@ -101,7 +101,7 @@ extension LiveRoomConnection {
     // MARK: Going
 
     /// The server removes the viewer.
-    package mutating func removalDecided(_ kick: LiveRoomKick) -> Action {
+    package mutating func removalDecided(_ kick: RoomRemoval) -> Action {
         guard state != .ended else { return .ignore(.ended) }
         return .kick(kick, end())
     }

@@ -38,7 +38,7 @@ package struct LiveRoomConnection: Sendable {
         /// Unsubscribe, tell the others, close.
         case leave(LiveRoomDeparture?)
         /// The same, but tell this viewer the reason before closing, if it ever entered.
-        case kick(LiveRoomKick, LiveRoomDeparture?)
+        case kick(RoomRemoval, LiveRoomDeparture?)
     }
 
     /// The reason why there is no action.
@@ -108,16 +108,5 @@ package struct LiveRoomDeparture: Hashable, Sendable {
     /// The same, silent if the viewer may not talk.
     func said(if isAllowed: Bool) -> LiveRoomDeparture {
         isAllowed ? self : LiveRoomDeparture(room: room, announcement: nil)
-    }
-}
-
-/// The reason why the server removes a viewer, sent to it (type 5).
-package struct LiveRoomKick: Hashable, Sendable {
-    package let code: HermesError.Code
-    package let reason: String
-
-    package init(_ code: HermesError.Code, _ reason: String) {
-        self.code = code
-        self.reason = reason
     }
 }

@@ -37,13 +37,16 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
     // MARK: Room events
 
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
-        let isServers = delivery.publication.isServers
-        if LiveRoomFrameType(rawValue: delivery.publication.kind).isServers, isServers != session.hasEntered {
-            // Nobody who entered takes another viewer's frame for the server's.
-            guard isServers else { return }
-            return write(delivery, .liveRoomPlain, LiveRoomTranslation.plainFrame)
+        switch delivery.publication.kind {
+        // Who never entered does not know the types.
+        case .room(.noticed) where !session.hasEntered, .room(.kicked) where !session.hasEntered:
+            write(delivery, .liveRoomPlain, LiveRoomTranslation.plainFrame)
+        // Nobody who entered takes another viewer's frame for the server's.
+        case .room(.application(let type)) where session.hasEntered && LiveRoomFrameType(rawValue: type).isServers:
+            break
+        case .plain, .room:
+            write(delivery, .liveRoom, LiveRoomTranslation.frame)
         }
-        write(delivery, .liveRoom, LiveRoomTranslation.frame)
     }
 
     private func write(_ delivery: Delivery, _ slot: EncodingSlot, _ encode: (Publication) -> ByteBuffer) {
@@ -80,7 +83,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
     }
 
     /// Tells the viewer why it is removed, if it knows the type for that.
-    private func tell(_ kick: LiveRoomKick) {
+    private func tell(_ kick: RoomRemoval) {
         guard session.hasEntered else { return }
         connection.write { try LiveRoomTranslation.write(kick, into: &$0) }
     }
@@ -98,18 +101,17 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
     /// LiveRoom carries no inbox. A viewer is not a device of the account, so nothing waits for it.
     package func inboxAdvanced(_ entries: [InboxEntry]) {}
 
-    package func removed(_ account: Account?, from room: RoomName) -> Bool {
-        guard account == nil || session.principal?.user == account?.id, subscription != nil, topic == room.topic else {
+    package func removed(by expulsion: RoomExpulsion) -> Bool {
+        guard expulsion.means(session.principal?.user), subscription != nil, topic == expulsion.room.topic else {
             return false
         }
-        perform(session.removalDecided(LiveRoomKick(.forbidden, "removed from the room")))
+        perform(session.removalDecided(.byOperator))
         return true
     }
 
     package func accessChanged() {
         guard subscription != nil, !may(.subscribe, session.room) else { return }
-        let refusal = BoundTopicRules.refusal(.subscribe, session.room)
-        perform(session.removalDecided(LiveRoomTranslation.kick(for: refusal)))
+        perform(session.removalDecided(.forbidden(session.room)))
     }
 
     /// Whether the viewer may perform an action in a room, by the rules in force.
@@ -145,8 +147,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         case .move(let departure, let room):
             if let departure { depart(departure) }
             guard may(.subscribe, room) else {
-                let kick = LiveRoomTranslation.kick(for: BoundTopicRules.refusal(.subscribe, room))
-                return perform(session.removalDecided(kick))
+                return perform(session.removalDecided(.forbidden(room)))
             }
             connection.authenticated()
             if subscription == nil { enter(room) }
@@ -179,13 +180,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         subscription = nil
         // When the server stops, announcing each leave to all would cost the square of the room's size.
         guard let departure, let announcement = departure.announcement, !isServerStopping else { return }
-        let publication = LiveRoomTranslation.publication(
-            of: announcement,
-            type: .leave,
-            to: departure.room.topic,
-            sender: session.principal?.user
-        )
-        topics.publish(publication)
+        topics.publish(Publication(.left, announcement, to: departure.room.topic, sender: session.principal?.user))
     }
 
     // MARK: Accounts

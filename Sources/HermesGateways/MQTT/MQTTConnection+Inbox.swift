@@ -180,29 +180,3 @@ extension MQTTConnection {
         client.inbox?.close()
     }
 }
-
-/// The demands of rooms on publications, because LiveRoom's viewers get them too.
-extension MQTTTranslation {
-    /// A publication's kind: LiveRoom's type for a message to a room that declares one, otherwise plain.
-    ///
-    /// - Parameter counted: called with the parts of a body that has to fit its type, before it is parsed
-    ///   (``MessageParts``).
-    /// - Returns: nil if the declared type is not a client's, or the body does not fit the type.
-    static func kind(of publication: Publication, counted: (Int) -> Void = { _ in }) -> UInt16? {
-        guard publication.topic.rawValue.hasPrefix(TopicName.roomPrefix),
-            let declared = publication.details?.userProperties.first(where: { $0.name == roomTypeName })?.value
-        else { return Publication.plainKind }
-        guard let type = UInt16(declared).map(LiveRoomFrameType.init(rawValue:)), isClients(type),
-            let frame = try? LiveRoomFrame(type: type, body: publication.payload)
-        else { return nil }
-        counted(frame.partCount)
-        return frame.hasGoodBody ? type.rawValue : nil
-    }
-
-    private static func isClients(_ type: LiveRoomFrameType) -> Bool {
-        switch type {
-        case .join, .leave, .text, .gift: true
-        default: type.isApplicationDefined
-        }
-    }
-}

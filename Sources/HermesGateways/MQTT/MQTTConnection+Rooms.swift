@@ -14,12 +14,12 @@ extension MQTTConnection {
     /// The number of rooms that can be excluded for one connection; at more, it is ended.
     static let maxClosedRooms = 100
 
-    package func removed(_ account: Account?, from room: RoomName) -> Bool {
+    package func removed(by expulsion: RoomExpulsion) -> Bool {
         guard phase == .connected, let client else { return false }
         // A room entered over the native protocol.
-        let wasIn = client.inbox?.packets?.removed(account, from: room) ?? false
-        guard account == nil || client.identity.userName == account?.nickName.key else { return wasIn }
-        let topic = room.topic
+        let wasIn = client.inbox?.packets?.removed(by: expulsion) ?? false
+        guard expulsion.means(userName: client.identity.userName) else { return wasIn }
+        let topic = expulsion.room.topic
         guard !client.closedRooms.contains(topic) else { return wasIn }
         let matching = client.subscriptions.held.compactMap { text, held in
             Self.filter(of: text.rawValue).flatMap { $0.matches(topic) ? (text: text, filter: $0, held: held) : nil }
@@ -31,7 +31,7 @@ extension MQTTConnection {
         }
         close(topic, of: client, matching.filter(\.filter.hasWildcard).map(\.held))
         end(matching.filter { !$0.filter.hasWildcard }.map { ($0.text, $0.held) }, of: client)
-        tellRemoval(from: topic)
+        tellRemoval(from: expulsion.room)
         return true
     }
 
@@ -60,14 +60,9 @@ extension MQTTConnection {
     }
 
     /// Tells the client; 5.0 clients recognize the type by the user property, like everything from rooms.
-    private func tellRemoval(from topic: TopicName) {
-        guard version == .v5 else { return }
-        var message = LiveRoom_Kicked()
-        message.code = HermesError.Code.forbidden.rawValue
-        message.reason = "removed from the room"
-        // Cannot fail: all required fields are set.
-        guard let body = try? message.wireBuffer() else { return }
-        let kicked = LiveRoomTranslation.publication(of: body, type: .kicked, to: topic, sender: nil)
+    private func tellRemoval(from room: RoomName) {
+        // Cannot fail: it can be written.
+        guard version == .v5, let kicked = try? Publication(RoomEvent(.kicked(.byOperator), in: room)) else { return }
         sendOnce(kicked, isRetained: false, identifiers: [])
     }
 
@@ -91,5 +86,23 @@ extension MQTTConnection {
     /// The filter of a subscription's text, without the group of a shared one.
     private static func filter(of text: String) -> TopicFilter? {
         TopicFilter(MQTTTopic.sharedParts(of: text).map { String($0.filter) } ?? text)
+    }
+}
+
+/// The demands of rooms on publications, because the clients of other protocols get them too.
+extension MQTTTranslation {
+    /// A publication's kind: that of an event for a message to a room that declares one, otherwise plain.
+    ///
+    /// - Parameter counted: called with the parts of a payload that has to fit its kind, before it is parsed
+    ///   (``MessageParts``).
+    /// - Returns: nil if the declared type is not a client's, or the payload does not fit the kind.
+    static func kind(of publication: Publication, counted: (Int) -> Void = { _ in }) -> Publication.Kind? {
+        guard publication.topic.rawValue.hasPrefix(TopicName.roomPrefix),
+            let declared = publication.details?.userProperties.first(where: { $0.name == roomTypeName })?.value
+        else { return .plain }
+        guard let kind = UInt16(declared).flatMap(RoomEvent.Kind.init(number:)), !kind.isServers else { return nil }
+        let payloads = GatewayCatalog.roomPayloads
+        counted(payloads.partCount(of: kind, in: publication.payload))
+        return payloads.content(of: kind, in: publication.payload) == nil ? nil : .room(kind)
     }
 }

@@ -58,16 +58,15 @@ enum MQTTTranslation {
         return list
     }
 
-    /// The user property with the type of a room's payload: the number of LiveRoom's type.
+    /// The user property with the type of a room's payload: the number of the event's kind.
     static let roomTypeName = "liveroom-type"
     /// The same for types that are the server's elsewhere, from viewers for whom they are the application's.
     static let applicationTypeName = "liveroom-application-type"
 
     /// The type for 5.0 clients; nil for a message that another MQTT client published.
     static func roomType(of publication: Publication) -> MQTTProperty? {
-        guard publication.kind != Publication.plainKind else { return nil }
-        let isReserved = LiveRoomFrameType(rawValue: publication.kind).isServers && !publication.isServers
-        return .userProperty(isReserved ? applicationTypeName : roomTypeName, "\(publication.kind)")
+        guard case .room(let kind) = publication.kind else { return nil }
+        return .userProperty(kind.looksLikeServers ? applicationTypeName : roomTypeName, "\(kind.number)")
     }
 
     static func isExpired(_ details: PublicationDetails?, now: Timestamp) -> Bool {

@@ -7,7 +7,7 @@ import NIOCore
 
 /// The application's own operations (16 and up) as publications of JSON objects: a device's go to
 /// `qsiop/UID/DEVICE/OP`, and what is published to `qsiop/UID/DEVICE/down/OP` is sent to the device.
-enum QSIOPApplication {
+enum QSIOPApplication: ApplicationTopicForm {
     /// The first level of the topics.
     static let topicPrefix = "qsiop/"
     /// The longest JSON for a device, in bytes; the properties must fit into a frame besides.

@@ -31,7 +31,7 @@ import Testing
             for subscriber in subscribers {
                 for filter in filters { _ = shard.subscribe(subscriber, to: filter, options: SubscriptionOptions()) }
             }
-            let publication = Publication(topic: topic, payload: ByteBuffer(string: "x"), kind: 0)
+            let publication = Publication(topic: topic, payload: ByteBuffer(string: "x"), kind: .plain)
             let route = shard.route(to: topic)
             shard.publish(publication, via: route)
             let allocations = allocations { for _ in 0..<100 { shard.publish(publication, via: route) } }

@@ -41,7 +41,7 @@ import Testing
     }
 
     private func publication(_ number: Int, qos: QoS) -> Publication {
-        Publication(topic: topic, payload: ByteBuffer(string: "\(number)"), kind: 0, qos: qos)
+        Publication(topic: topic, payload: ByteBuffer(string: "\(number)"), kind: .plain, qos: qos)
     }
 
     private func join(
@@ -227,7 +227,7 @@ import Testing
                         passing.onDelivery = { counts.add(index) }
                         held = shard.subscribe(passing, sharing: "g", to: filter, options: SubscriptionOptions())
                     }
-                    shard.publish(Publication(topic: topic, payload: ByteBuffer(string: "\(number)"), kind: 0))
+                    shard.publish(Publication(topic: topic, payload: ByteBuffer(string: "\(number)"), kind: .plain))
                 }
             }
         }

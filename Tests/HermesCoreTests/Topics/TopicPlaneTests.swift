@@ -14,7 +14,7 @@ import Testing
     init() throws { topic = try #require(TopicName("room/lobby")) }
 
     private func publication(_ text: String) -> Publication {
-        Publication(topic: topic, payload: ByteBuffer(string: text), kind: 2)
+        Publication(topic: topic, payload: ByteBuffer(string: text), kind: .plain)
     }
 
     private func subscribe(_ loops: ManualLoops, _ index: Int) -> (RecordingSubscriber, TopicSubscription) {
@@ -83,7 +83,7 @@ import Testing
         let shardThere = loops.shard(1)
         loops[1].run { _ = shardThere.subscribe(quiet, to: other) }
         loops[0].run {
-            _ = shard.publish(Publication(topic: other, payload: ByteBuffer(string: "quiet"), kind: 2))
+            _ = shard.publish(Publication(topic: other, payload: ByteBuffer(string: "quiet"), kind: .plain))
         }
         loops[0].tick()
         loops[1].looksWithTime.withLock { $0 = 0 }
@@ -229,7 +229,7 @@ import Testing
                     let shard = plane.shard(index)
                     for number in 0..<20 {
                         let text = "\(index):\(batch * 20 + number)"
-                        shard.publish(Publication(topic: topic, payload: ByteBuffer(string: text), kind: 2))
+                        shard.publish(Publication(topic: topic, payload: ByteBuffer(string: text), kind: .plain))
                     }
                 }
             }

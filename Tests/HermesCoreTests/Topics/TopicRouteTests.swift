@@ -12,7 +12,7 @@ import Testing
     private func filter(_ text: String) throws -> TopicFilter { try #require(TopicFilter(text)) }
 
     private func publication(_ text: String, to topic: TopicName) -> Publication {
-        Publication(topic: topic, payload: ByteBuffer(string: text), kind: 0)
+        Publication(topic: topic, payload: ByteBuffer(string: text), kind: .plain)
     }
 
     /// Who subscribed to what, kept beside the plane.
@@ -219,12 +219,12 @@ import Testing
                 Publication(
                     topic: topic,
                     payload: payload,
-                    kind: 0,
+                    kind: .plain,
                     encodedSlot: EncodingSlot(rawValue: 3),
                     encoded: received
                 )
             )
-            shard.publish(Publication(topic: topic, payload: payload, kind: 0))
+            shard.publish(Publication(topic: topic, payload: payload, kind: .plain))
         }
         #expect(seen == ["made", "received", "made", "made"])
     }

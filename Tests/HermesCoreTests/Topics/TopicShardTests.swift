@@ -11,7 +11,7 @@ import Testing
     init() throws { topic = try #require(TopicName("room/lobby")) }
 
     private func publication(_ text: String, to topic: TopicName? = nil) -> Publication {
-        Publication(topic: topic ?? self.topic, payload: ByteBuffer(string: text), kind: 2)
+        Publication(topic: topic ?? self.topic, payload: ByteBuffer(string: text), kind: .plain)
     }
 
     @Test func deliversToWhoSubscribesAndOnlyThen() throws {

@@ -16,7 +16,7 @@ import Testing
     let stage: RoomName
     let principal: Principal
     let join: LiveRoomFrame
-    let kick = LiveRoomKick(.forbidden, "go")
+    let kick = RoomRemoval(.forbidden, "go")
 
     init() throws {
         lobby = try #require(RoomName("lobby"))

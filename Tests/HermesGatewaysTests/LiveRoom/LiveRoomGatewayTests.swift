@@ -225,7 +225,7 @@ import Testing
         try await withRoom(loops: 2) { harness in
             let viewers = try await viewers(2, in: harness)
             let text = try Frames.text("from elsewhere")
-            let publication = Publication(topic: RoomName.lobby.topic, payload: text.body, kind: 2)
+            let publication = Publication(topic: RoomName.lobby.topic, payload: text.body, kind: .room(.said))
             #expect(harness.environment.loops.topicPlane.publish(publication))
             for viewer in viewers { #expect(try await viewer.next() == text) }
         }

@@ -260,7 +260,8 @@ extension APICore {
         guard let room = RoomName(name) else { throw APIProblem(.unprocessableContent, .invalidArgument, Self.badRoom) }
         let push = try pushDraft(call)
         let title = push.content.title.isEmpty ? "" : "[\(push.content.title)] "
-        let text = try RoomAnnouncement.checked(title + push.content.body)
+        let text = title + push.content.body
+        try RoomLimits.check(text: text)
         try check(call, may: .publish, room.topic)
         let members = await topics.subscriberCount(of: room.topic)
         let answer: JSON = ["id": .string(push.id.description), "recipients": .integer(members)]

@@ -79,8 +79,7 @@ actor TopicPublisher {
     /// - Throws: `.tooLarge`, `.overloaded`.
     func announce(_ text: String, in room: RoomName) throws(HermesError) {
         let place = numbers.next(on: room.topic)
-        let properties = PublicationDetails.properties(of: place)
-        let notice = try RoomAnnouncement.notice(text, to: room, at: time.now(), userProperties: properties)
+        let notice = try RoomAnnouncement.notice(text, to: room, at: time.now(), place: place)
         guard plane.publish(notice) else { throw Self.congested }
         APICore.messageCame()
         numbers.used(place, on: room.topic)

@@ -39,7 +39,7 @@ enum EventText {
         switch event {
         case .publication(let publication):
             if let end = publication.details?.expiresAt, end <= now { return false }
-            let room = readsRooms ? RoomReading(publication).map { data(of: $0, publication.topic) } : nil
+            let room = readsRooms ? roomData(of: publication) : nil
             buffer.writeString(text("publication", room ?? data(of: publication)))
         case .tooLarge(let topic, let bytes):
             let data: JSON = ["topic": .string(topic.rawValue), "too_large": true, "bytes": .integer(bytes)]
@@ -57,14 +57,37 @@ enum EventText {
     /// JSON has no line feeds, so it is one line.
     private static func text(_ name: String, _ data: JSON) -> String { "event: \(name)\ndata: \(data.text)\n\n" }
 
-    private static func data(of reading: RoomReading, _ topic: TopicName) -> JSON {
-        .members([
-            "topic": .string(topic.rawValue),
-            "what": .string(reading.what.rawValue),
-            "name": reading.name.map(JSON.string),
-            "text": reading.text.map(JSON.string),
-            "count": reading.count.map { .integer($0) },
+    /// What a publication to a room says, for people who watch it.
+    ///
+    /// - Returns: nil for what is no room event, or an application's own.
+    private static func roomData(of publication: Publication) -> JSON? {
+        guard case .room = publication.kind, let event = RoomEvent(publication) else { return nil }
+        let what: String
+        var text: String?
+        var count: Int32?
+        switch event.content {
+        case .joined: what = "join"
+        case .left: what = "leave"
+        case .said(_, let said): (what, text) = ("text", said)
+        case .gave(_, let gift): (what, text, count) = ("gift", gift.name, gift.count)
+        case .noticed(let notice, _): (what, text) = ("notice", notice)
+        case .kicked, .application: return nil
+        }
+        return .members([
+            "topic": .string(publication.topic.rawValue),
+            "what": .string(what),
+            "name": event.content.member.map { .string(cut($0.name)) },
+            "text": text.map { .string(cut($0)) },
+            "count": count.map { .integer($0) },
         ])
+    }
+
+    /// The longest part of a text or name that is shown, in bytes.
+    private static let maxShownBytes = RoomLimits.maxTextBytes
+
+    private static func cut(_ text: String) -> String {
+        guard text.utf8.count > maxShownBytes else { return text }
+        return String(decoding: text.utf8.prefix(maxShownBytes), as: UTF8.self) + "…"
     }
 
     private static func data(of publication: Publication) -> JSON {
@@ -82,7 +105,7 @@ enum EventText {
             "response_topic": details?.responseTopic.map(JSON.string),
             "user_properties": properties.isEmpty
                 ? nil : .array(properties.map { ["name": .string($0.name), "value": .string($0.value)] }),
-            "liveroom_type": publication.kind == Publication.plainKind ? nil : .integer(publication.kind),
+            "liveroom_type": publication.kind.number.map { .integer($0) },
         ])
     }
 }

@@ -288,7 +288,7 @@ import Testing
         let topic = try #require(TopicName("t"))
         let targets = sessions.targets(of: topic)
         let shard = loops.shard(1)
-        let publication = Publication(topic: topic, payload: ByteBuffer(string: text), kind: 0, qos: qos)
+        let publication = Publication(topic: topic, payload: ByteBuffer(string: text), kind: .plain, qos: qos)
             .deciding(DecidedShares(targets))
         loops[1].run { _ = shard.publish(publication) }
         let stored = StoredPublication(publication, publishedAt: time.now())

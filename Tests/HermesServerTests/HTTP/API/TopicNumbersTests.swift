@@ -103,13 +103,12 @@ struct TopicNumbersTests {
             let events = client.ephemeralEvents
             _ = try await client.enterRoom("lobby", as: RoomUser(name: "ann"))
             let core = try #require(try server.assembly().api).core
-            for seq in [1, 2, 5] {
-                let properties = [("epoch", "7"), ("seq", "\(seq)")]
+            for seq: UInt64 in [1, 2, 5] {
                 let notice = try RoomAnnouncement.notice(
                     "\(seq)",
                     to: .lobby,
                     at: core.messenger.time.now(),
-                    userProperties: properties.map { (name: $0.0, value: $0.1) }
+                    place: TopicNumbers.Place(epoch: 7, seq: seq)
                 )
                 #expect(core.topics.publish(notice))
             }

@@ -1,0 +1,44 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The reason why the server removes a client from a room, for the client. Every protocol tells the same.
+package struct RoomRemoval: Hashable, Sendable {
+    package let code: HermesError.Code
+    /// For people.
+    package let reason: String
+
+    package init(_ code: HermesError.Code, _ reason: String) {
+        self.code = code
+        self.reason = reason
+    }
+
+    package init(_ error: HermesError) { self.init(error.code, error.message) }
+
+    /// The rules do not let the client into the room, or not any more.
+    package static func forbidden(_ room: RoomName) -> Self { Self(BoundTopicRules.refusal(.subscribe, room)) }
+
+    /// An operator did it.
+    package static let byOperator = Self(.forbidden, "removed from the room")
+}
+
+/// An operator removes one account's clients from a room, or everybody. They may come back.
+package struct RoomExpulsion: Sendable {
+    package let room: RoomName
+    /// Nil: everybody.
+    package let account: Account?
+
+    package init(of account: Account?, from room: RoomName) {
+        self.room = room
+        self.account = account
+    }
+
+    /// Whether a client is meant, by its account.
+    ///
+    /// - Parameter user: nil: it has none.
+    package func means(_ user: UserID?) -> Bool { account == nil || account?.id == user }
+
+    /// Whether a client is meant that has only a proved name.
+    ///
+    /// - Parameter name: nil: it has none.
+    package func means(userName name: String?) -> Bool { account == nil || account?.nickName.key == name }
+}

@@ -1,0 +1,134 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import HermesWire
+import NIOCore
+
+/// Rooms, shared with the clients of all protocols.
+extension DelimitedConnection: TopicSubscriber {
+    // MARK: Requests
+
+    func room(_ request: Hermes_V1_RoomRequest, id: UInt64, from sender: Sender) {
+        do throws(HermesError) {
+            guard let room = RoomName(request.room) else {
+                throw HermesError(.invalidArgument, "a room's name is 1 to 64 letters, digits, '-', '_' or '.'")
+            }
+            switch request.request {
+            case .enter(let enter):
+                try self.enter(room, as: enter.user, from: sender)
+                return countMembers(of: room, id: id)
+            case .leave:
+                try leave(room)
+            case .text, .gift, .custom, nil:
+                let member = try (rooms ?? RoomMemberships()).speaker(in: room, mayTalk: may(.publish, room))
+                try publish(try DelimitedRoomTranslation.content(of: request.request, by: member), to: room)
+            }
+            succeed(id)
+        } catch {
+            fail(id, error)
+        }
+    }
+
+    private func enter(_ room: RoomName, as user: Hermes_V1_RoomUser, from sender: Sender) throws(HermesError) {
+        var rooms = rooms ?? RoomMemberships()
+        let joined = try rooms.enter(
+            room,
+            as: DelimitedRoomTranslation.member(user, orNamed: sender.principal.nickName.rawValue),
+            mayHear: may(.subscribe, room),
+            mayTalk: may(.publish, room)
+        ) {
+            connection.loop.topics.subscribe(self, to: room.topic)
+        }
+        self.rooms = rooms
+        if let joined { try publish(joined, to: room) }
+    }
+
+    private func countMembers(of room: RoomName, id: UInt64) {
+        guard id != 0 else { return }
+        let plane = environment.loops.topicPlane
+        connection.ask { () async throws(HermesError) in
+            await plane.subscriberCount(of: room.topic)
+        } then: { [self] result in
+            guard case .success(let count) = result else { return }
+            var state = Hermes_V1_RoomState()
+            state.room = room.rawValue
+            state.memberCount = UInt32(clamping: count)
+            succeed(id, .room(state))
+        }
+    }
+
+    private func publish(_ content: RoomEvent.Content, to room: RoomName) throws(HermesError) {
+        let publication = try Publication(RoomEvent(content, in: room, sender: user))
+        connection.tally.messagesIn += 1
+        let outcome = connection.loop.topics.publish(publication)
+        if outcome.isCongested { connection.slowDown() }
+        connection.charge(.viewers(outcome.localCount))
+    }
+
+    // MARK: Going
+
+    private func leave(_ room: RoomName) throws(HermesError) {
+        guard let membership = try rooms?.leave(room) else { throw RoomMemberships<TopicSubscription>.notInside }
+        connection.loop.topics.unsubscribe(membership.held)
+        bidFarewell(membership, in: room, as: user)
+    }
+
+    /// Leaves all rooms.
+    ///
+    /// - Parameter isServerStopping: whether nobody is told: everybody leaves, and all would be told of all.
+    func leave(_ rooms: RoomMemberships<TopicSubscription>, as user: UserID?, isServerStopping: Bool) {
+        var rooms = rooms
+        let left = rooms.leaveAll()
+        for (_, membership) in left { connection.loop.topics.unsubscribe(membership.held) }
+        guard !isServerStopping else { return }
+        for (room, membership) in left { bidFarewell(membership, in: room, as: user) }
+    }
+
+    private func bidFarewell(
+        _ membership: RoomMemberships<TopicSubscription>.Membership,
+        in room: RoomName,
+        as user: UserID?
+    ) {
+        // Cannot fail: a member can be written. If it did, the others would see a stale name.
+        guard let farewell = membership.farewell,
+            let publication = try? Publication(RoomEvent(farewell, in: room, sender: user))
+        else { return }
+        connection.loop.topics.publish(publication)
+    }
+
+    package func removed(by expulsion: RoomExpulsion) -> Bool {
+        guard user != nil, expulsion.means(user), rooms?[expulsion.room] != nil else { return false }
+        remove(from: expulsion.room, .byOperator)
+        return true
+    }
+
+    /// Removes the connection from rooms that the new rules forbid, and tells the client.
+    package func accessChanged() {
+        for room in rooms?.names ?? [] where !may(.subscribe, room) { remove(from: room, .forbidden(room)) }
+    }
+
+    private func remove(from room: RoomName, _ removal: RoomRemoval) {
+        // Cannot fail: it was asked before whether the connection is in the room.
+        guard (try? leave(room)) != nil else { return }
+        // The connection no longer gets the room's events, so it is told directly.
+        write(DelimitedRoomTranslation.packet(for: RoomEvent(.kicked(removal), in: room)))
+    }
+
+    // MARK: To the client
+
+    package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
+        if isCarried {
+            guard let packet = DelimitedRoomTranslation.packet(for: delivery.publication) else { return }
+            connection.tally.messagesOut += 1
+            return write(packet, delivery.publication.dropClass)
+        }
+        let frame =
+            isJSON
+            ? delivery.encoded(.delimitedJSON, by: DelimitedRoomTranslation.jsonFrame)
+            : delivery.encoded(.delimited, by: DelimitedRoomTranslation.frame)
+        guard frame.readableBytes > 0 else { return }
+        connection.tally.messagesOut += 1
+        connection.write(delivery.publication.dropClass, frame: frame)
+    }
+}
