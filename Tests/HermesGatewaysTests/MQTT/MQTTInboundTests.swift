@@ -221,7 +221,7 @@ struct MQTTInboundTests {
         }
     }
 
-    @Test(arguments: versions, 1...20 as ClosedRange<UInt64>)
+    @Test(arguments: versions, 1...4 as ClosedRange<UInt64>)
     func `random publications, answers of the store and releases are handled as by lists`(
         _ version: MQTTVersion,
         _ seed: UInt64
@@ -231,7 +231,7 @@ struct MQTTInboundTests {
         var inbound = MQTTInbound(version, receiveMaximum: 6)
         var model = Model(version: version, limit: limit)
         let publication = try publication()
-        for _ in 0..<2_000 {
+        for _ in 0..<500 {
             let id = UInt16.random(in: 1...8, using: &random)
             let qos: MQTTQoS = Bool.random(using: &random) ? .atLeastOnce : .exactlyOnce
             switch UInt8.random(in: 0..<8, using: &random) {
