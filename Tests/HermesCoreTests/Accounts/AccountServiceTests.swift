@@ -452,11 +452,11 @@ import Testing
         let accounts = service()
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         let user = login.principal.user
+        for url in ["", "12.png", "/a:b", "HTTPS://a.example/?a:b", "http://a.example"] {
+            _ = try await accounts.changeProfile(of: user, nickName: nil, avatarURL: url)
+        }
         let changed = try await accounts.changeProfile(of: user, nickName: "Anne", avatarURL: "https://a.example/1.png")
         #expect(changed.nickName.rawValue == "Anne")
-        for url in ["", "12.png", "/a:b", "HTTPS://a.example/?a:b", "http://a.example"] {
-            try Account.check(avatarURL: url)
-        }
         let refused = ["a\nb", "javascript:alert(1)", "JavaScript://a/%0Aalert(1)", "data:text/html,x", ":", "x:y"]
         for url in [String(repeating: "x", count: 1025)] + refused {
             let refusal = await code { _ = try await accounts.changeProfile(of: user, nickName: nil, avatarURL: url) }
