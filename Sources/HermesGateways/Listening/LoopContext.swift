@@ -122,7 +122,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         let delivered = deliver(events)
         if delivered < events.count {
             late.append(contentsOf: events[delivered...])
-            inTurn { self.deliverLate() }
+            deliverMoreSoon()
         }
         flushDirty()
     }
@@ -146,10 +146,14 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         return delivered
     }
 
-    private func deliverLate() {
-        late.removeFirst(deliver(late))
-        flushDirty()
-        if !late.isEmpty { inTurn { self.deliverLate() } }
+    /// Delivers the rest once the loop has looked at its sockets. Not in a turn of busy connections: answers to those who
+    /// ask for little are among the events.
+    private func deliverMoreSoon() {
+        eventLoop.scheduleTask(in: TurnQueue.pause) { [self] in
+            late.removeFirst(deliver(late))
+            flushDirty()
+            if !late.isEmpty { deliverMoreSoon() }
+        }
     }
 
     // MARK: Flushing
