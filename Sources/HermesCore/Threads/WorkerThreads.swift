@@ -4,8 +4,7 @@
 import Foundation
 
 /// A few threads for long work, so that it blocks neither event loops nor Swift's own pool. They have a lower priority
-/// than the rest of the process: while the processors are busy, connections are served first. One thread, the leader,
-/// keeps a small share of a busy machine, so that the work goes on; the others take what is left over.
+/// than the rest of the process: while the processors are busy, connections are served first.
 ///
 /// State: a ``Monitor``. A thread starts when there is work and ends when there is none.
 final class WorkerThreads: Sendable {
@@ -18,27 +17,6 @@ final class WorkerThreads: Sendable {
     private struct State {
         var waiting: LaneQueue<Work>
         var running = 0
-        /// Whether one of the running threads is the leader.
-        var hasLeader = false
-
-        mutating func start() -> Priority {
-            running += 1
-            defer { hasLeader = true }
-            return hasLeader ? .leftOver : .leader
-        }
-
-        mutating func end(_ priority: Priority) {
-            running -= 1
-            if priority == .leader { hasLeader = false }
-        }
-    }
-
-    /// How much a thread gets of busy processors.
-    enum Priority {
-        /// About a tenth of what a thread of the usual priority gets.
-        case leader
-        /// The time that no other thread wants. A thread that wakes up takes the processor from it at once.
-        case leftOver
     }
 
     private let name: String
@@ -66,13 +44,14 @@ final class WorkerThreads: Sendable {
         refuse: @escaping @Sendable () -> Void
     ) {
         enum Decision {
-            case start(Priority)
+            case start
             case wait
             case refuse(@Sendable () -> Void)
         }
         let decision: Decision = monitor.withLock { state in
             if state.running < maxThreads {
-                return .start(state.start())
+                state.running += 1
+                return .start
             }
             let place = LaneQueue<Work>.Place(isFirst: isFirst, source: source, owner: owner)
             switch state.waiting.append(Work(run: work, refuse: refuse), at: place) {
@@ -84,16 +63,16 @@ final class WorkerThreads: Sendable {
         switch decision {
         case .refuse(let refuse): refuse()
         case .wait: break
-        case .start(let priority):
+        case .start:
             let monitor = monitor
             let thread = Thread {
-                Self.givesWay(priority)
+                Self.givesWay()
                 var next: (@Sendable () -> Void)? = work
                 while let work = next {
                     work()
                     next = monitor.withLock { state in
                         let next = state.waiting.popFirst()
-                        if next == nil { state.end(priority) }
+                        if next == nil { state.running -= 1 }
                         return next?.run
                     }
                 }
@@ -104,23 +83,17 @@ final class WorkerThreads: Sendable {
         }
     }
 
-    /// The niceness of the leader (Linux): about a tenth of the processor time of a thread that has 0, while both want it.
+    /// The niceness of the threads (Linux): about a tenth of the processor time of a thread that has 0, while both want it.
+    /// Not less, as SCHED_IDLE would give: a thread that holds a lock, that of the allocator too, must come to its end even
+    /// on a busy machine.
     private static let niceness: Int32 = 10
-    /// SCHED_IDLE (sched(7), linux/sched.h), which Glibc's module does not show.
-    static let idlePolicy: Int32 = 5
 
     /// Lowers the priority of this thread. Foundation's quality of service does nothing on Linux, where `setpriority`
-    /// and `sched_setscheduler` with 0 mean the calling thread.
-    private static func givesWay(_ priority: Priority) {
+    /// with 0 means the calling thread.
+    private static func givesWay() {
         #if os(Linux)
         // A failure leaves the priority as it is, which changes no result.
-        switch priority {
-        case .leader:
-            _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceness)
-        case .leftOver:
-            var parameters = sched_param()
-            _ = sched_setscheduler(0, idlePolicy, &parameters)
-        }
+        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceness)
         #endif
     }
 }
