@@ -156,16 +156,18 @@ package final class InboxCommitter: Sendable {
             var count = 0
             for delivery in outcome.deliveries {
                 nodes.formUnion(delivery.nodes)
-                let found = attachments[delivery.user] ?? devices.attachments(of: delivery.user)
-                attachments[delivery.user] = found
-                count += found.count
-            }
-            entry.item.submission.complete(.success(outcome.told(to: count)))
-            for delivery in outcome.deliveries {
                 var live = delivery.entry
                 live.acceptedAt = entry.item.submittedAt
                 deliveries[delivery.user, default: []].append(live)
+                if let known = attachments[delivery.user] {
+                    count += known.count
+                } else {
+                    let found = devices.attachments(of: delivery.user)
+                    attachments[delivery.user] = found
+                    count += found.count
+                }
             }
+            entry.item.submission.complete(.success(outcome.told(to: count)))
         }
         for (user, entries) in deliveries {
             for attachment in attachments[user] ?? [] { attachment.inboxAdvanced(entries) }

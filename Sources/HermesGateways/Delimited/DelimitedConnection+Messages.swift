@@ -71,12 +71,7 @@ extension DelimitedConnection {
                 continue
             }
             connection.write(entry, for: principal.user, form: isJSON ? "delimited/json" : "delimited") { buffer in
-                let packet = DelimitedTranslation.event(entry, reader: principal)
-                if isJSON {
-                    try DelimitedFrame.write(json: packet, into: &buffer)
-                } else {
-                    try DelimitedFrame.write(packet, into: &buffer)
-                }
+                try encode(DelimitedTranslation.event(entry, reader: principal), into: &buffer)
             }
         }
     }

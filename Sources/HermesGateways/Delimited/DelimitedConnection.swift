@@ -160,10 +160,15 @@ package final class DelimitedConnection: GatewayConnection {
             }
             return
         }
+        connection.write(kind) { try encode(packet, into: &$0) }
+    }
+
+    /// Appends a packet in the form that the client has chosen.
+    func encode(_ packet: Hermes_V1_Packet, into buffer: inout ByteBuffer) throws(WireError) {
         if isJSON {
-            connection.write(kind) { try DelimitedFrame.write(json: packet, into: &$0) }
+            try DelimitedFrame.write(json: packet, into: &buffer)
         } else {
-            connection.write(kind) { try DelimitedFrame.write(packet, into: &$0) }
+            try DelimitedFrame.write(packet, into: &buffer)
         }
     }
 

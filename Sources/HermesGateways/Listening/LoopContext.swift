@@ -135,15 +135,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
             for event in events { event.deliver() }
             return events.count
         }
-        let now = clock()
-        let end = now + turns.duration(now: now)
-        var delivered = 0
-        for event in events {
-            if delivered > 0, delivered % Self.eventsPerLook == 0, clock() >= end { break }
-            event.deliver()
-            delivered += 1
-        }
-        return delivered
+        return forATurn(events, perLook: Self.eventsPerLook) { $0.deliver() }
     }
 
     /// Delivers the rest once the loop has looked at its sockets. Not in a turn of busy connections: answers to those who
@@ -196,16 +188,27 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// - Parameter looksOften: whether the time is looked at after each connection.
     /// - Returns: how many were flushed.
     private func flush(_ connections: some RandomAccessCollection<Connection>, looksOften: Bool) -> Int {
-        let step = looksOften ? 1 : Self.flushesPerLook
+        forATurn(connections, perLook: looksOften ? 1 : Self.flushesPerLook) { $0.flush() }
+    }
+
+    /// Does something with the first elements for the time of a turn.
+    ///
+    /// - Parameter perLook: the elements between two looks at the time; as many are always done.
+    /// - Returns: with how many it was done.
+    private func forATurn<Element>(
+        _ elements: some RandomAccessCollection<Element>,
+        perLook: Int,
+        _ body: (Element) -> Void
+    ) -> Int {
         let now = clock()
         let end = now + turns.duration(now: now)
-        var flushed = 0
-        for connection in connections {
-            if flushed > 0, flushed % step == 0, clock() >= end { break }
-            connection.flush()
-            flushed += 1
+        var done = 0
+        for element in elements {
+            if done > 0, done % perLook == 0, clock() >= end { break }
+            body(element)
+            done += 1
         }
-        return flushed
+        return done
     }
 
     private func flushMore() {
