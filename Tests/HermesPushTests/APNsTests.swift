@@ -52,8 +52,8 @@ struct APNsTests {
         }
     }
 
-    @Test("A request is as Apple asks for it")
-    func request() async throws {
+    @Test
+    func `a request is as Apple asks for it`() async throws {
         let endpoint = try await FakeEndpoint.start { _, _ in .init(200, headers: ["apns-id": "given"]) }
         let outcome = try await send(PushFixtures.notification(data: #"{"order":17}"#), to: endpoint)
         #expect(outcome == .delivered(id: "given"))
@@ -74,8 +74,8 @@ struct APNsTests {
         #expect((body["hermes"] as? [String: Any])?["seq"] as? Int == 42)
     }
 
-    @Test("The token is signed by the key, says whose it is, and is used again")
-    func token() async throws {
+    @Test
+    func `the token is signed by the key, says whose it is, and is used again`() async throws {
         let endpoint = try await FakeEndpoint.start()
         try await withSender(endpoint) { sender in
             for minutes in [0, 44, 2] {
@@ -96,8 +96,8 @@ struct APNsTests {
         #expect(key.publicKey.isValidSignature(signature, for: parts.signed))
     }
 
-    @Test("A token that Apple calls expired is renewed once, unless it is young")
-    func expiredToken() async throws {
+    @Test
+    func `a token that Apple calls expired is renewed once, unless it is young`() async throws {
         let endpoint = try await FakeEndpoint.start { _, count in
             count == 2 || count == 4
                 ? .init(403, body: #"{"reason":"ExpiredProviderToken"}"#) : .init()
@@ -118,20 +118,17 @@ struct APNsTests {
         #expect(tokens[2] == tokens[3])
     }
 
-    @Test(
-        "What Apple refuses",
-        arguments: [
-            (410, #"{"reason":"Unregistered","timestamp":1799999999000}"#, "gone 1799999999000"),
-            (400, #"{"reason":"BadDeviceToken"}"#, "gone"),
-            (400, #"{"reason":"BadTopic"}"#, "refused"),
-            (413, #"{"reason":"PayloadTooLarge"}"#, "refused"),
-            (403, #"{"reason":"InvalidProviderToken"}"#, "retry 60.0 service"),
-            (429, #"{"reason":"TooManyRequests"}"#, "retry 7.0"),
-            (429, #"{"reason":"TooManyProviderTokenUpdates"}"#, "retry 7.0 service"),
-            (503, "not JSON", "retry 7.0 service"),
-        ]
-    )
-    func refusals(status: Int, body: String, expected: String) async throws {
+    @Test(arguments: [
+        (410, #"{"reason":"Unregistered","timestamp":1799999999000}"#, "gone 1799999999000"),
+        (400, #"{"reason":"BadDeviceToken"}"#, "gone"),
+        (400, #"{"reason":"BadTopic"}"#, "refused"),
+        (413, #"{"reason":"PayloadTooLarge"}"#, "refused"),
+        (403, #"{"reason":"InvalidProviderToken"}"#, "retry 60.0 service"),
+        (429, #"{"reason":"TooManyRequests"}"#, "retry 7.0"),
+        (429, #"{"reason":"TooManyProviderTokenUpdates"}"#, "retry 7.0 service"),
+        (503, "not JSON", "retry 7.0 service"),
+    ])
+    func `what Apple refuses`(status: Int, body: String, expected: String) async throws {
         let endpoint = try await FakeEndpoint.start { _, _ in
             .init(status, headers: status == 403 ? [:] : ["retry-after": "7"], body: body)
         }
@@ -147,8 +144,8 @@ struct APNsTests {
         #expect(found == expected)
     }
 
-    @Test("Nobody listens: later")
-    func unreachable() async throws {
+    @Test
+    func `nobody listens: later`() async throws {
         let endpoint = try await FakeEndpoint.start()
         await endpoint.stop()
         guard case .retry(nil, isService: true, _) = try await send(to: endpoint) else {
@@ -157,8 +154,8 @@ struct APNsTests {
         }
     }
 
-    @Test("A payload is never over 4,096 bytes, and what was left out is said")
-    func largePayloads() throws {
+    @Test
+    func `a payload is never over 4,096 bytes, and what was left out is said`() throws {
         let huge = String(repeating: "ü\"\\🙂", count: 4_000)
         for (title, body, data) in [
             ("Ann", "Hello", #"{"x":"\#(String(repeating: "y", count: 5_000))"}"#), ("Ann", huge, nil),
@@ -177,16 +174,16 @@ struct APNsTests {
         #expect((kept["hermes"] as? [String: Any])?["truncated"] == nil)
     }
 
-    @Test("A collapse id has at most 64 bytes, and different keys stay different")
-    func collapseIDs() {
+    @Test
+    func `a collapse id has at most 64 bytes, and different keys stay different`() {
         let long = [String(repeating: "x", count: 65), String(repeating: "x", count: 66), "grün", ""]
         let ids = long.map(APNsSender.collapseID)
         #expect(ids.allSatisfy { (1...64).contains($0.utf8.count) && $0.utf8.allSatisfy { $0 < 0x7F } })
         #expect(Set(ids).count == long.count)
     }
 
-    @Test("A key that cannot be read is named by its setting")
-    func badKey() async throws {
+    @Test
+    func `a key that cannot be read is named by its setting`() async throws {
         let http = try PushFixtures.client()
         let wrong = try folder.write("wrong.p8", "no key")
         for (path, part) in [(folder.path + "/missing", "cannot be read"), (wrong, "no P-256 key")] {

@@ -56,8 +56,8 @@ struct FCMTests {
         return (outcomes, endpoint.received, endpoint.url)
     }
 
-    @Test("A signed assertion is exchanged for an access token, which is used for the message")
-    func exchange() async throws {
+    @Test
+    func `a signed assertion is exchanged for an access token, which is used for the message`() async throws {
         let sent = try await send { _, _ in .init(200, body: #"{"name":"projects/p/messages/1"}"#) }
         #expect(sent.outcomes == [.delivered(id: "projects/p/messages/1")])
         #expect(sent.requests.map(\.path) == ["/token", "/v1/projects/example-project/messages:send"])
@@ -85,14 +85,14 @@ struct FCMTests {
         #expect(android["collapse_key"] as? String == "direct/1-2")
     }
 
-    @Test("The access token is used until shortly before its end")
-    func caching() async throws {
+    @Test
+    func `the access token is used until shortly before its end`() async throws {
         let sent = try await send(3, every: .seconds(1740)) { _, _ in .init() }
         #expect(sent.requests.map { $0.path == "/token" } == [true, false, false, true, false])
     }
 
-    @Test("An access token that is refused is fetched again, once")
-    func refusedToken() async throws {
+    @Test
+    func `an access token that is refused is fetched again, once`() async throws {
         let sent = try await send { request, _ in
             request.headers["authorization"] == "Bearer access-1" ? .init(401) : .init(200, body: #"{"name":"n"}"#)
         }
@@ -100,17 +100,14 @@ struct FCMTests {
         #expect(sent.requests.count == 4)
     }
 
-    @Test(
-        "What Google refuses",
-        arguments: [
-            (404, "UNREGISTERED", PushSendOutcome.tokenGone(since: nil)),
-            (404, "NOT_FOUND", .refused(reason: "NOT_FOUND")),
-            (400, "INVALID_ARGUMENT", .refused(reason: "INVALID_ARGUMENT")),
-            (429, "QUOTA_EXCEEDED", .retry(after: .seconds(9), isService: true, reason: "QUOTA_EXCEEDED")),
-            (503, "UNAVAILABLE", .retry(after: .seconds(9), isService: true, reason: "UNAVAILABLE")),
-        ]
-    )
-    func refusals(status: Int, code: String, expected: PushSendOutcome) async throws {
+    @Test(arguments: [
+        (404, "UNREGISTERED", PushSendOutcome.tokenGone(since: nil)),
+        (404, "NOT_FOUND", .refused(reason: "NOT_FOUND")),
+        (400, "INVALID_ARGUMENT", .refused(reason: "INVALID_ARGUMENT")),
+        (429, "QUOTA_EXCEEDED", .retry(after: .seconds(9), isService: true, reason: "QUOTA_EXCEEDED")),
+        (503, "UNAVAILABLE", .retry(after: .seconds(9), isService: true, reason: "UNAVAILABLE")),
+    ])
+    func `what Google refuses`(status: Int, code: String, expected: PushSendOutcome) async throws {
         let sent = try await send { _, _ in
             .init(
                 status,
@@ -123,8 +120,8 @@ struct FCMTests {
         #expect(sent.outcomes == [expected])
     }
 
-    @Test("The message without its token is never over 4,000 bytes")
-    func largePayloads() throws {
+    @Test
+    func `the message without its token is never over 4,000 bytes`() throws {
         let notification = PushFixtures.notification(body: String(repeating: "🙂\n", count: 3_000))
         let payload = FCMSender.payload(of: PushDelivery(notification, to: Self.token), now: PushFixtures.now)
         #expect(payload.count < 4_800)

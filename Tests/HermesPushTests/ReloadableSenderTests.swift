@@ -57,8 +57,10 @@ struct ReloadableSenderTests {
         return key.publicKey.isValidSignature(signature, for: token.signed)
     }
 
-    @Test("Another key signs from the next request on; the same one keeps its token, an unusable one changes nothing")
-    func reload() async throws {
+    @Test
+    func `another key signs from the next request on; the same one keeps its token, an unusable one changes nothing`()
+        async throws
+    {
         let (old, new) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
         _ = try folder.write("key", old.pemRepresentation)
         try await withSender { sender, send in
@@ -82,8 +84,10 @@ struct ReloadableSenderTests {
         }
     }
 
-    @Test("Without a key id, the name of the file that a link leads to says it, also after the link has moved")
-    func keyID() async throws {
+    @Test
+    func `without a key id, the name of the file that a link leads to says it, also after the link has moved`()
+        async throws
+    {
         let keys = [P256.Signing.PrivateKey(), P256.Signing.PrivateKey()]
         let files = try zip(["AAAAAAAAA1", "BBBBBBBBB2"], keys).map { id, key in
             try folder.write("AuthKey_\(id).p8", key.pemRepresentation)

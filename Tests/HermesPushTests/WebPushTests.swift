@@ -5,6 +5,7 @@ import Crypto
 import Foundation
 import HermesCore
 import HermesTestKit
+import Synchronization
 import Testing
 
 @testable import HermesPush
@@ -21,8 +22,8 @@ struct WebPushTests {
         """
     }
 
-    @Test("RFC 8291, section 5: the example, byte for byte")
-    func vector() throws {
+    @Test
+    func `RFC 8291, section 5: the example, byte for byte`() throws {
         let sender = try P256.KeyAgreement.PrivateKey(
             rawRepresentation: try #require(Data(base64URL: "yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw"))
         )
@@ -44,27 +45,25 @@ struct WebPushTests {
         #expect(body.base64URL == expected)
     }
 
-    @Test("A browser's key that is no point of the curve is an error")
-    func badPoint() {
+    @Test
+    func `a browser's key that is no point of the curve is an error`() {
         #expect(throws: (any Error).self) {
             try WebPushEncryption.encrypt(Data(), for: Data([4] + Array(repeating: 1, count: 64)), secret: Self.secret)
         }
     }
 
-    @Test(
-        "Endpoints that lead nowhere good are refused",
-        arguments: [
-            "http://push.example.org/x", "https://127.0.0.1/x", "https://[::1]/x", "https://localhost/x",
-            "https://printer.local/x", "https://0x7f.1/x", "https://2130706433/x", "https://user@push.example.org/x",
-            "https://push.example.org/x#y", "https://10.0.0.1./x", "file:///etc/passwd", "https://a..b/x", "",
-        ]
-    )
-    func badEndpoints(endpoint: String) {
+    @Test(arguments: [
+        "http://push.example.org/x", "https://127.0.0.1/x", "https://[::1]/x", "https://localhost/x",
+        "https://printer.local/x", "https://0x7f.1/x", "https://2130706433/x", "https://user@push.example.org/x",
+        "https://push.example.org/x#y", "https://push.example.org:99999/x", "https://push.example.org:0/x",
+        "https://push.example.org:65536/x", "https://10.0.0.1./x", "file:///etc/passwd", "https://a..b/x", "",
+    ])
+    func `endpoints that lead nowhere good are refused`(endpoint: String) {
         #expect(throws: HermesError.self) { try WebPushSubscription(parsing: Self.subscription(endpoint)) }
     }
 
-    @Test("Addresses of private networks are told from others")
-    func addresses() {
+    @Test
+    func `addresses of private networks are told from others`() {
         let inside: [[UInt8]] = [
             [127, 0, 0, 1], [10, 1, 2, 3], [192, 168, 0, 1], [172, 31, 0, 1], [169, 254, 169, 254], [100, 64, 0, 1],
             [0, 0, 0, 0], [224, 0, 0, 1], [255, 255, 255, 255], Array(repeating: 0, count: 15) + [1],
@@ -73,7 +72,16 @@ struct WebPushTests {
             [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 1],
         ]
         for address in inside { #expect(!PublicAddress.isPublic(address), "\(address)") }
-        #expect((try? Set(PublicAddress.resolve("127.0.0.1"))) == [[127, 0, 0, 1]])
+        guard case .found(let found) = PublicAddress.resolve("127.0.0.1") else {
+            Issue.record("not resolved")
+            return
+        }
+        #expect(Set(found) == [[127, 0, 0, 1]])
+        #expect(PublicAddress.text(of: [127, 0, 0, 1]) == "127.0.0.1")
+        #expect(
+            PublicAddress.text(of: [0x2A, 0x00, 0x14, 0x50] + Array(repeating: 1, count: 12))
+                == "2a00:1450:101:101:101:101:101:101"
+        )
         let outside: [[UInt8]] = [
             [8, 8, 8, 8], [172, 32, 0, 1], [192, 169, 0, 1], [100, 128, 0, 1],
             [0x2A, 0x00, 0x14, 0x50] + Array(repeating: 1, count: 12),
@@ -84,6 +92,7 @@ struct WebPushTests {
     private func withSender<Value>(
         _ answer: FakeEndpoint.Answer = .init(201),
         hosts: [String] = ["push.example.org"],
+        names: PublicNames? = nil,
         _ body: (WebPushSender, P256.Signing.PrivateKey, FakeEndpoint) async throws -> Value
     ) async throws -> Value {
         let folder = try PushFixtures.Folder()
@@ -96,10 +105,11 @@ struct WebPushTests {
                 privateKeyFile: try folder.write("vapid", key.rawRepresentation.base64URL + "\n"),
                 subject: "mailto:push@example.org",
                 hosts: hosts,
-                endpoint: endpoint.url
+                endpoint: names == nil ? endpoint.url : ""
             ),
             http: http,
-            time: ManualClock(now: PushFixtures.now)
+            time: ManualClock(now: PushFixtures.now),
+            names: names
         )
         let result: Result<Value, any Error>
         do { result = .success(try await body(sender, key, endpoint)) } catch { result = .failure(error) }
@@ -113,8 +123,8 @@ struct WebPushTests {
         to: PushToken(stored: .webPush, text: subscription("https://push.example.org/send/abc"), appID: "")
     )
 
-    @Test("A request has TTL, Urgency, Topic, and a token for the endpoint's origin")
-    func request() async throws {
+    @Test
+    func `a request has TTL, Urgency, Topic, and a token for the endpoint's origin`() async throws {
         try await withSender(.init(201, headers: ["location": "/m/1"])) { sender, key, endpoint in
             #expect(await sender.send([Self.delivery]) == [.delivered(id: "/m/1")])
             let request = try #require(endpoint.received.first)
@@ -138,23 +148,20 @@ struct WebPushTests {
         }
     }
 
-    @Test(
-        "What push services refuse",
-        arguments: [
-            (404, PushSendOutcome.tokenGone(since: nil)), (410, .tokenGone(since: nil)),
-            (429, .retry(after: .seconds(3), isService: false, reason: "status 429")),
-            (500, .retry(after: .seconds(3), isService: false, reason: "status 500")),
-            (403, .refused(reason: "status 403: no")),
-        ]
-    )
-    func refusals(status: Int, expected: PushSendOutcome) async throws {
+    @Test(arguments: [
+        (404, PushSendOutcome.tokenGone(since: nil)), (410, .tokenGone(since: nil)),
+        (429, .retry(after: .seconds(3), isService: false, reason: "status 429")),
+        (500, .retry(after: .seconds(3), isService: false, reason: "status 500")),
+        (403, .refused(reason: "status 403: no")),
+    ])
+    func `what push services refuse`(status: Int, expected: PushSendOutcome) async throws {
         try await withSender(.init(status, headers: ["retry-after": "3"], body: "no")) { sender, _, _ in
             #expect(await sender.send([Self.delivery]) == [expected])
         }
     }
 
-    @Test("A host that is not listed is not connected to")
-    func unlistedHost() async throws {
+    @Test
+    func `a host that is not listed is not connected to`() async throws {
         try await withSender(hosts: ["example.org", "*.other.org"]) { sender, _, endpoint in
             guard case .refused? = await sender.send([Self.delivery]).first else {
                 Issue.record("sent")
@@ -164,8 +171,56 @@ struct WebPushTests {
         }
     }
 
-    @Test("A public key that is not the private key's stops the start, and the right one is told")
-    func mismatch() async throws {
+    @Test
+    func `a host that leads nowhere is refused, and its subscription is gone after a day`() async throws {
+        // A host that the operator names exists: its subscriptions stay.
+        for (hosts, isNamed) in [(["*"], false), (["push.example.org"], true)] {
+            let time = ManualClock()
+            let names = PublicNames(time: time, lookUp: { _ in .none })
+            try await withSender(hosts: hosts, names: names) { sender, _, _ in
+                guard case .refused? = await sender.send([Self.delivery]).first else {
+                    Issue.record("not refused")
+                    return
+                }
+                time.advance(by: .seconds(24 * 3600))
+                let later = await sender.send([Self.delivery]).first
+                if case .refused? = later {
+                    #expect(isNamed)
+                } else {
+                    #expect(later == .tokenGone(since: nil) && !isNamed)
+                }
+            }
+        }
+    }
+
+    @Test
+    func `the host is resolved once: the checked address is the one that is connected to`() async throws {
+        let calls = Mutex(0)
+        let names = PublicNames(
+            time: ManualClock(),
+            isPublic: { _ in true },
+            lookUp: { _ in
+                calls.withLock { $0 += 1 }
+                return .found([[127, 0, 0, 1]])
+            }
+        )
+        try await withSender(hosts: ["*"], names: names) { sender, _, endpoint in
+            let port = try #require(endpoint.url.split(separator: ":").last)
+            // The name does not exist. The endpoint speaks no TLS, so it ends the connection that reached it.
+            let text = Self.subscription("https://PUSH.service.invalid:\(port)/x")
+            let delivery = PushDelivery(Self.delivery.notification, to: .init(stored: .webPush, text: text, appID: ""))
+            guard case .retry(after: _, isService: true, reason: let reason)? = await sender.send([delivery]).first
+            else {
+                Issue.record("not tried")
+                return
+            }
+            #expect(!reason.lowercased().contains("dns") && !reason.contains("UnknownHost"), "\(reason)")
+            #expect(calls.withLock { $0 } == 1)
+        }
+    }
+
+    @Test
+    func `A public key that is not the private key's stops the start, and the right one is told`() async throws {
         let folder = try PushFixtures.Folder()
         let key = P256.Signing.PrivateKey()
         let file = try folder.write("vapid.pem", key.pemRepresentation)

@@ -60,8 +60,8 @@ struct WebhookTests {
         try requests.compactMap { try PushFixtures.json($0.body)["user"] as? Int }
     }
 
-    @Test("An event is posted as JSON with a signature that the receiver can check")
-    func signature() async throws {
+    @Test
+    func `an event is posted as JSON with a signature that the receiver can check`() async throws {
         try await withWorld { world, endpoint in
             try await world.note(7)
             #expect(try await world.poster.postDue() == .init(posted: 1, failed: 0))
@@ -82,8 +82,8 @@ struct WebhookTests {
         }
     }
 
-    @Test("The signature is the one that openssl computes")
-    func knownSignature() {
+    @Test
+    func `the signature is the one that openssl computes`() {
         let value = WebhookSignature.value(
             Array("{}".utf8),
             secret: SymmetricKey(data: Data("whsec_0123456789abcdef".utf8)),
@@ -93,8 +93,8 @@ struct WebhookTests {
         #expect(value == "t=1700000000,v1=d0c329a0542d1a8e66b0b5503cf2d2f8f8e174c98224b843c11f74ea14c341e9")
     }
 
-    @Test("What fails is posted again with the same id, in the user's order, later each time")
-    func retries() async throws {
+    @Test
+    func `what fails is posted again with the same id, in the user's order, later each time`() async throws {
         let failing: Answer = { _, count in .init(count <= 2 ? 500 : 200) }
         try await withWorld(answer: failing) { world, endpoint in
             try await world.note(1, 1)
@@ -112,8 +112,8 @@ struct WebhookTests {
         }
     }
 
-    @Test("One user's trouble is not another's")
-    func independence() async throws {
+    @Test
+    func `one user's trouble is not another's`() async throws {
         let failing: Answer = { request, _ in
             let isFirst =
                 String(decoding: request.body, as: UTF8.self).contains("\"user\":1,")
@@ -127,8 +127,8 @@ struct WebhookTests {
         }
     }
 
-    @Test("Where nobody is there time alone is waited for, whatever comes meanwhile")
-    func pauses() {
+    @Test
+    func `where nobody is there time alone is waited for, whatever comes meanwhile`() {
         var failures = 0
         for expected in 1...3 {
             #expect(WebhookPoster.pause(after: .init(posted: 0, failed: 2), failures: &failures) == .backOff)
@@ -139,8 +139,8 @@ struct WebhookTests {
         #expect(WebhookPoster.pause(after: .init(posted: 0, failed: 0), failures: &failures) == .untilStored)
     }
 
-    @Test("After a day an event is given up, and counted")
-    func givingUp() async throws {
+    @Test
+    func `after a day an event is given up, and counted`() async throws {
         let failing: Answer = { _, _ in .init(500) }
         try await withWorld(answer: failing) { world, endpoint in
             try await world.note(1)
@@ -153,8 +153,8 @@ struct WebhookTests {
         }
     }
 
-    @Test("The queue is bounded: the oldest go, and are counted")
-    func bounded() async throws {
+    @Test
+    func `the queue is bounded: the oldest go, and are counted`() async throws {
         try await withWorld(limit: 3) { world, endpoint in
             try await world.note(1, 2, 3, 4, 5)
             #expect(world.outbox.statistics.dropped == 2)
@@ -163,8 +163,8 @@ struct WebhookTests {
         }
     }
 
-    @Test("What is not asked for is not queued")
-    func kinds() async throws {
+    @Test
+    func `what is not asked for is not queued`() async throws {
         try await withWorld { world, _ in
             let user = try #require(UserID(rawValue: 1))
             try await world.outbox.append(
@@ -180,8 +180,8 @@ struct WebhookTests {
         }
     }
 
-    @Test("It runs by itself, and ends when it is cancelled")
-    func running() async throws {
+    @Test
+    func `it runs by itself, and ends when it is cancelled`() async throws {
         try await withWorld { world, endpoint in
             await withDiscardingTaskGroup { group in
                 group.addTask { await world.outbox.run() }
@@ -195,8 +195,8 @@ struct WebhookTests {
         }
     }
 
-    @Test("A URL or a secret that cannot be used stops the start")
-    func configuration() async throws {
+    @Test
+    func `a URL or a secret that cannot be used stops the start`() async throws {
         let folder = try PushFixtures.Folder()
         let http = try PushFixtures.client()
         let short = try folder.write("short", "short")

@@ -109,6 +109,16 @@ package struct HandOffSchedule: Sendable {
         waiting.set(key, dueAt: item.due)
     }
 
+    /// A key was not checked and waits until `due`.
+    package mutating func postponed(_ key: HandOffKey, until due: Duration) {
+        guard var item = items[key], item.isTaken else { return }
+        item.isTaken = false
+        item.isAgain = false
+        item.due = due
+        items[key] = item
+        waiting.set(key, dueAt: due)
+    }
+
     /// The number of a key's failures so far.
     package func attempts(of key: HandOffKey) -> Int { items[key]?.attempts ?? 0 }
 

@@ -7,6 +7,8 @@ extension PushHandOff {
         let key: HandOffKey
         let target: PushTarget
         let plan: HandOffPlan
+        /// The origin of the service that the client named; nil: the service is one of the configuration.
+        let origin: String?
         /// Whether more entries wait after those read.
         let hasMore: Bool
     }
@@ -16,15 +18,17 @@ extension PushHandOff {
         let targets = try await tokens.store.pushTargets(of: user)
         guard let target = targets.first(where: { $0.device == device }) else { return nil }
         let taken = max(target.cursor, acknowledged(user, device))
+        // Before pages are read, because the store corrects expiries before the clock jumps (``ClockJump``).
+        let now = time.now()
         var page = try await store.entries(of: user, after: taken, limit: StoreSettings.maxPageEntries)
-        var entries = page.withoutExpired(at: time.now()).entries
+        var entries = page.withoutExpired(at: now).entries
         var last = page.entries.last?.lastSeq ?? taken
         var unread: Int?
         // Earlier pushed entries fill a page: the badge counts only that far.
         if last <= target.pushedUpTo, last < page.position.head {
             unread = HandOffPlan.pushWorthy(entries, for: user, device).count
             page = try await store.entries(of: user, after: target.pushedUpTo, limit: StoreSettings.maxPageEntries)
-            entries += page.withoutExpired(at: time.now()).entries
+            entries += page.withoutExpired(at: now).entries
             last = page.entries.last?.lastSeq ?? target.pushedUpTo
         }
         guard last > target.pushedUpTo else { return nil }
@@ -40,6 +44,7 @@ extension PushHandOff {
             key: HandOffKey(user, device),
             target: target,
             plan: plan,
+            origin: target.token.origin,
             hasMore: last < page.position.head && !page.entries.isEmpty
         )
     }
@@ -55,9 +60,9 @@ extension PushHandOff {
             cursors[device.description.id] = InboxCursors.Cursor(seq: seq, proof: device.proof)
         }
         let start = max(cursors.delivered, try await webhooks.store.undeliveredMark(of: user))
+        let now = time.now()
         let page = try await store.entries(of: user, after: start, limit: StoreSettings.maxPageEntries)
         guard let last = page.entries.last?.lastSeq else { return false }
-        let now = time.now()
         let oldest = now.advanced(by: .zero - settings.reportedAge)
         let worthy = HandOffPlan.pushWorthy(page.withoutExpired(at: now).entries, for: user, nil)
         let notices = worthy.filter { $0.committedAt >= oldest }.map { WebhookNotice.messageUndelivered(user, $0) }

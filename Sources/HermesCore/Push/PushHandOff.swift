@@ -42,6 +42,7 @@ package final class PushHandOff: Sendable {
     private struct State {
         var schedule = HandOffSchedule()
         var health = ServiceHealth()
+        var origins = OriginShares()
         var running = 0
     }
 
@@ -197,11 +198,7 @@ package final class PushHandOff: Sendable {
                 }
                 let batch = takeBatch()
                 guard batch.isEmpty else {
-                    group.addTask { [self] in
-                        await look(at: batch)
-                        state.withLock { $0.running -= 1 }
-                        wakeUp.signal()
-                    }
+                    group.addTask { [self] in await look(at: batch) }
                     continue
                 }
                 let now = time.uptime()
@@ -218,7 +215,6 @@ package final class PushHandOff: Sendable {
             let batch = takeBatch()
             guard !batch.isEmpty else { return }
             await look(at: batch)
-            state.withLock { $0.running -= 1 }
         }
     }
 
@@ -253,7 +249,50 @@ package final class PushHandOff: Sendable {
                 retry(key, error)
             }
         }
-        await send(candidates)
+        let (own, parts) = places(for: candidates)
+        await withDiscardingTaskGroup { group in
+            for (places, candidates) in parts {
+                group.addTask { [self] in
+                    await send(candidates)
+                    state.withLock { state in
+                        for place in places { state.origins.release(place) }
+                    }
+                }
+            }
+            await send(own)
+            // The lane does not wait for services that clients name: these have places of their own.
+            state.withLock { $0.running -= 1 }
+            wakeUp.signal()
+        }
+    }
+
+    /// Takes a place for each candidate whose service was named by its client.
+    ///
+    /// - Returns: the other candidates, and the places and candidates of each such service. Those without a place wait.
+    private func places(
+        for candidates: [Candidate]
+    ) -> (own: [Candidate], parts: some Collection<([OriginShares.Place], [Candidate])>) {
+        let now = time.uptime()
+        var own: [Candidate] = []
+        var parts: [String: ([OriginShares.Place], [Candidate])] = [:]
+        for candidate in candidates {
+            // What sends nothing is settled at once.
+            guard let origin = candidate.origin, !candidate.plan.items.isEmpty else {
+                own.append(candidate)
+                continue
+            }
+            switch state.withLock({ $0.origins.take(origin, of: candidate.key.user, now: now) }) {
+            case .taken(let place):
+                parts[origin, default: ([], [])].0.append(place)
+                parts[origin, default: ([], [])].1.append(candidate)
+            case .full:
+                // The more wait, the later, because each check reads the store.
+                let crowd = 1 + state.withLock { $0.schedule.count } / 2_000
+                wait(candidate.key, until: now + .milliseconds(Int64.random(in: 500...1_500)) * crowd)
+            case .paused(let until): wait(candidate.key, until: until + .milliseconds(Int64.random(in: 0...1_000)))
+            }
+        }
+        return (own, parts.values)
     }
 
     /// Sends the candidates' notifications, and settles all of them in one commit.
@@ -269,7 +308,9 @@ package final class PushHandOff: Sendable {
                 continue
             }
             let start = deliveries.count
-            deliveries += candidate.plan.items.map { PushDelivery($0.notification, to: candidate.target.token) }
+            deliveries += candidate.plan.items.map {
+                PushDelivery($0.notification, to: candidate.target.token, of: candidate.key.user)
+            }
             ready.append((candidate, start..<deliveries.count))
         }
         guard !ready.isEmpty, let sender else { return }
@@ -317,13 +358,19 @@ package final class PushHandOff: Sendable {
             )
             switch outcome {
             case .delivered:
-                state.withLock { $0.health.succeeded(service) }
+                state.withLock { state in
+                    if let origin = candidate.origin {
+                        state.origins.delivered(origin)
+                    } else {
+                        state.health.succeeded(service)
+                    }
+                }
             case .refused:
                 break
             case .tokenGone(let since):
                 gone = [.gone(key.user, candidate.target.device, candidate.target.token, since: since)]
             case .retry(let asked, let isService, _):
-                if isService { state.withLock { $0.health.failed(service, asked: asked, now: now) } }
+                if isService { failed(candidate, asked: asked, now: now) }
                 upTo = min(upTo, item.firstSeq - 1)
                 let attempts = state.withLock { $0.schedule.attempts(of: key) }
                 let delay = settings.backoff.delay(failures: attempts + 1, asked: asked)
@@ -348,6 +395,22 @@ package final class PushHandOff: Sendable {
         // Without a token there is nothing to try again.
         guard gone.isEmpty else { return (settlements + gone, notices, nil) }
         return (settlements, notices, wait.map { now + $0 } ?? (candidate.hasMore ? now : nil))
+    }
+
+    /// The candidate's service fails for others too.
+    private func failed(_ candidate: Candidate, asked: Duration?, now: Duration) {
+        state.withLock { state in
+            if let origin = candidate.origin {
+                state.origins.failed(origin, now: now)
+            } else {
+                state.health.failed(candidate.target.token.service, asked: asked, now: now)
+            }
+        }
+    }
+
+    /// Checks a key later, which is not the fault of its token.
+    private func wait(_ key: HandOffKey, until due: Duration) {
+        state.withLock { $0.schedule.postponed(key, until: due) }
     }
 
     private func settle(_ key: HandOffKey, retryAt: Duration?) {

@@ -70,10 +70,13 @@ package struct PushNotification: Sendable, Hashable {
 package struct PushDelivery: Sendable, Hashable {
     package let notification: PushNotification
     package let token: PushToken
+    /// The token's account, which bears the costs; nil: none.
+    package let user: UserID?
 
-    package init(_ notification: PushNotification, to token: PushToken) {
+    package init(_ notification: PushNotification, to token: PushToken, of user: UserID? = nil) {
         self.notification = notification
         self.token = token
+        self.user = user
     }
 }
 
@@ -84,7 +87,8 @@ package enum PushSendOutcome: Sendable, Hashable {
     /// The token is invalid, since `since` if the service names the time. Delete it, unless it was registered again
     /// after that.
     case tokenGone(since: Timestamp?)
-    /// Not now. `isService`: the whole service fails; otherwise only this notification.
+    /// Not now. `isService`: the whole service fails, for Web Push all that the token's origin serves; otherwise only
+    /// this notification.
     case retry(after: Duration?, isService: Bool, reason: String)
     /// Refused for good: a retry would not help. For logs.
     case refused(reason: String)

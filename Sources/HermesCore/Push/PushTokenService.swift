@@ -5,25 +5,42 @@ import Synchronization
 
 /// Stores the push tokens of devices, and knows without a read which devices have one.
 ///
-/// State: a `Mutex` around the devices with tokens, and one around the allowances. The first may contain devices whose tokens are gone; the store decides.
+/// State: a `Mutex` around the devices with tokens, one around the allowances, and one around the hosts that are allowed. The first may contain devices whose tokens are gone; the store decides.
 package final class PushTokenService: Sendable {
+    /// The services to which Web Push is sent.
+    private struct Hosts {
+        var allows: @Sendable (String) -> Bool = { _ in true }
+    }
+
     let store: any PushTokenStore
     private let time: any TimeSource
     private let devices = Mutex<[UserID: [DeviceID]]>([:])
     private let changes = Mutex(AccountAllowance.changes)
+    private let hosts = Mutex(Hosts())
 
     package init(store: any PushTokenStore, time: any TimeSource) {
         self.store = store
         self.time = time
     }
 
+    /// From now on, new Web Push subscriptions must lead to a host for which `allows` is true.
+    package func limitWebPush(to allows: @escaping @Sendable (String) -> Bool) {
+        hosts.withLock { $0.allows = allows }
+    }
+
     /// Stores the token of a device; nil removes it.
     ///
-    /// - Throws: `.notFound`, `.rateLimited`, `.wrongCredentials` or `.invalidToken` if the login was revoked meanwhile,
+    /// - Throws: `.invalidArgument` for a host that is not allowed, `.notFound`, `.rateLimited`, `.wrongCredentials` or `.invalidToken` if the login was revoked meanwhile,
     ///   `.storageUnavailable`.
     package func set(_ token: PushToken?, of principal: Principal) async throws(HermesError) {
         try changes.withLock { changes throws(HermesError) in
             try changes.takeChange(of: principal.user, now: time.uptime())
+        }
+        if let token, token.service == .webPush {
+            let host = try WebPushSubscription(parsing: token.text).host
+            guard hosts.withLock({ $0 }).allows(host) else {
+                throw HermesError(.invalidArgument, "the server sends no Web Push to the endpoint's host")
+            }
         }
         try await store.setPushToken(
             token,

@@ -48,6 +48,9 @@ package struct WebPushSubscription: Sendable, Hashable {
         guard Self.isPublicName(host) else {
             throw HermesError(.invalidArgument, "the endpoint must name a public host")
         }
+        guard parts.port.map({ (1...65_535).contains($0) }) ?? true else {
+            throw HermesError(.invalidArgument, "the endpoint's port must be 1 … 65535")
+        }
         endpoint = json.endpoint
         self.host = host
         origin = "https://\(host)" + (parts.port.map { $0 == 443 ? "" : ":\($0)" } ?? "")
@@ -71,6 +74,11 @@ package struct WebPushSubscription: Sendable, Hashable {
         return areLabels && !isNumber
             && !["local", "localhost", "internal", "lan", "home", "arpa"].contains(String(last))
     }
+}
+
+extension PushToken {
+    /// The origin that a Web Push subscription names; nil: another service's token. Empty if it cannot be read.
+    var origin: String? { service == .webPush ? (try? WebPushSubscription(parsing: text))?.origin ?? "" : nil }
 }
 
 extension Data {

@@ -8,9 +8,12 @@ import NIOFoundationCompat
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
+import Synchronization
 
 /// Posts to push services and to the receiver of webhooks: HTTP/2 where the other side offers it, persistent
 /// connections, no redirects. Thread-safe; ends with ``shutdown()``.
+///
+/// State: a `Mutex` around the clients of hosts whose address was checked; nothing is called under it.
 package final class PushHTTPClient: Sendable {
     /// An answer with at most ``maxBodyBytes`` of its body.
     package struct Answer: Sendable {
@@ -23,8 +26,41 @@ package final class PushHTTPClient: Sendable {
     /// The longest answer; a longer one is a failure.
     private static let maxBodyBytes = 256 * 1024
 
+    /// A host and the address to connect to: the name is not resolved again, and the certificate must be the name's.
+    package struct Route: Sendable, Hashable {
+        package let host: String
+        package let address: String
+
+        package init(host: String, address: String) {
+            self.host = host
+            self.address = address
+        }
+    }
+
+    private struct Pinned {
+        let client: HTTPClient
+        var requests = 0
+        var lastUsed: UInt64 = 0
+    }
+
+    private struct Routes {
+        var clients: [Route: Pinned] = [:]
+        var clock: UInt64 = 0
+        var isClosed = false
+    }
+
+    private struct Closed: Error, CustomStringConvertible {
+        var description: String { "the server stops" }
+    }
+
+    /// The number of routes that keep their connections while nothing is sent to them.
+    private static let maxIdleRoutes = 64
+
     private let client: HTTPClient
+    private let configuration: HTTPClient.Configuration
+    private let group: any EventLoopGroup
     private let timeout: TimeAmount
+    private let routes = Mutex(Routes())
 
     /// Creates the client.
     ///
@@ -36,6 +72,8 @@ package final class PushHTTPClient: Sendable {
         var tls = TLSConfiguration.makeClientConfiguration()
         if let authority {
             tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMFile(authority))
+        } else if let roots = Self.systemRoots {
+            tls.trustRoots = .certificates(roots)
         }
         let milliseconds = Int64(timeout / .milliseconds(1))
         var configuration = HTTPClient.Configuration(
@@ -48,16 +86,96 @@ package final class PushHTTPClient: Sendable {
         // Failing at once is better than queueing: the caller retries later.
         configuration.connectionPool.retryConnectionEstablishment = false
         client = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
+        self.configuration = configuration
+        self.group = group
         self.timeout = .milliseconds(milliseconds)
     }
 
+    /// The system's authorities, read once for the clients of all routes; nil: left to the TLS library.
+    private static let systemRoots: [NIOSSLCertificate]? = {
+        #if os(Linux)
+        let files = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"]
+        return files.lazy.compactMap { try? NIOSSLCertificate.fromPEMFile($0) }.first { !$0.isEmpty }
+        #else
+        return nil
+        #endif
+    }()
+
     /// Closes all connections.
-    package func shutdown() async { try? await client.shutdown() }
+    package func shutdown() async {
+        let pinned = routes.withLock { routes in
+            routes.isClosed = true
+            defer { routes.clients = [:] }
+            return routes.clients.values.map(\.client)
+        }
+        // Together: another side may let each wait.
+        await withDiscardingTaskGroup { group in
+            for client in pinned + [client] { group.addTask { try? await client.shutdown() } }
+        }
+    }
+
+    /// The number of routes with a client; for tests.
+    package var routeCount: Int { routes.withLock { $0.clients.count } }
+
+    /// The library takes addresses for names only for a client as a whole, so each route has a client.
+    private func takeClient(for route: Route) throws -> HTTPClient {
+        try routes.withLock { routes in
+            guard !routes.isClosed else { throw Closed() }
+            var pinned =
+                routes.clients[route]
+                ?? {
+                    var configuration = configuration
+                    configuration.dnsOverride = [route.host: route.address]
+                    return Pinned(
+                        client: HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
+                    )
+                }()
+            pinned.requests += 1
+            routes.clock += 1
+            pinned.lastUsed = routes.clock
+            routes.clients[route] = pinned
+            return pinned.client
+        }
+    }
+
+    private func releaseClient(for route: Route) {
+        let surplus: HTTPClient? = routes.withLock { routes in
+            routes.clients[route]?.requests -= 1
+            guard routes.clients.count > Self.maxIdleRoutes else { return nil }
+            let idle = routes.clients.filter { $0.value.requests == 0 }
+            guard let oldest = idle.min(by: { $0.value.lastUsed < $1.value.lastUsed }) else { return nil }
+            routes.clients[oldest.key] = nil
+            return oldest.value.client
+        }
+        guard let surplus else { return }
+        // Unstructured: the other side may let it wait, for some seconds, and nobody else.
+        Task { try? await surplus.shutdown() }
+    }
 
     /// Posts one body.
     ///
+    /// - Parameter route: where to connect; its host is the URL's, in lower case. Nil: the URL's host is resolved.
     /// - Throws: any failure to get an answer: no connection, no trust, no answer in time.
-    package func post(_ url: String, headers: [(String, String)], body: Data) async throws -> Answer {
+    package func post(
+        _ url: String,
+        over route: Route? = nil,
+        headers: [(String, String)],
+        body: Data
+    ) async throws -> Answer {
+        guard let route else { return try await post(url, headers, body, client) }
+        let client = try takeClient(for: route)
+        let result: Result<Answer, any Error>
+        do { result = .success(try await post(url, headers, body, client)) } catch { result = .failure(error) }
+        releaseClient(for: route)
+        return try result.get()
+    }
+
+    private func post(
+        _ url: String,
+        _ headers: [(String, String)],
+        _ body: Data,
+        _ client: HTTPClient
+    ) async throws -> Answer {
         var request = HTTPClientRequest(url: url)
         request.method = .POST
         request.headers = HTTPHeaders(headers)

@@ -12,15 +12,16 @@ import Darwin
 #endif
 
 /// Distinguishes addresses of the Internet from private ones.
-enum PublicAddress {
-    private struct Unresolved: Error {}
-
-    /// All addresses of a host, 4 or 16 bytes each. Blocks.
-    static func resolve(_ host: String) throws -> [[UInt8]] {
+package enum PublicAddress {
+    /// All addresses of a host. Blocks.
+    static func resolve(_ host: String) -> PublicNames.Lookup {
         var found: UnsafeMutablePointer<addrinfo>?
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
-        guard getaddrinfo(host, nil, &hints, &found) == 0 else { throw Unresolved() }
+        let status = getaddrinfo(host, nil, &hints, &found)
+        guard status == 0 else {
+            return [EAI_AGAIN, EAI_SYSTEM, EAI_MEMORY, EAI_FAIL].contains(status) ? .failed : .none
+        }
         defer { freeaddrinfo(found) }
         var addresses: [[UInt8]] = []
         var next = found
@@ -40,11 +41,19 @@ enum PublicAddress {
                 break
             }
         }
-        return addresses
+        return .found(addresses)
+    }
+
+    /// The address in digits.
+    static func text(of address: [UInt8]) -> String {
+        if address.count == 4 { return address.map(String.init).joined(separator: ".") }
+        return stride(from: 0, to: address.count - 1, by: 2)
+            .map { String(UInt16(address[$0]) << 8 | UInt16(address[$0 + 1]), radix: 16) }
+            .joined(separator: ":")
     }
 
     /// Whether an address can belong to the Internet (the registries of RFC 6890).
-    static func isPublic(_ address: [UInt8]) -> Bool {
+    package static func isPublic(_ address: [UInt8]) -> Bool {
         switch address.count {
         case 4: return isPublic4(address[...])
         case 16:

@@ -6,8 +6,6 @@ import Foundation
 package import HermesCore
 import HermesWire
 import JWTKit
-import NIOCore
-import NIOPosix
 import Synchronization
 
 /// Sends to browsers (RFC 8030): encrypted (RFC 8291), identified by a signed token (VAPID, RFC 8292).
@@ -49,6 +47,8 @@ package final class WebPushSender: PushSender {
     /// A token is valid for a day at most (RFC 8292, section 2).
     private static let tokenLifetime: Int64 = 12 * 3600
     private static let maxTokens = 1_000
+    /// A subscription whose host has led nowhere for this long is gone.
+    private static let lostAfter = Duration.seconds(24 * 3600)
 
     private struct SignedToken: Sendable {
         let text: String
@@ -67,17 +67,20 @@ package final class WebPushSender: PushSender {
     private let publicKey: String
     private let keys: JWTKeyCollection
     private let http: PushHTTPClient
+    private let names: PublicNames
     private let time: any TimeSource
     private let concurrency: Int
     private let tokens = Mutex<[String: SignedToken]>([:])
 
     /// Reads the key.
     ///
+    /// - Parameter names: resolves the hosts; nil: a resolver of its own.
     /// - Throws: ``PushConfigurationError``.
     package init(
         _ configuration: Configuration,
         http: PushHTTPClient,
         time: any TimeSource,
+        names: PublicNames? = nil,
         concurrency: Int = 100
     ) async throws(PushConfigurationError) {
         let setting = "push.webPush.privateKeyFile"
@@ -102,6 +105,7 @@ package final class WebPushSender: PushSender {
         publicKey = own.base64URL
         keys = await JWTKeyCollection().add(ecdsa: signing)
         self.http = http
+        self.names = names ?? PublicNames(time: time)
         self.time = time
         self.concurrency = concurrency
     }
@@ -123,11 +127,20 @@ package final class WebPushSender: PushSender {
         } catch {
             return .tokenGone(since: nil)
         }
-        guard isAllowed(subscription.host) else {
+        guard configuration.allows(subscription.host) else {
             return .refused(reason: "\(subscription.host) is not among push.webPush.hosts")
         }
-        guard await leadsOutside(subscription) else {
-            return .refused(reason: "\(subscription.host) leads to a private address, or nowhere")
+        var route: PushHTTPClient.Route?
+        if configuration.endpoint.isEmpty {
+            switch await names.address(of: subscription.host, for: delivery.user) {
+            case .address(let address): route = .init(host: subscription.host, address: address)
+            // A host that the operator names exists: the fault is the resolver's.
+            case .nowhere(let age) where age >= Self.lostAfter && !configuration.hosts.contains(subscription.host):
+                return .tokenGone(since: nil)
+            case .nowhere: return .refused(reason: "\(subscription.host) leads to a private address, or nowhere")
+            case .unknown(let wait):
+                return .retry(after: wait, isService: false, reason: "\(subscription.host) cannot be resolved")
+            }
         }
         let notification = delivery.notification
         let answer: PushHTTPClient.Answer
@@ -146,6 +159,7 @@ package final class WebPushSender: PushSender {
             let lifetime = max(0, (notification.expiresAt.rawValue &- time.now().rawValue) / 1000)
             answer = try await http.post(
                 url(of: subscription),
+                over: route,
                 headers: [
                     ("authorization", "vapid t=\(try await token(for: subscription.origin)), k=\(publicKey)"),
                     ("content-encoding", "aes128gcm"),
@@ -157,13 +171,15 @@ package final class WebPushSender: PushSender {
                 body: body
             )
         } catch {
-            return .retry(after: nil, isService: false, reason: "\(error)")
+            if let route { await names.unreachable(route.host, at: route.address) }
+            // No answer at all: the service's other subscriptions would wait as long.
+            return .retry(after: nil, isService: true, reason: "\(error)")
         }
         switch answer.status {
         case 200..<300: return .delivered(id: answer.headers["location"] ?? "")
         case 404, 410: return .tokenGone(since: nil)
         case 429, 500...:
-            // Web Push has several services; an outage of one does not delay the others.
+            // It may be this subscription only, whose path its owner chooses: the others are not delayed.
             return .retry(after: answer.retryAfter, isService: false, reason: "status \(answer.status)")
         default: return .refused(reason: "status \(answer.status): \(answer.excerpt)")
         }
@@ -203,28 +219,22 @@ package final class WebPushSender: PushSender {
 
     // MARK: Connections
 
+    /// Made of what was checked, because another reader of the URL might find another host in it.
     private func url(of subscription: WebPushSubscription) -> String {
-        guard !configuration.endpoint.isEmpty, let parts = URLComponents(string: subscription.endpoint) else {
-            return subscription.endpoint
-        }
-        return configuration.endpoint + parts.percentEncodedPath
+        let parts = URLComponents(string: subscription.endpoint)
+        let path = parts?.percentEncodedPath ?? ""
+        guard configuration.endpoint.isEmpty else { return configuration.endpoint + path }
+        return subscription.origin + path + (parts?.percentEncodedQuery.map { "?" + $0 } ?? "")
     }
+}
 
-    private func isAllowed(_ host: String) -> Bool {
-        configuration.hosts.contains { pattern in
+extension WebPushSender.Configuration {
+    /// Whether subscriptions may lead to a host.
+    package func allows(_ host: String) -> Bool {
+        hosts.contains { pattern in
             if pattern == "*" { return true }
             if pattern.hasPrefix("*.") { return host.hasSuffix(pattern.dropFirst()) }
             return host == pattern
         }
-    }
-
-    /// Whether all addresses of the host are public.
-    private func leadsOutside(_ subscription: WebPushSubscription) async -> Bool {
-        guard configuration.endpoint.isEmpty else { return true }
-        let host = subscription.host
-        // Resolving blocks, so it runs on NIO's thread pool.
-        let addresses = try? await NIOThreadPool.singleton.runIfActive { try PublicAddress.resolve(host) }
-        guard let addresses, !addresses.isEmpty else { return false }
-        return addresses.allSatisfy(PublicAddress.isPublic)
     }
 }

@@ -49,10 +49,11 @@ struct OutboundServices: Service {
         do throws(PushConfigurationError) {
             let (outbox, poster) = try webhooks(settings.webhooks, messenger, store, http, logger)
             let senders = try await senders(push, http, messenger.time)
+            if let webPush = push.webPush { messenger.pushTokens.limitWebPush(to: webPush.allows) }
             var handOff: PushHandOff?
             if !senders.isEmpty || outbox?.wants(.messageUndelivered) == true {
                 let preview = push.preview
-                let metrics = PushMetrics(logger: logger)
+                let metrics = PushMetrics(logger: logger, time: messenger.time)
                 let made = PushHandOff(
                     messenger,
                     store: store.messages,
@@ -126,8 +127,11 @@ struct OutboundServices: Service {
         }
         if let webPush = settings.webPush {
             let (file, setting) = (webPush.privateKeyFile, "push.webPush.privateKeyFile")
+            // Kept when the key is read again.
+            let names = PublicNames(time: time)
             services.webPush = try await ReloadableSender(file: file, setting: setting) {
-                () async throws(PushConfigurationError) in try await WebPushSender(webPush, http: http, time: time)
+                () async throws(PushConfigurationError) in
+                try await WebPushSender(webPush, http: http, time: time, names: names)
             }
         }
         return services
@@ -197,9 +201,38 @@ struct OutboundServices: Service {
     func close() async { await http?.shutdown() }
 }
 
-/// Counts the answers of push services.
-private struct PushMetrics: Sendable {
-    let logger: Logger
+/// Counts the answers of push services, and logs some of those that are no success.
+///
+/// State: a `Mutex` around the allowances of log lines.
+final class PushMetrics: Sendable {
+    /// Any account can cause any number of refusals, so they get one line a minute of each kind.
+    private struct Allowance {
+        var next = Duration.zero
+        var skipped = 0
+    }
+
+    private let logger: Logger
+    private let time: any TimeSource
+    private let allowances = Mutex<[String: Allowance]>([:])
+
+    init(logger: Logger, time: any TimeSource) {
+        self.logger = logger
+        self.time = time
+    }
+
+    /// The number of lines left out since the last; nil: this one is left out too.
+    private func skipped(_ kind: String) -> Int? {
+        let now = time.uptime()
+        return allowances.withLock { allowances in
+            let allowance = allowances[kind, default: Allowance(next: now)]
+            guard now >= allowance.next else {
+                allowances[kind]?.skipped += 1
+                return nil
+            }
+            allowances[kind] = Allowance(next: now + .seconds(60))
+            return allowance.skipped
+        }
+    }
 
     func note(_ report: PushHandOff.Report) {
         switch report {
@@ -215,10 +248,13 @@ private struct PushMetrics: Sendable {
                 label: "hermes_push_notifications_total",
                 dimensions: [("service", service.name), ("result", result)]
             ).increment()
-            guard let reason else { return }
+            guard let reason, let skipped = skipped("\(service.name) \(result)") else { return }
             logger.warning(
                 "notification not taken",
-                metadata: ["service": "\(service.name)", "result": "\(result)", "reason": "\(reason)"]
+                metadata: [
+                    "service": "\(service.name)", "result": "\(result)", "reason": "\(reason)",
+                    "skipped": "\(skipped)",
+                ]
             )
         case .failed(let error):
             logger.warning("hand-off delayed", metadata: ["error": "\(error.message)"])

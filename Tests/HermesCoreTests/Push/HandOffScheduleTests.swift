@@ -9,8 +9,8 @@ import Testing
         HandOffKey(try user(number), try name.map { try device($0) })
     }
 
-    @Test("A key is due at its oldest entry's deadline, once")
-    func deadline() throws {
+    @Test
+    func `a key is due at its oldest entry's deadline, once`() throws {
         var schedule = HandOffSchedule()
         schedule.committed(try key(1), upTo: 1, due: .seconds(10))
         schedule.committed(try key(1), upTo: 2, due: .seconds(12))
@@ -22,8 +22,8 @@ import Testing
         #expect(schedule.takeDue(now: .seconds(20), limit: 10).isEmpty)
     }
 
-    @Test("An acknowledgement of everything takes it out, one of a part does not")
-    func acknowledgement() throws {
+    @Test
+    func `an acknowledgement of everything takes it out, one of a part does not`() throws {
         var schedule = HandOffSchedule()
         schedule.committed(try key(1), upTo: 3, due: .seconds(10))
         schedule.committed(try key(1, nil), upTo: 3, due: .seconds(10))
@@ -34,8 +34,8 @@ import Testing
         #expect(schedule.takeDue(now: .seconds(10), limit: 10) == [try key(1, "tablet")])
     }
 
-    @Test("Who goes away waits no longer; who failed waits as long as was said")
-    func earlierAndLater() throws {
+    @Test
+    func `who goes away waits no longer; who failed waits as long as was said`() throws {
         var schedule = HandOffSchedule()
         schedule.committed(try key(1), upTo: 1, due: .seconds(10))
         schedule.committed(try key(1), upTo: 2, due: .seconds(2))
@@ -49,8 +49,8 @@ import Testing
         #expect(schedule.count == 0)
     }
 
-    @Test("What comes while somebody looks is looked at again; an acknowledgement meanwhile changes nothing")
-    func meanwhile() throws {
+    @Test
+    func `what comes while somebody looks is looked at again; an acknowledgement meanwhile changes nothing`() throws {
         var schedule = HandOffSchedule()
         schedule.committed(try key(1), upTo: 1, due: .zero)
         #expect(schedule.takeDue(now: .zero, limit: 10).count == 1)
@@ -63,8 +63,8 @@ import Testing
         #expect(schedule.count == 0)
     }
 
-    @Test("Without room it says that something is missing")
-    func overflow() throws {
+    @Test
+    func `without room it says that something is missing`() throws {
         var schedule = HandOffSchedule(capacity: 2)
         for number in 1...3 { schedule.committed(try key(Int32(number)), upTo: 1, due: .zero) }
         #expect(schedule.count == 2)
@@ -74,8 +74,8 @@ import Testing
         #expect(!schedule.hasOverflowed)
     }
 
-    @Test("What is acknowledged again and again does not pile up")
-    func tickets() throws {
+    @Test
+    func `what is acknowledged again and again does not pile up`() throws {
         var schedule = HandOffSchedule()
         for seq in 1...20_000 as ClosedRange<UInt64> {
             schedule.committed(try key(1), upTo: seq, due: .seconds(10))
@@ -87,8 +87,8 @@ import Testing
         #expect(schedule.nextDue == nil)
     }
 
-    @Test("Waits grow, are spread, and heed what was asked for")
-    func backoff() {
+    @Test
+    func `waits grow, are spread, and heed what was asked for`() {
         let backoff = Backoff(base: .seconds(2), limit: .seconds(60))
         #expect(backoff.delay(failures: 1, random: 0) == .seconds(1))
         #expect(backoff.delay(failures: 1, random: 1) == .seconds(2))
@@ -99,8 +99,8 @@ import Testing
         #expect(backoff.delay(failures: 0, asked: .seconds(-5), random: 0) == .seconds(1))
     }
 
-    @Test("A service that fails is left alone, longer each time; many failures together count once")
-    func health() {
+    @Test
+    func `a service that fails is left alone, longer each time; many failures together count once`() {
         var health = ServiceHealth(backoff: Backoff(base: .seconds(2), limit: .seconds(60)))
         #expect(health.pausedUntil(.apns, now: .zero) == nil)
         for _ in 0..<5 { health.failed(.apns, asked: nil, now: .zero, random: 1) }

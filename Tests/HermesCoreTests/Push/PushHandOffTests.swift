@@ -10,14 +10,33 @@ import Testing
     /// Takes notifications and answers what a test says.
     private final class FakeSender: PushSender {
         private let state = Mutex((sent: [PushDelivery](), answers: [PushSendOutcome]()))
+        private let held = Mutex<CheckedContinuation<Void, Never>?>(nil)
+        private let (begun, begin) = AsyncStream<[PushDelivery]>.makeStream()
 
         var sent: [PushDelivery] { state.withLock { $0.sent } }
 
         /// The next answers; afterwards everything is delivered.
         func answer(_ outcomes: PushSendOutcome...) { state.withLock { $0.answers = outcomes } }
 
+        /// The next batch that is to be sent.
+        func next() async -> [PushDelivery] {
+            for await deliveries in begun { return deliveries }
+            return []
+        }
+
+        /// Lets the batch to slow.example.org end.
+        func release() { held.withLock { $0 }?.resume() }
+
         func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
-            state.withLock { state in
+            if deliveries.first?.token.text.contains("slow.example.org") == true {
+                await withCheckedContinuation { continuation in
+                    held.withLock { $0 = continuation }
+                    begin.yield(deliveries)
+                }
+            } else {
+                begin.yield(deliveries)
+            }
+            return state.withLock { state in
                 deliveries.map { delivery in
                     state.sent.append(delivery)
                     return state.answers.isEmpty ? .delivered(id: "1") : state.answers.removeFirst()
@@ -35,7 +54,7 @@ import Testing
         let handOff: PushHandOff
 
         /// Accounts 1 to 3; the second has a token on its device "phone".
-        init(_ store: MemoryStore? = nil) async throws {
+        init(_ store: MemoryStore? = nil, settings: PushHandOff.Settings = .init()) async throws {
             self.store = store ?? MemoryStore()
             if store == nil { try await addAccounts(3, to: self.store) }
             messenger = Messenger(
@@ -54,6 +73,7 @@ import Testing
                 accounts: self.store,
                 sender: sender,
                 webhooks: outbox,
+                settings: settings,
                 text: { PushText(title: $0.senderName, body: String(decoding: $0.content.bytes, as: UTF8.self)) }
             )
             handOff.observe(messenger.watch)
@@ -106,8 +126,9 @@ import Testing
         }
     }
 
-    @Test("Who is not connected is pushed to at once, one notification for each conversation, the newest")
-    func away() async throws {
+    @Test
+    func `who is not connected is pushed to at once, one notification for each conversation, the newest`() async throws
+    {
         let world = try await World()
         for text in ["one", "two"] { try await world.send(text) }
         try await world.send("three", from: 3)
@@ -122,8 +143,10 @@ import Testing
         await world.messenger.shutdown()
     }
 
-    @Test("Those who watch are told of messages, results and what nobody acknowledged, of each kind that they want")
-    func watched() async throws {
+    @Test
+    func `those who watch are told of messages, results and what nobody acknowledged, of each kind that they want`()
+        async throws
+    {
         let world = try await World()
         let events = world.messenger.events
         let seen = Mutex<[ServerEvent]>([])
@@ -157,8 +180,8 @@ import Testing
         await world.messenger.shutdown()
     }
 
-    @Test("Who is connected has until the deadline to acknowledge")
-    func connected() async throws {
+    @Test
+    func `who is connected has until the deadline to acknowledge`() async throws {
         let world = try await World()
         let attachment = RecordingAttachment(try principal(2))
         world.messenger.devices.attach(attachment)
@@ -175,8 +198,8 @@ import Testing
         await world.messenger.shutdown()
     }
 
-    @Test("An app that is not in front of its user is pushed to at once, until it is again")
-    func background() async throws {
+    @Test
+    func `an app that is not in front of its user is pushed to at once, until it is again`() async throws {
         let world = try await World()
         let attachment = RecordingAttachment(try principal(2))
         world.messenger.devices.attach(attachment)
@@ -195,8 +218,8 @@ import Testing
         await world.messenger.shutdown()
     }
 
-    @Test("What one sent oneself, read marks, and what was read elsewhere push nothing")
-    func unworthy() async throws {
+    @Test
+    func `what one sent oneself, read marks, and what was read elsewhere push nothing`() async throws {
         let world = try await World()
         try await world.send("mine", from: 2, to: 1)
         try await world.markRead(upTo: 1, by: 1, with: 2)
@@ -214,8 +237,42 @@ import Testing
         await world.messenger.shutdown()
     }
 
-    @Test("What did not go through is tried again, with the same id, and nothing else")
-    func retry() async throws {
+    private func subscription(_ host: String) -> PushToken {
+        let key = Data([4] + Array(repeating: 1, count: 64)).base64URL
+        let secret = Data(repeating: 7, count: 16).base64URL
+        let text = #"{"endpoint":"https://\#(host)/x","keys":{"p256dh":"\#(key)","auth":"\#(secret)"}}"#
+        return PushToken(stored: .webPush, text: text, appID: "")
+    }
+
+    @Test func `a service that does not answer holds up nobody else, even with one lane`() async throws {
+        let world = try await World(settings: .init(lanes: 1))
+        let tokens = world.messenger.pushTokens
+        try await tokens.set(subscription("slow.example.org"), of: principal(2))
+        try await tokens.set(subscription("good.example.org"), of: principal(3))
+        let running = Task { await world.handOff.run() }
+        try await world.send("one")
+        let (second, third) = (try user(2), try user(3))
+        #expect(await world.sender.next().first?.user == second)
+        try await world.send("two", to: 3)
+        #expect(await world.sender.next().first?.user == third)
+        world.sender.release()
+        running.cancel()
+        await running.value
+    }
+
+    @Test func `a subscription whose service is not allowed is refused when it is set`() async throws {
+        let world = try await World()
+        let tokens = world.messenger.pushTokens
+        tokens.limitWebPush { $0 == "good.example.org" }
+        let error = await #expect(throws: HermesError.self) {
+            try await tokens.set(subscription("bad.example.org"), of: principal(2))
+        }
+        #expect(error?.code == .invalidArgument)
+        try await tokens.set(subscription("good.example.org"), of: principal(2))
+    }
+
+    @Test
+    func `what did not go through is tried again, with the same id, and nothing else`() async throws {
         let world = try await World()
         try await world.send("one")
         world.sender.answer(.retry(after: .seconds(30), isService: true, reason: "503"))
@@ -231,8 +288,8 @@ import Testing
         await world.messenger.shutdown()
     }
 
-    @Test("A backlog of more than a page is pushed to its end, and what comes after it")
-    func longBacklog() async throws {
+    @Test
+    func `a backlog of more than a page is pushed to its end, and what comes after it`() async throws {
         let world = try await World()
         let from = try principal(1)
         let conversation = ConversationID.direct(between: from.user, and: try user(2))
@@ -254,8 +311,8 @@ import Testing
         await world.messenger.shutdown()
     }
 
-    @Test("A token that is gone is forgotten")
-    func gone() async throws {
+    @Test
+    func `a token that is gone is forgotten`() async throws {
         let world = try await World()
         try await world.send("one")
         world.sender.answer(.tokenGone(since: nil))
@@ -267,8 +324,8 @@ import Testing
         await world.messenger.shutdown()
     }
 
-    @Test("After a restart what is not acknowledged and not pushed is pushed, and nothing else")
-    func restart() async throws {
+    @Test
+    func `after a restart what is not acknowledged and not pushed is pushed, and nothing else`() async throws {
         let store = MemoryStore()
         try await addAccounts(3, to: store)
         var world = try await World(store)
@@ -291,8 +348,8 @@ import Testing
         await world.messenger.shutdown()
     }
 
-    @Test("The webhook hears of what no device acknowledged, once, and of results")
-    func webhooks() async throws {
+    @Test
+    func `the webhook hears of what no device acknowledged, once, and of results`() async throws {
         let world = try await World()
         try await world.send("one")
         await world.wait(.zero)
@@ -328,8 +385,8 @@ import Testing
         await world.messenger.shutdown()
     }
 
-    @Test("A back end's push is pushed with its own collapse key, to the device that it is for")
-    func backEndPush() async throws {
+    @Test
+    func `a back end's push is pushed with its own collapse key, to the device that it is for`() async throws {
         let world = try await World()
         _ = try await world.store.open(
             DeviceDescription(id: device("tablet")),

@@ -29,8 +29,8 @@ struct PushServiceTests {
         }
     }
 
-    @Test("A push for a few is delivered to who is connected, and seqs go on")
-    func few() async throws {
+    @Test
+    func `a push for a few is delivered to who is connected, and seqs go on`() async throws {
         let world = try await World(accounts: 2)
         let attachment = RecordingAttachment(try principal(1))
         world.messenger.devices.attach(attachment)
@@ -43,8 +43,8 @@ struct PushServiceTests {
         #expect(try await world.store.position(of: user(2)).head == 2)
     }
 
-    @Test("A message in a push has the full name of its type, and a bound")
-    func message() async throws {
+    @Test
+    func `a message in a push has the full name of its type, and a bound`() async throws {
         let world = try await World(accounts: 1)
         for type in ["a", "shop.Order", "_x.Y_1", String(repeating: "t", count: 128)] {
             let message = TypedMessage(type: type, bytes: Array(repeating: 0, count: TypedMessage.maxBytes))
@@ -64,8 +64,8 @@ struct PushServiceTests {
         await world.messenger.shutdown()
     }
 
-    @Test("A push for everyone reaches each account once, also where the store fails meanwhile")
-    func everyone() async throws {
+    @Test
+    func `a push for everyone reaches each account once, also where the store fails meanwhile`() async throws {
         let world = try await World(accounts: 1_203)
         let push = try world.messenger.pushes.make(PushContent(title: "a"))
         #expect(try await world.messenger.pushes.send(push, to: .everyone) == nil)
@@ -79,8 +79,8 @@ struct PushServiceTests {
         await world.messenger.shutdown()
     }
 
-    @Test("What an earlier process left behind is finished")
-    func leftBehind() async throws {
+    @Test
+    func `what an earlier process left behind is finished`() async throws {
         let world = try await World(accounts: 700)
         let push = try world.messenger.pushes.make(PushContent(title: "a"))
         let now = world.time.now()
@@ -95,8 +95,8 @@ struct PushServiceTests {
         await world.messenger.shutdown()
     }
 
-    @Test("A step that fails is done again by housekeeping")
-    func resumed() async throws {
+    @Test
+    func `a step that fails is done again by housekeeping`() async throws {
         let world = try await World(accounts: 3)
         let push = try world.messenger.pushes.make(PushContent(title: "a"))
         _ = try world.store.base.commit(
@@ -114,8 +114,8 @@ struct PushServiceTests {
         await world.messenger.shutdown()
     }
 
-    @Test("A push that says nothing, too much or expires before it is sent is refused")
-    func refused() async throws {
+    @Test
+    func `a push that says nothing, too much or expires before it is sent is refused`() async throws {
         let world = try await World(accounts: 1)
         let pushes = world.messenger.pushes
         let cases: [(PushContent, Duration?, HermesError.Code)] = [

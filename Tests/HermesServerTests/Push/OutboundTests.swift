@@ -52,8 +52,10 @@ struct OutboundTests {
         try JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any] ?? [:]
     }
 
-    @Test("A message to somebody who is away goes to the push service; after a restart it does not go again")
-    func push() async throws {
+    @Test
+    func `a message to somebody who is away goes to the push service; after a restart it does not go again`()
+        async throws
+    {
         let folder = try Folder()
         let key = try folder.write("key.p8", P256.Signing.PrivateKey().pemRepresentation)
         let apple = try await FakeEndpoint.start()
@@ -96,8 +98,8 @@ struct OutboundTests {
         await apple.stop()
     }
 
-    @Test("Webhooks tell who comes and goes and what is not delivered")
-    func webhooks() async throws {
+    @Test
+    func `webhooks tell who comes and goes and what is not delivered`() async throws {
         let folder = try Folder()
         let secret = try folder.write("secret", "0123456789abcdef")
         let backEnd = try await FakeEndpoint.start()
@@ -127,8 +129,8 @@ struct OutboundTests {
         await backEnd.stop()
     }
 
-    @Test("The SDK says whether its app is in front of the user, at once and after it connected again")
-    func appState() async throws {
+    @Test
+    func `the SDK says whether its app is in front of the user, at once and after it connected again`() async throws {
         try await withServer { server in
             let conditions = DeviceConditions()
             conditions.appState = .background
@@ -153,8 +155,8 @@ struct OutboundTests {
         }
     }
 
-    @Test("A key that cannot be read stops the start with the setting's name")
-    func badKey() async throws {
+    @Test
+    func `a key that cannot be read stops the start with the setting's name`() async throws {
         func configure(_ settings: inout ServerSettings) {
             settings.push.apns = .init(keyFile: "/nowhere/key.p8", keyID: "K", teamID: "T", topic: "a")
         }
@@ -165,8 +167,8 @@ struct OutboundTests {
         #expect(error?.message.contains("push.apns.keyFile") == true)
     }
 
-    @Test("Settings that belong together are asked for together")
-    func incomplete() throws {
+    @Test
+    func `settings that belong together are asked for together`() throws {
         for (arguments, missing) in [
             (["--push.apns.keyFile", "k"], "push.apns.topic"),
             (["--push.webPush.privateKeyFile", "k"], "push.webPush.subject"),

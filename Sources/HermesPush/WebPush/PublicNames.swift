@@ -1,0 +1,292 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import NIOPosix
+
+/// Resolves host names that come from clients: the address that was checked is the one to connect to.
+///
+/// A lookup blocks a thread for as long as the name's servers like, and anybody can name servers that are slow or names
+/// that do not exist. So answers are remembered, those that lead nowhere too; nobody waits longer than the deadline;
+/// lookups run on threads of their own; accounts take turns, each with few at once; and names that have led somewhere
+/// go first, with threads that others cannot take.
+///
+/// State: the actor's.
+package actor PublicNames {
+    /// The result of one lookup.
+    package enum Lookup: Sendable, Hashable {
+        /// All addresses, 4 or 16 bytes each.
+        case found([[UInt8]])
+        /// There is no such name, or it has no address.
+        case none
+        /// The resolver failed.
+        case failed
+    }
+
+    package enum Answer: Sendable, Hashable {
+        /// The address to connect to.
+        case address(String)
+        /// The name does not exist or has a private address, for this long already.
+        case nowhere(Duration)
+        /// Not known at present; worth asking again after this time.
+        case unknown(Duration)
+    }
+
+    package struct Settings: Sendable {
+        /// The longest wait for an answer.
+        package var deadline = Duration.seconds(5)
+        /// An answer is used for this long without a new lookup.
+        package var fresh = Duration.seconds(60)
+        /// An older answer is used while a new lookup runs, up to this age.
+        package var usable = Duration.seconds(3600)
+        /// The time that a name that leads nowhere is remembered: the first time, and from then on.
+        package var nowhere = (first: Duration.seconds(300), later: Duration.seconds(3600))
+        /// The time that a failed lookup is remembered.
+        package var failed = Duration.seconds(30)
+        /// The number of lookups at once, and how many of them are kept for names that have led somewhere.
+        package var lookups = (total: 16, kept: 4)
+        /// The number of one account's lookups at once, and of those that wait for their turn.
+        package var perAccount = (running: 2, waiting: 16)
+        /// The number of names remembered, of each kind.
+        package var capacity = 4_096
+
+        package init() {}
+    }
+
+    private struct Known {
+        /// The preferred one first.
+        var addresses: [String]
+        var freshUntil: Duration
+        var usableUntil: Duration
+    }
+
+    private struct Nowhere {
+        let since: Duration
+        var until: Duration
+    }
+
+    private struct Pending {
+        var waiters: [CheckedContinuation<Answer, Never>] = []
+        /// The account whose turn it runs in; nil: it waits.
+        var runner: Owner?
+        var deadline: Task<Void, Never>?
+        /// Whether those who waited have given up.
+        var isExpired = false
+    }
+
+    /// Whose turn a lookup takes.
+    private enum Owner: Hashable {
+        case account(UserID)
+        case nobody
+    }
+
+    /// A thread that waits in the resolver cannot be stopped, so these are not the threads of anything else.
+    private static let threads: NIOThreadPool = {
+        let threads = NIOThreadPool(numberOfThreads: Settings().lookups.total)
+        threads.start()
+        return threads
+    }()
+
+    private let settings: Settings
+    private let time: any TimeSource
+    private let isPublic: @Sendable ([UInt8]) -> Bool
+    private let lookUp: @Sendable (String) async -> Lookup
+    private var known: [String: Known] = [:]
+    private var nowhere: [String: Nowhere] = [:]
+    private var failed: [String: Duration] = [:]
+    private var pending: [String: Pending] = [:]
+    private var renewals: [(host: String, owner: Owner)] = []
+    private var queues: [Owner: [String]] = [:]
+    private var turns: [Owner] = []
+    private var runningOf: [Owner: Int] = [:]
+    private var running = 0
+
+    /// - Parameters:
+    ///   - isPublic: whether the server may connect to an address.
+    ///   - lookUp: resolves a name; may take long.
+    package init(
+        settings: Settings = Settings(),
+        time: any TimeSource,
+        isPublic: @escaping @Sendable ([UInt8]) -> Bool = PublicAddress.isPublic,
+        lookUp: (@Sendable (String) async -> Lookup)? = nil
+    ) {
+        self.settings = settings
+        self.time = time
+        self.isPublic = isPublic
+        self.lookUp =
+            lookUp ?? { host in (try? await Self.threads.runIfActive { PublicAddress.resolve(host) }) ?? .failed }
+    }
+
+    /// The checked address of a host.
+    ///
+    /// - Parameters:
+    ///   - host: in lower case.
+    ///   - account: whose turn a lookup takes; nil: that of all who have no account.
+    package func address(of host: String, for account: UserID?) async -> Answer {
+        let now = time.uptime()
+        let owner = account.map { Owner.account($0) } ?? .nobody
+        if let entry = known[host], let first = entry.addresses.first, now < entry.usableUntil {
+            if now >= entry.freshUntil { renew(host, for: owner) }
+            return .address(first)
+        }
+        if let entry = nowhere[host], now < entry.until { return .nowhere(now - entry.since) }
+        if let until = failed[host], now < until { return .unknown(until - now) }
+        guard enqueue(host, for: owner) else { return .unknown(settings.deadline) }
+        return await withCheckedContinuation { waiter in
+            pending[host, default: Pending()].waiters.append(waiter)
+            startLookups()
+        }
+    }
+
+    /// No connection came about: the next attempt goes to another address of the host.
+    package func unreachable(_ host: String, at address: String) {
+        guard let first = known[host]?.addresses.first, first == address else { return }
+        known[host]?.addresses.removeFirst()
+        known[host]?.addresses.append(first)
+        known[host]?.freshUntil = .zero
+    }
+
+    /// Whether nothing is looked up; for tests.
+    package var isIdle: Bool { pending.isEmpty }
+
+    // MARK: Turns
+
+    private func renew(_ host: String, for owner: Owner) {
+        let under = runningOf[owner, default: 0] + renewals.count { $0.owner == owner }
+        // The old answer is still used.
+        guard pending[host] == nil, under < settings.perAccount.running else { return }
+        add(host)
+        renewals.append((host, owner))
+        startLookups()
+    }
+
+    /// - Returns: whether the host will be looked up.
+    private func enqueue(_ host: String, for owner: Owner) -> Bool {
+        if let entry = pending[host], entry.runner != nil { return !entry.isExpired }
+        var queue = queues[owner, default: []]
+        if !queue.contains(host) {
+            guard queue.count < settings.perAccount.waiting else { return false }
+            if queue.isEmpty { turns.append(owner) }
+            // Also where it waits in somebody else's turn, which may come much later.
+            queue.append(host)
+            queues[owner] = queue
+        }
+        // Its turn may have outlived its deadline.
+        if pending[host] == nil { add(host) }
+        return true
+    }
+
+    private func add(_ host: String) {
+        pending[host] = Pending()
+        // Unstructured: it ends by itself after the deadline, or with the lookup.
+        pending[host]?.deadline = Task { [weak self, settings] in
+            do { try await Task.sleep(for: settings.deadline) } catch { return }
+            await self?.expired(host)
+        }
+    }
+
+    private func startLookups() {
+        while running < settings.lookups.total, !renewals.isEmpty {
+            let next = renewals.removeFirst()
+            start(next.host, for: next.owner)
+        }
+        while running < settings.lookups.total - settings.lookups.kept, let (host, owner) = nextTurn() {
+            start(host, for: owner)
+        }
+    }
+
+    private func nextTurn() -> (String, Owner)? {
+        for _ in 0..<turns.count {
+            let owner = turns.removeFirst()
+            guard runningOf[owner, default: 0] < settings.perAccount.running else {
+                turns.append(owner)
+                continue
+            }
+            // What ran in another's turn, or waited too long, is skipped.
+            while var queue = queues[owner], !queue.isEmpty {
+                let host = queue.removeFirst()
+                queues[owner] = queue.isEmpty ? nil : queue
+                guard let waiting = pending[host], waiting.runner == nil else { continue }
+                if queues[owner] != nil { turns.append(owner) }
+                return (host, owner)
+            }
+        }
+        return nil
+    }
+
+    private func start(_ host: String, for owner: Owner) {
+        guard pending[host] != nil, pending[host]?.runner == nil else { return }
+        pending[host]?.runner = owner
+        running += 1
+        runningOf[owner, default: 0] += 1
+        // Unstructured: those who wait may give up, the lookup cannot.
+        Task { [lookUp] in finished(host, await lookUp(host)) }
+    }
+
+    // MARK: Results
+
+    private func finished(_ host: String, _ result: Lookup) {
+        guard let entry = pending.removeValue(forKey: host) else { return }
+        entry.deadline?.cancel()
+        running -= 1
+        if let owner = entry.runner {
+            let left = runningOf[owner, default: 1] - 1
+            runningOf[owner] = left > 0 ? left : nil
+        }
+        let answer = note(host, result)
+        for waiter in entry.waiters { waiter.resume(returning: answer) }
+        startLookups()
+    }
+
+    private func note(_ host: String, _ result: Lookup) -> Answer {
+        let now = time.uptime()
+        switch result {
+        case .found(let addresses) where !addresses.isEmpty && addresses.allSatisfy(isPublic):
+            nowhere[host] = nil
+            failed[host] = nil
+            var texts = addresses.map(PublicAddress.text(of:))
+            // Services rotate their addresses; connections are kept for as long as theirs is among them.
+            if let used = known[host]?.addresses.first, let index = texts.firstIndex(of: used) {
+                texts.swapAt(0, index)
+            }
+            Self.makeRoom(in: &known, for: host, capacity: settings.capacity)
+            known[host] = Known(
+                addresses: texts,
+                freshUntil: now + settings.fresh,
+                usableUntil: now + settings.usable
+            )
+            return .address(texts[0])
+        case .found, .none:
+            known[host] = nil
+            failed[host] = nil
+            let since = nowhere[host]?.since
+            let period = since == nil ? settings.nowhere.first : settings.nowhere.later
+            Self.makeRoom(in: &nowhere, for: host, capacity: settings.capacity)
+            nowhere[host] = Nowhere(since: since ?? now, until: now + period)
+            return .nowhere(now - (since ?? now))
+        case .failed:
+            known[host]?.freshUntil = now + settings.failed
+            Self.makeRoom(in: &failed, for: host, capacity: settings.capacity)
+            failed[host] = now + settings.failed
+            return .unknown(settings.failed)
+        }
+    }
+
+    private func expired(_ host: String) {
+        guard var entry = pending[host] else { return }
+        let waiters = entry.waiters
+        entry.waiters = []
+        entry.isExpired = true
+        // The thread stays busy until the resolver answers.
+        pending[host] = entry.runner == nil ? nil : entry
+        renewals.removeAll { $0.host == host }
+        if entry.runner != nil { _ = note(host, .failed) }
+        for waiter in waiters { waiter.resume(returning: .unknown(settings.failed)) }
+    }
+
+    /// Removes any entry if there are too many. Dictionaries are in random order, so nobody chooses which.
+    private static func makeRoom<Value>(in entries: inout [String: Value], for host: String, capacity: Int) {
+        guard entries[host] == nil, entries.count >= capacity, let any = entries.indices.first else { return }
+        entries.remove(at: any)
+    }
+}
