@@ -155,7 +155,7 @@ package final class Messenger: Sendable {
         await cluster?.start()
     }
 
-    /// Ends expired sessions and deletes delivered or expired entries; called about once a second.
+    /// Checks the clock, ends expired sessions and deletes delivered or expired entries; called about once a second.
     ///
     /// - Parameters:
     ///   - now: the wall clock.
@@ -172,7 +172,13 @@ package final class Messenger: Sendable {
         batch: Int = 1000,
         maxSteps: Int = 100
     ) async throws(HermesError) -> Int {
-        steadyTime.look()
+        var failure: HermesError?
+        do throws(HermesError) {
+            try await steadyTime.look { jump throws(HermesError) in try await messageStore.record(jump) }
+        } catch {
+            // On a full disk the purge makes room; the jump is not believed before it is recorded.
+            failure = error
+        }
         let purgeTime = isClockConfirmed ? now : Timestamp(rawValue: 0)
         durable.expire(now: now, isClockConfirmed: isClockConfirmed)
         deletions.resume()
@@ -192,6 +198,7 @@ package final class Messenger: Sendable {
             if count == 0 { break }
         }
         try await messageStore.maintain(uptime: time.uptime())
+        if let failure { throw failure }
         return sum
     }
 

@@ -26,8 +26,9 @@ extension SQLiteStore: MessageStore {
     }
 
     package func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage {
-        try await read { [epoch, damage] db in
-            try InboxReader(db: db, epoch: epoch, damage: damage).page(of: user, after: seq, limit: limit)
+        let jumps = clockJumps.withLock { $0 }
+        return try await read { [epoch, damage] db in
+            try InboxReader(db: db, epoch: epoch, damage: damage, jumps: jumps).page(of: user, after: seq, limit: limit)
         }
     }
 
@@ -43,8 +44,9 @@ extension SQLiteStore: MessageStore {
         limit: Int,
         maxBytes: Int
     ) async throws(HermesError) -> [Message] {
-        try await read { [epoch, damage] db in
-            try InboxReader(db: db, epoch: epoch, damage: damage)
+        let jumps = clockJumps.withLock { $0 }
+        return try await read { [epoch, damage] db in
+            try InboxReader(db: db, epoch: epoch, damage: damage, jumps: jumps)
                 .history(of: conversation, after: first, before: seq, limit: limit, maxBytes: maxBytes)
         }
     }
@@ -85,8 +87,15 @@ extension SQLiteStore: MessageStore {
     package func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         let purged = try await write { [self] (db, users) in
             var changes: [(unread: [UserID: Int], inboxes: InboxLedger.Changes)] = []
-            let count = try Self.inSteps(limit, purgeStep, TimeSlice(clock)) { rows in
-                var purger = Purger(db: db, settings: settings, now: now, limit: rows, damage: damage)
+            let count = try Self.inSteps(limit, purgeStep, TimeSlice(clock, slice)) { rows in
+                var purger = Purger(
+                    db: db,
+                    settings: settings,
+                    now: now,
+                    limit: rows,
+                    damage: damage,
+                    jumps: clockJumps.withLock { $0 }
+                )
                 defer { users += purger.users }
                 let count = try purger.run()
                 changes.append((purger.unreadChanges, purger.inboxChanges))

@@ -107,13 +107,15 @@ extension SQLiteStore {
             let checkpointer = Checkpointer(
                 try DatabaseQueue(path: path, configuration: configuration()),
                 pool: pool,
-                log: log
+                log: log,
+                clock: clock
             )
             return SQLiteStore(
                 path: path,
                 pool: pool,
                 checkpointer: checkpointer,
                 clock: clock,
+                slice: durability == .full ? TimeSlice.durationWithSync : TimeSlice.duration,
                 sweepRows: sweepRows,
                 epoch: mark.epoch,
                 unread: unread,
@@ -122,7 +124,8 @@ extension SQLiteStore {
                 lock: lock,
                 record: record,
                 logger: logger,
-                damage: damage
+                damage: damage,
+                clockJumps: try pool.write { try ClockJumps(stored: $0) }
             )
         } catch {
             if isNew { removeEmptyFile(path) }

@@ -10,10 +10,10 @@ extension MemoryState {
             done += purgeInbox(of: user, now: now, limit: limit - done)
         }
         for (id, stored) in messages where stored.references == 0 && done < limit {
-            if stored.hasContent, stored.contentKeptUntil <= now {
+            if stored.hasContent, corrected(stored.contentKeptUntil, of: stored) <= now {
                 dropContent(of: id)
                 done += 1
-            } else if !stored.hasContent, stored.recordKeptUntil <= now {
+            } else if !stored.hasContent, corrected(stored.recordKeptUntil, of: stored) <= now {
                 forget(id)
                 done += 1
             }
@@ -49,16 +49,20 @@ extension MemoryState {
     /// An inbox no longer holds the message.
     mutating func release(_ id: MessageID, now: Timestamp) {
         messages[id]?.references -= 1
-        if let stored = messages[id], stored.references == 0, stored.contentKeptUntil <= now {
+        if let stored = messages[id], stored.references == 0, corrected(stored.contentKeptUntil, of: stored) <= now {
             dropContent(of: id)
         }
     }
 
     private func expiry(of entry: Entry) -> Timestamp {
         switch entry.item {
-        case .event(_, let expiresAt): expiresAt
-        case .message(let id): messages[id]?.message.expiresAt ?? Timestamp(rawValue: .min)
+        case .event(_, let expiresAt): clockJumps.corrected(expiresAt, storedAt: entry.committedAt)
+        case .message(let id): current(id)?.expiresAt ?? Timestamp(rawValue: .min)
         }
+    }
+
+    private func corrected(_ time: Timestamp, of stored: StoredMessage) -> Timestamp {
+        clockJumps.corrected(time, storedAt: stored.message.sentAt)
     }
 
     private mutating func dropContent(of id: MessageID) {

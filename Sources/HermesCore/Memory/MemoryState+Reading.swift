@@ -16,7 +16,10 @@ extension MemoryState {
         for entry in inbox.entries[start...] {
             guard page.hasRoom(before: entry.seq) else { break }
             switch entry.item {
-            case .event(let event, _):
+            case .event(var event, let expiresAt):
+                if case .push(let push) = event {
+                    event = .push(push.expiring(at: clockJumps.corrected(expiresAt, storedAt: entry.committedAt)))
+                }
                 page.append(
                     InboxEntry(seq: entry.seq, committedAt: entry.committedAt, event: event),
                     bytes: event.bytes
@@ -91,7 +94,7 @@ extension MemoryState {
     }
 
     /// A message as it is returned today: its sender may have a new name, or none.
-    private func current(_ id: MessageID) -> Message? {
+    func current(_ id: MessageID) -> Message? {
         guard let message = messages[id]?.message else { return nil }
         return Message(
             id: message.id,
@@ -103,7 +106,7 @@ extension MemoryState {
             clientID: message.clientID,
             content: message.content.unread,
             sentAt: message.sentAt,
-            expiresAt: message.expiresAt,
+            expiresAt: clockJumps.corrected(message.expiresAt, storedAt: message.sentAt),
             isRecalled: message.isRecalled
         )
     }

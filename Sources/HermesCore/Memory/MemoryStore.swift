@@ -71,6 +71,10 @@ extension MemoryStore: MessageStore {
         try run { (state) throws(HermesError) in state.purge(now: now, limit: limit) }
     }
 
+    package func record(_ jump: ClockJump) async throws(HermesError) {
+        try run { (state) throws(HermesError) in state.clockJumps.add(jump) }
+    }
+
     package func backup(to path: String) async throws(HermesError) {
         throw HermesError(.unsupported, "The memory store has no file to copy. Use the SQLite store for backups.")
     }

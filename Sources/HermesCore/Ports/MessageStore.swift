@@ -67,6 +67,10 @@ package protocol MessageStore: Sendable {
     /// - Returns: the number of rows handled; 0 when nothing is left to do.
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
+    /// Remembers a jump of the clock: entries, messages and records that the clock before it stored expire later by as much,
+    /// and ``entries(of:after:limit:)`` tells their corrected expiry. Returns once it is durable.
+    func record(_ jump: ClockJump) async throws(HermesError)
+
     /// Removes deleted content from the files and returns free space, a bounded amount per call. Called about once a
     /// second.
     /// - Parameter uptime: of a clock that never jumps.
@@ -82,6 +86,9 @@ package protocol MessageStore: Sendable {
 }
 
 extension MessageStore {
+    /// The default, for stores without times.
+    package func record(_ jump: ClockJump) async throws(HermesError) {}
+
     /// The default, for stores that delete at once.
     package func deletions() async throws(HermesError) -> [UserID] { [] }
 
@@ -102,7 +109,7 @@ package enum WriteOperation: Sendable {
     /// Appends a message to its conversation and an entry to the inbox of each recipient (the sender included). Refused
     /// (`.forbidden`) if the 1:1 receiver blocks the sender, or the sender may not write in the group.
     case append(MessageAppend)
-    /// Records a read mark, and appends ``InboxEvent/readMark(_:by:upTo:)`` (`.eventAppended`) to the reader's own
+    /// Records a read mark, and appends ``InboxEvent/readMark(_:)`` (`.eventAppended`) to the reader's own
     /// inbox and, in a 1:1 conversation, to the other's, unless one of the two blocks the other.
     ///
     /// A mark beyond the conversation's last message is reduced to it. A mark that is not ahead of the reader's last
@@ -112,7 +119,7 @@ package enum WriteOperation: Sendable {
     /// Moves a device's cursor forward; a seq that is not ahead of it, or is beyond the head, is clamped.
     case acknowledge(UserID, DeviceID, upTo: UInt64)
     /// Empties a message that `by` sent not before `notBefore`, and appends
-    /// ``InboxEvent/recalled(_:_:conversationSeq:by:)`` to all its recipients. Changes nothing if the message is
+    /// ``InboxEvent/recalled(_:)`` to all its recipients. Changes nothing if the message is
     /// recalled already (`.eventAppended([])`). In a group, `by` must still be a member.
     case recall(MessageID, ConversationID, by: UserID, notBefore: Timestamp)
     /// Applies ``ContactPair`` and appends its event, if any, to the peer's inbox (`.eventAppended`).
@@ -201,15 +208,6 @@ package enum WriteOutcome: Sendable {
         case .pushed(let outcome): outcome.deliveries
         case .duplicate, .acknowledged, .deviceOpened, .refused: []
         }
-    }
-}
-
-extension WriteOutcome {
-    /// With the number of connected devices that its entries are for.
-    func told(to devices: Int) -> Self {
-        guard case .appended(var receipt, let deliveries) = self else { return self }
-        receipt.deviceCount = devices
-        return .appended(receipt, deliveries: deliveries)
     }
 }
 

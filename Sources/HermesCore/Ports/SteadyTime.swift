@@ -18,9 +18,16 @@ package struct SteadyClock: Sendable {
     /// The wall clock minus the monotonic one.
     package private(set) var offset: Duration
     private var candidate: (offset: Duration, since: Duration)?
+    /// When the clock that is believed was set, by the monotonic clock.
+    private var since: Duration
 
-    /// - Parameter offset: of the wall clock at the start, which is trusted.
-    package init(offset: Duration) { self.offset = offset }
+    /// - Parameters:
+    ///   - offset: of the wall clock at the start, which is trusted.
+    ///   - uptime: of the monotonic clock at the start.
+    package init(offset: Duration, uptime: Duration = .zero) {
+        self.offset = offset
+        since = uptime
+    }
 
     /// The offset that can be trusted when the clocks differ by this one.
     package func believed(_ offset: Duration) -> Duration {
@@ -28,24 +35,38 @@ package struct SteadyClock: Sendable {
     }
 
     /// Checks the clocks; called about once a second.
-    package mutating func look(offset: Duration, uptime: Duration) {
+    ///
+    /// - Returns: a jump ahead that is confirmed; it is believed from ``accept(uptime:)`` on.
+    package mutating func look(offset: Duration, uptime: Duration) -> ClockJump? {
         guard offset > self.offset + Self.tolerance else {
+            if offset < self.offset - Self.tolerance { since = uptime }
             self.offset = offset
             candidate = nil
-            return
+            return nil
         }
         guard let known = candidate, abs(known.offset - offset) <= Self.tolerance else {
             candidate = (offset, uptime)
-            return
+            return nil
         }
-        guard uptime - known.since >= Self.confirmation else {
-            // Follows a drift.
-            candidate?.offset = offset
-            return
-        }
-        self.offset = offset
-        candidate = nil
+        // Follows a drift.
+        candidate?.offset = offset
+        guard uptime - known.since >= Self.confirmation else { return nil }
+        return ClockJump(
+            since: Self.time(self.offset + since).advanced(by: .zero - Self.tolerance),
+            end: Self.time(self.offset + uptime),
+            length: offset - self.offset
+        )
     }
+
+    /// Believes the jump that was found last.
+    package mutating func accept(uptime: Duration) {
+        guard let candidate else { return }
+        offset = candidate.offset
+        since = uptime
+        self.candidate = nil
+    }
+
+    private static func time(_ duration: Duration) -> Timestamp { Timestamp(rawValue: 0).advanced(by: duration) }
 
     private func abs(_ duration: Duration) -> Duration { duration < .zero ? .zero - duration : duration }
 }
@@ -68,7 +89,7 @@ package final class SteadyTime: TimeSource {
         self.base = base
         start = base.uptime()
         let offset = Self.offset(base.now(), start)
-        clock = Mutex(SteadyClock(offset: offset))
+        clock = Mutex(SteadyClock(offset: offset, uptime: start))
         self.offset = Atomic(Self.milliseconds(offset))
         horizon = Atomic(Self.horizon(offset, start))
     }
@@ -86,16 +107,41 @@ package final class SteadyTime: TimeSource {
 
     package func uptime() -> Duration { base.uptime() }
 
-    /// Checks the clocks; called about once a second.
+    /// Checks the clocks, and believes a confirmed jump at once.
     package func look() {
+        if found() != nil { accept() }
+    }
+
+    /// Checks the clocks; called about once a second, by one caller at a time.
+    ///
+    /// - Parameter record: stores a confirmed jump before it is believed; if it fails, the next call tries again.
+    package func look(
+        recording record: (ClockJump) async throws(HermesError) -> Void
+    ) async throws(HermesError) {
+        guard let jump = found() else { return }
+        try await record(jump)
+        accept()
+    }
+
+    private func found() -> ClockJump? {
         let uptime = base.uptime()
         let offset = Self.offset(base.now(), uptime)
-        let believed = clock.withLock { clock in
-            clock.look(offset: offset, uptime: uptime)
-            return clock.offset
+        return change(uptime) { $0.look(offset: offset, uptime: uptime) }
+    }
+
+    private func accept() {
+        let uptime = base.uptime()
+        change(uptime) { $0.accept(uptime: uptime) }
+    }
+
+    private func change<Result: Sendable>(_ uptime: Duration, _ body: (inout SteadyClock) -> Result) -> Result {
+        let (result, believed) = clock.withLock { clock in
+            let result = body(&clock)
+            return (result, clock.offset)
         }
-        self.offset.store(Self.milliseconds(believed), ordering: .relaxed)
+        offset.store(Self.milliseconds(believed), ordering: .relaxed)
         horizon.store(Self.horizon(believed, uptime), ordering: .relaxed)
+        return result
     }
 
     /// Whether the clock was checked long enough to be trusted with entries of an earlier process: a machine may start

@@ -9,6 +9,11 @@ struct InboxReader {
     let db: Database
     let epoch: UInt64
     let damage: Damage
+    /// To correct expiries (``ClockJump``).
+    var jumps = ClockJumps()
+
+    /// Of an entry whose message is in a table of its own; the others are ``InboxEvent/StoredKind``.
+    static let messageKind: Int64 = 0
 
     func position(of user: UserID) throws -> InboxPosition {
         let query = try PreparedStatement(db, "SELECT head, oldest FROM inbox_head WHERE user = ?")
@@ -34,7 +39,7 @@ struct InboxReader {
         let query = try PreparedStatement(
             db,
             """
-            SELECT i.seq, i.kind, i.committed_at, i.payload, \(Self.messageColumns) \
+            SELECT i.seq, i.kind, i.committed_at, i.payload, \(Self.messageColumns), i.expires_at \
             FROM \(table) i LEFT JOIN message m ON m.key = i.message \(Self.messageJoins) \
             WHERE i.user = ? AND i.seq > ? ORDER BY i.seq
             """
@@ -51,15 +56,20 @@ struct InboxReader {
     }
 
     private func append(_ row: PreparedStatement, _ seq: UInt64, to page: inout InboxPageBuilder) throws {
-        if row.integer(1) == EventCoding.messageKind {
+        let kind = row.integer(1)
+        if kind == Self.messageKind {
             let message = try message(row, from: 4)
             page.append(
                 InboxEntry(seq: seq, committedAt: row.timestamp(4 + 11), event: .message(message)),
                 bytes: message.content.bytes.count
             )
         } else {
-            guard let event = EventCoding.decode(kind: row.integer(1), payload: row.bytes(3)) else {
+            guard var event = InboxEvent(kind: kind, stored: row.bytes(3)) else {
                 throw StoreFailure.damagedRow
+            }
+            // The row's expiry may have been corrected since.
+            if case .push(let push) = event, !row.isNull(4 + 16) {
+                event = .push(push.expiring(at: jumps.corrected(row.timestamp(4 + 16), storedAt: row.timestamp(2))))
             }
             page.append(InboxEntry(seq: seq, committedAt: row.timestamp(2), event: event), bytes: event.bytes)
         }
@@ -129,7 +139,7 @@ struct InboxReader {
             clientID: row.text(first + 9),
             content: MessageContent(bytes: row.bytes(first + 10)),
             sentAt: row.timestamp(first + 12),
-            expiresAt: row.timestamp(first + 13),
+            expiresAt: jumps.corrected(row.timestamp(first + 13), storedAt: row.timestamp(first + 11)),
             isRecalled: row.integer(first + 14) != 0
         )
     }

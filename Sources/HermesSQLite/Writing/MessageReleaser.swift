@@ -6,6 +6,7 @@ import HermesCore
 
 /// Decides which parts of a message stay when its inbox entries go.
 struct MessageReleaser {
+    private let correction: ClockCorrection
     private let settings: StoreSettings
     private let now: Timestamp
     private let select: PreparedStatement
@@ -15,12 +16,13 @@ struct MessageReleaser {
     private let delete: PreparedStatement
     private let deleteClientID: [PreparedStatement]
 
-    init(db: Database, settings: StoreSettings, now: Timestamp) throws {
+    init(db: Database, settings: StoreSettings, now: Timestamp, correction: ClockCorrection) throws {
         self.settings = settings
+        self.correction = correction
         self.now = now
         select = try PreparedStatement(
             db,
-            "SELECT refs, content_until, sent_at, client_id, content_hash, content, sender FROM message WHERE key = ?"
+            "SELECT refs, content_until, sent_at, client_id, content_hash, content, sender, committed_at FROM message WHERE key = ?"
         )
         updateReferences = try PreparedStatement(db, "UPDATE message SET refs = ? WHERE key = ?")
         keepContent = try PreparedStatement(db, "UPDATE message SET refs = 0, due = ? WHERE key = ?")
@@ -43,6 +45,7 @@ struct MessageReleaser {
         let storedHash: Int64?
         let content: MessageContent?
         let sender: UserID
+        let storedAt: Timestamp
     }
 
     /// Removes references to a message. When none is left, the content may stay for history, the record for repetitions
@@ -57,17 +60,21 @@ struct MessageReleaser {
                 clientID: row.text(3),
                 storedHash: row.isNull(4) ? nil : row.integer(4),
                 content: row.isNull(5) ? nil : MessageContent(bytes: row.bytes(5)),
-                sender: try row.user(6)
+                sender: try row.user(6),
+                storedAt: row.timestamp(7)
             )
         }
         guard let found else { return }
-        let recordUntil = found.sentAt.advanced(by: settings.recordPeriod)
+        let delay = correction.jumps.correction(of: found.storedAt)
+        let contentUntil = found.contentUntil.rawValue > 0 ? found.contentUntil.advanced(by: delay) : found.contentUntil
+        let recordUntil = found.sentAt.advanced(by: settings.recordPeriod + delay)
+        _ = try correction.correctMessage(key, storedAt: found.storedAt)
         if found.references > count {
             updateReferences.bind(found.references - count, at: 1)
             updateReferences.bind(key, at: 2)
             try updateReferences.run()
-        } else if found.content != nil, found.contentUntil > now {
-            keepContent.bind(found.contentUntil, at: 1)
+        } else if found.content != nil, contentUntil > now {
+            keepContent.bind(contentUntil, at: 1)
             keepContent.bind(key, at: 2)
             try keepContent.run()
         } else if recordUntil > now {

@@ -13,6 +13,7 @@ struct Purger {
     let settings: StoreSettings
     let now: Timestamp
     let damage: Damage
+    private let correction: ClockCorrection
     private var remaining: Int
     private var done = 0
     /// The users whose inboxes were changed.
@@ -23,8 +24,9 @@ struct Purger {
     /// The number of removed references to each message.
     private var released: [Int64: Int64] = [:]
 
-    init(db: Database, settings: StoreSettings, now: Timestamp, limit: Int, damage: Damage) {
+    init(db: Database, settings: StoreSettings, now: Timestamp, limit: Int, damage: Damage, jumps: ClockJumps) {
         self.damage = damage
+        correction = ClockCorrection(db: db, jumps: jumps)
         self.db = db
         self.settings = settings
         self.now = now
@@ -41,12 +43,17 @@ struct Purger {
             "SELECT seq, message, source, weight FROM \(table) WHERE user = ? AND seq <= ? ORDER BY seq LIMIT ?"
         }
         static let expiredMessages = """
-            SELECT key, deliveries FROM message WHERE due IS NULL AND expires_at <= ? ORDER BY expires_at LIMIT ? OFFSET ?
+            SELECT key, deliveries, committed_at FROM message WHERE due IS NULL AND expires_at <= ? ORDER BY expires_at LIMIT ? OFFSET ?
             """
         static let expiredEvents = tables.map { table in
-            "SELECT user, seq FROM \(table) WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?"
+            """
+            SELECT user, seq, committed_at FROM \(table) \
+            WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
+            """
         }
-        static let dueMessages = "SELECT key FROM message WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?"
+        static let dueMessages = """
+            SELECT key, committed_at FROM message WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?
+            """
         /// Push records outside of inbox entries.
         static let expiredPushRecords = [
             """
@@ -73,7 +80,7 @@ struct Purger {
         let released = released.sorted { $0.key < $1.key }
         let due = try dueMessages()
         guard !released.isEmpty || !due.isEmpty else { return done }
-        let messages = try MessageReleaser(db: db, settings: settings, now: now)
+        let messages = try MessageReleaser(db: db, settings: settings, now: now, correction: correction)
         for (key, count) in released + due.map({ (key: $0, value: 0) }) {
             // Read before anything of it is written.
             try damage.skipping("message \(key)") { try messages.release(key, references: count) }
@@ -153,7 +160,7 @@ struct Purger {
 
     private mutating func deleteExpiredMessages() throws {
         let query = try PreparedStatement(db, Query.expiredMessages)
-        var found: [(key: Int64, deliveries: [(user: UserID, seq: UInt64)])] = []
+        var found: [(key: Int64, storedAt: Timestamp, deliveries: [(user: UserID, seq: UInt64)])] = []
         var damaged = 0
         repeat {
             // Damaged rows stay at the front.
@@ -164,12 +171,16 @@ struct Purger {
             try query.forEachRow { row in
                 let key = row.integer(0)
                 let deliveries = try damage.skipping("message \(key)") { try DeliveryList.decode(row.bytes(1)) }
-                if let deliveries { found.append((key, deliveries)) } else { damaged += 1 }
+                if let deliveries { found.append((key, row.timestamp(2), deliveries)) } else { damaged += 1 }
                 return true
             }
             guard found.isEmpty, damaged > before else { break }
         } while true
-        for (key, deliveries) in found where remaining > 0 {
+        for (key, storedAt, deliveries) in found where remaining > 0 {
+            if try correction.correctMessage(key, storedAt: storedAt) {
+                count(1)
+                continue
+            }
             // Release all references, so that it is not found here again.
             released[key] = Int64(Int32.max)
             for (user, seq) in deliveries {
@@ -194,14 +205,15 @@ struct Purger {
         for (table, text) in zip(Query.tables, Query.expiredEvents) {
             let query = try PreparedStatement(db, text)
             let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE user = ? AND seq = ? RETURNING weight")
-            var found: [(user: UserID, seq: UInt64)] = []
+            var found: [(user: UserID, seq: UInt64, storedAt: Timestamp)] = []
             query.bind(now, at: 1)
             query.bind(Int64(remaining), at: 2)
             try query.forEachRow { row in
-                found.append((try row.user(0), row.unsigned(1)))
+                found.append((try row.user(0), row.unsigned(1), row.timestamp(2)))
                 return true
             }
-            for (user, seq) in found {
+            for (user, seq, storedAt) in found {
+                if try correction.correctEntry(seq, of: user, in: table, storedAt: storedAt) { continue }
                 delete.bind(user, at: 1)
                 delete.bind(seq, at: 2)
                 if let weight = try delete.first({ $0.amount(0) }) { inboxChanges.went(weight) }
@@ -233,14 +245,18 @@ struct Purger {
         try update.run()
     }
 
-    private func dueMessages() throws -> [Int64] {
+    private mutating func dueMessages() throws -> [Int64] {
         let query = try PreparedStatement(db, Query.dueMessages)
-        var keys: [Int64] = []
+        var found: [(key: Int64, storedAt: Timestamp)] = []
         query.bind(now, at: 1)
         query.bind(Int64(remaining), at: 2)
         try query.forEachRow { row in
-            keys.append(row.integer(0))
+            found.append((row.integer(0), row.timestamp(1)))
             return true
+        }
+        var keys: [Int64] = []
+        for (key, storedAt) in found {
+            if try correction.correctMessage(key, storedAt: storedAt) { count(1) } else { keys.append(key) }
         }
         return keys
     }

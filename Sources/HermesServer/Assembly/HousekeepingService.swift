@@ -20,7 +20,6 @@ struct HousekeepingService: Service {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 do throws(HermesError) {
-                    messenger.steadyTime.look()
                     let count = try await messenger.housekeeping(
                         now: messenger.time.now(),
                         isClockConfirmed: messenger.steadyTime.isConfirmed

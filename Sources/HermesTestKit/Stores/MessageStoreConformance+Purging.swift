@@ -48,6 +48,71 @@ extension MessageStoreConformance {
     ]
 
     static let purging = [
+        ConformanceCase("What a clock stored that was behind keeps its time; what was older does not") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let (hour, year) = (Duration.seconds(3_600), Duration.seconds(366 * 86_400))
+            let right = StoreWorld.now
+            let behind = right.advanced(by: .zero - year)
+            func send(_ text: String, at time: Timestamp, lifetime: Duration, clientID: String? = nil) throws {
+                let message = world.message(text, from: 0, to: 1, clientID: clientID, at: time, lifetime: lifetime)
+                guard case .appended = try world.store.commit([.append(message)], now: time).first else {
+                    throw ConformanceFailure(description: "not appended")
+                }
+            }
+            // A year ago, by a clock that was right: over, and not yet.
+            let before = behind.advanced(by: .zero - hour)
+            try send("over", at: before, lifetime: hour / 2)
+            try send("long", at: before, lifetime: .seconds(400 * 86_400))
+            try send("right", at: right.advanced(by: .zero - hour), lifetime: hour * 2)
+            try send("behind", at: behind, lifetime: hour)
+            let mark = WriteOperation.markRead(world.conversation(0, 1), by: world[1].user, upTo: 1)
+            guard case .eventAppended = try world.store.commit([mark], now: behind).first else {
+                throw ConformanceFailure(description: "not marked")
+            }
+            let end = behind.advanced(by: .seconds(600))
+            try await world.store.record(ClockJump(since: behind, end: end, length: year))
+            let now = right.advanced(by: .seconds(600))
+            let page = try await world.store.entries(of: world[1].user, after: 0, limit: 9).withoutExpired(at: now)
+            try expectEqual(
+                page.entries.map { StoreWorld.summary($0) },
+                ["1-1:hole", "2:long", "3:right", "4:behind", "5:read 1"]
+            )
+            try await world.purge(at: now)
+            try expectEqual(try await world.inbox(1), ["1-1:hole", "2:long", "3:right", "4:behind", "5:read 1"])
+            // Again: it is corrected once.
+            try await world.purge(at: right.advanced(by: hour).advanced(by: .milliseconds(-1)))
+            try expectEqual(try await world.inbox(1), ["1-1:hole", "2:long", "3:right", "4:behind", "5:read 1"])
+            try await world.purge(at: right.advanced(by: hour))
+            try expectEqual(try await world.inbox(1), ["1-1:hole", "2:long", "3-4:hole", "5:read 1"])
+            try await world.purge(at: right.advanced(by: .seconds(30 * 86_400 + 1)))
+            try expectEqual(try await world.inbox(1), ["1-1:hole", "2:long", "3-5:hole"])
+            try await world.purge(at: right.advanced(by: .seconds(34 * 86_400)))
+            try expectEqual(try await world.inbox(1), ["1-5:hole"])
+        },
+        ConformanceCase("A repetition is recognised for a day, though the clock was behind") { makeStore in
+            for isPurgedBefore in [false, true] {
+                let world = try await StoreWorld(makeStore)
+                let year = Duration.seconds(366 * 86_400)
+                let behind = StoreWorld.now.advanced(by: .zero - year)
+                let message = world.message("text", from: 0, to: 1, clientID: "c", at: behind)
+                _ = try world.store.commit([.append(message)], now: behind)
+                for person in 0...1 { try world.acknowledge(person) }
+                if isPurgedBefore { try await world.purge(at: behind) }
+                try await world.store.record(ClockJump(since: behind, end: behind, length: year))
+                for seconds in [60, 3_600, 86_399] {
+                    try await world.purge(at: StoreWorld.later(.seconds(seconds)))
+                    let again = world.message("text", from: 0, to: 1, clientID: "c")
+                    guard case .duplicate = try world.commit(.append(again)) else {
+                        throw ConformanceFailure(description: "not a duplicate after \(seconds) s")
+                    }
+                }
+                try await world.purge(at: StoreWorld.later(.seconds(86_401)))
+                let again = world.message("text", from: 0, to: 1, clientID: "c")
+                guard case .appended = try world.commit(.append(again)) else {
+                    throw ConformanceFailure(description: "still known")
+                }
+            }
+        },
         ConformanceCase("An entry goes once every device has acknowledged it") { makeStore in
             let devices = [StoreWorld.phone, StoreWorld.tablet]
             let world = try await StoreWorld(makeStore, devices: devices)

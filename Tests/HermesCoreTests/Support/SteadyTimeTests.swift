@@ -9,7 +9,7 @@ struct SteadyTimeTests {
     private let time = ManualTime()
     private static let day = Duration.seconds(86_400)
 
-    @Test func clocksThatAgreeAreBelieved() {
+    @Test func `clocks that agree are believed`() {
         let steady = SteadyTime(time)
         for _ in 0..<5 {
             time.advance(by: Self.day)
@@ -19,7 +19,7 @@ struct SteadyTimeTests {
         }
     }
 
-    @Test func aJumpAheadIsNotBelievedBeforeItIsConfirmed() {
+    @Test func `a jump ahead is not believed before it is confirmed`() {
         let steady = SteadyTime(time)
         let start = time.now()
         time.jump(by: Self.day)
@@ -36,8 +36,8 @@ struct SteadyTimeTests {
         #expect(steady.now() == time.now())
     }
 
-    @Test("A clock that is ahead for a moment changes nothing")
-    func aClockThatIsAheadForAMomentChangesNothing() {
+    @Test
+    func `a clock that is ahead for a moment changes nothing`() {
         let steady = SteadyTime(time)
         for _ in 0..<300 {
             time.jump(by: Self.day)
@@ -53,7 +53,7 @@ struct SteadyTimeTests {
         }
     }
 
-    @Test func anotherJumpBeginsAnew() {
+    @Test func `another jump begins anew`() {
         let steady = SteadyTime(time)
         for _ in 0..<4 {
             time.jump(by: Self.day)
@@ -65,7 +65,7 @@ struct SteadyTimeTests {
         }
     }
 
-    @Test func backIsBelievedAtOnce() {
+    @Test func `back is believed at once`() {
         let steady = SteadyTime(time)
         time.jump(by: .zero - Self.day)
         #expect(steady.now() == time.now())
@@ -75,7 +75,67 @@ struct SteadyTimeTests {
         #expect(steady.now() == time.now().advanced(by: .zero - Self.day))
     }
 
-    @Test func aSmallCorrectionIsNoJump() {
+    @Test func `a jump is recorded before it is believed, and again if that fails`() async throws {
+        let steady = SteadyTime(time)
+        time.advance(by: .seconds(3_600))
+        let start = time.now()
+        time.jump(by: Self.day)
+        var recorded: [ClockJump] = []
+        for second in 1...603 {
+            time.advance(by: .seconds(1))
+            do throws(HermesError) {
+                try await steady.look { jump throws(HermesError) in
+                    #expect(steady.now() == start.advanced(by: .seconds(second)))
+                    recorded.append(jump)
+                    guard recorded.count > 2 else { throw HermesError(.storageUnavailable, "the disk is full") }
+                }
+            } catch {
+                #expect(steady.now() == start.advanced(by: .seconds(second)))
+            }
+        }
+        #expect(recorded.count == 3 && steady.now() == time.now())
+        let jump = try #require(recorded.last)
+        #expect(jump.length == Self.day)
+        // From the start of the clock that was behind, whether it jumped back or the process began with it.
+        #expect(jump.times.lowerBound == start.advanced(by: .seconds(-3_602)))
+        #expect(jump.times.upperBound == start.advanced(by: .seconds(603 + 60)))
+    }
+
+    @Test func `a jump concerns what was stored since the clock went back`() throws {
+        var clock = SteadyClock(offset: .seconds(1_000))
+        #expect(clock.look(offset: .seconds(400), uptime: .seconds(100)) == nil)
+        var found: ClockJump?
+        for second in 200...800 { found = clock.look(offset: .seconds(1_000), uptime: .seconds(second)) ?? found }
+        let jump = try #require(found)
+        #expect(jump.length == .seconds(600))
+        #expect(jump.times.lowerBound == Timestamp(rawValue: 660_000), "no more than the jump is long")
+        #expect(jump.times.upperBound == Timestamp(rawValue: 1_260_000))
+        clock.accept(uptime: .seconds(800))
+        #expect(clock.offset == .seconds(1_000))
+    }
+
+    @Test func `a stored time is corrected once`() {
+        let (hour, start) = (Duration.seconds(3_600), Timestamp(rawValue: 1_000_000_000))
+        var jumps = ClockJumps()
+        jumps.add(ClockJump(since: start, end: start.advanced(by: .seconds(7_200)), length: hour))
+        for minute in stride(from: -10, through: 300, by: 1) {
+            let stored = start.advanced(by: .seconds(60 * minute))
+            let isBehind = minute >= 61 && minute < 121
+            #expect(jumps.correction(of: stored) == (isBehind ? hour : .zero), "\(minute)")
+            let corrected = jumps.corrected(stored, storedAt: stored)
+            #expect(jumps.correction(of: corrected) == .zero, "\(minute)")
+        }
+        // A clock that was behind twice.
+        let second = start.advanced(by: .seconds(3 * 7_200))
+        jumps.add(ClockJump(since: start, end: second, length: .seconds(10 * 3_600)))
+        let stored = start.advanced(by: .seconds(90 * 60))
+        #expect(jumps.correction(of: stored) == hour * 11)
+        #expect(jumps.correction(of: stored.advanced(by: hour * 11)) == .zero)
+        for _ in 0..<ClockJumps.limit { jumps.add(ClockJump(since: start, end: start, length: hour)) }
+        #expect(jumps.all.count == ClockJumps.limit)
+    }
+
+    @Test func `a small correction is no jump`() {
         let steady = SteadyTime(time)
         for _ in 0..<100 {
             time.jump(by: .milliseconds(900))
@@ -85,7 +145,7 @@ struct SteadyTimeTests {
         }
     }
 
-    @Test func theClockOfTheStartIsConfirmedLater() {
+    @Test func `the clock of the start is confirmed later`() {
         let steady = SteadyTime(time)
         #expect(!steady.isConfirmed)
         time.advance(by: SteadyClock.confirmation)

@@ -1,0 +1,59 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A jump ahead of the wall clock that was found right (``SteadyClock``): what was stored before it by the clock that was
+/// behind is as much younger than it looks.
+///
+/// A store keeps the jumps and corrects the times of such rows when they matter, each row once. A corrected time lies behind
+/// the jump's ``times``, because these are no longer than the jump; so nothing else has to be remembered of a row. What was
+/// stored earlier by the clock that was behind, longer before the jump than the jump is long, is not corrected.
+package struct ClockJump: Sendable, Hashable {
+    /// The stored times that it concerns.
+    package let times: Range<Timestamp>
+    package let length: Duration
+
+    /// - Parameters:
+    ///   - since: when the clock that was behind began to count, by itself.
+    ///   - end: when it ended, by itself.
+    ///   - length: how far it was behind, above zero.
+    package init(since: Timestamp, end: Timestamp, length: Duration) {
+        self.length = length
+        // What was under way at the end is still stored with its times; the next clock's are later by the whole jump.
+        let slack = min(length / 2, .seconds(60))
+        let until = end.advanced(by: slack)
+        let first = max(since, until.advanced(by: .zero - length))
+        times = first..<max(first, until)
+    }
+
+    /// A stored one.
+    package init(times: Range<Timestamp>, length: Duration) {
+        self.times = times
+        self.length = length
+    }
+}
+
+/// The jumps that a store remembers.
+package struct ClockJumps: Sendable, Hashable {
+    /// The oldest ones beyond this number are forgotten.
+    package static let limit = 64
+
+    /// In the order in which they were found.
+    package private(set) var all: [ClockJump] = []
+
+    package init(_ all: [ClockJump] = []) { self.all = all.suffix(Self.limit) }
+
+    package mutating func add(_ jump: ClockJump) { self = ClockJumps(all + [jump]) }
+
+    /// How much younger something is than a stored time tells; zero for most.
+    package func correction(of stored: Timestamp) -> Duration {
+        guard !all.isEmpty else { return .zero }
+        var sum = Duration.zero
+        for jump in all where jump.times.contains(stored.advanced(by: sum)) { sum += jump.length }
+        return sum
+    }
+
+    /// A time that counts from a stored one, such as an expiry.
+    package func corrected(_ time: Timestamp, storedAt stored: Timestamp) -> Timestamp {
+        all.isEmpty ? time : time.advanced(by: correction(of: stored))
+    }
+}

@@ -1,0 +1,87 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesTestKit
+import Testing
+
+@testable import HermesSQLite
+
+/// A server that starts while the machine's clock is behind loses nothing once the clock is right.
+@Suite(.timeLimit(.minutes(1))) struct ClockJumpTests {
+    private static let year = Duration.seconds(366 * 86_400)
+    private static let retention = Duration.seconds(30 * 86_400)
+
+    private static func messenger(_ store: any Store, _ clock: ManualClock) -> Messenger {
+        Messenger(
+            accountStore: store,
+            messageStore: store,
+            socialStore: store,
+            sessionStore: store,
+            pushTokenStore: store,
+            messageSettings: MessageSettings(retention: retention),
+            time: clock
+        )
+    }
+
+    private static func house(
+        _ messenger: Messenger,
+        _ clock: ManualClock,
+        rounds: Int,
+        each step: Duration
+    ) async throws {
+        for _ in 0..<rounds {
+            clock.advance(by: step)
+            let isConfirmed = messenger.steadyTime.isConfirmed
+            try await messenger.housekeeping(now: messenger.time.now(), isClockConfirmed: isConfirmed)
+        }
+    }
+
+    private static func inbox(_ messenger: Messenger, _ user: UserID) async throws -> [String] {
+        guard case .page(let page) = try await messenger.inbox.answer(.page(after: 0, limit: 9), for: user) else {
+            throw ConformanceFailure(description: "not a page")
+        }
+        return page.entries.map { StoreWorld.summary($0) }
+    }
+
+    @Test(arguments: [false, true])
+    func `what is accepted while the clock is behind lives as long as it should`(_ isInMemory: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        let clock = ManualClock(now: StoreWorld.now.advanced(by: .zero - Self.year))
+        let sqlite = isInMemory ? nil : try directory.openStore()
+        let store: any Store = sqlite ?? MemoryStore()
+        let world = try await StoreWorld(store: store)
+        let messenger = Self.messenger(store, clock)
+        let draft = MessageDraft(
+            conversation: world.conversation(0, 1),
+            clientID: nil,
+            content: MessageContent(bytes: Array("text".utf8))
+        )
+        _ = try await withCheckedContinuation { continuation in
+            messenger.messages.send(draft, from: world[0]) { continuation.resume(returning: $0) }
+        }.get()
+        try await Self.house(messenger, clock, rounds: 60, each: .seconds(60))
+        clock.jump(by: Self.year)
+        try await Self.house(messenger, clock, rounds: 610, each: .seconds(1))
+        #expect(messenger.time.now() == clock.now(), "the jump is believed")
+        #expect(try await Self.inbox(messenger, world[1].user) == ["1:text"])
+        try await Self.house(messenger, clock, rounds: 20, each: .seconds(86_400))
+        #expect(try await Self.inbox(messenger, world[1].user) == ["1:text"])
+        var later = messenger
+        var last: SQLiteStore?
+        if let sqlite {
+            // The store knows it, not the process.
+            await messenger.shutdown()
+            try sqlite.close()
+            let store = try directory.openStore()
+            later = Self.messenger(store, clock)
+            last = store
+        }
+        try await Self.house(later, clock, rounds: 700, each: .seconds(1))
+        #expect(try await Self.inbox(later, world[1].user) == ["1:text"])
+        try await Self.house(later, clock, rounds: 11, each: .seconds(86_400))
+        #expect(try await Self.inbox(later, world[1].user) == ["1-1:hole"])
+        await later.shutdown()
+        try last?.close()
+    }
+}
