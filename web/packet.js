@@ -267,7 +267,10 @@ export const violation = (message) => new HermesError(ErrorCode.protocolViolatio
  * @typedef {{ type: string, seq: number, epoch: string, time: number, [field: string]: any }} InboxEvent
  */
 
-const kinds = ["message", "readMark", "recalled", "contact", "group", "push", "call"];
+/** All optional fields of an event are kinds, but for a hole. */
+const kinds = Object.keys(event)
+    .filter((key) => key.endsWith("?") && key !== "expired?")
+    .map((key) => key.slice(0, -1));
 
 /**
  * Turns a `hermes.v1.Event` into an event for the app.

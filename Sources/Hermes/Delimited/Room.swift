@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesWire
+
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
 #else
@@ -58,5 +60,44 @@ public struct RoomEvent: Hashable, Sendable {
         self.user = user
         self.uid = uid
         self.kind = kind
+    }
+}
+
+// MARK: - From the schema
+
+extension RoomUser {
+    init(_ user: Hermes_V1_RoomUser) {
+        self.init(name: user.name, level: Int(user.level), iconURL: URL(wire: user.iconURL))
+    }
+
+    var wire: Hermes_V1_RoomUser {
+        var user = Hermes_V1_RoomUser()
+        user.name = name
+        user.level = Int32(clamping: level)
+        user.iconURL = iconURL?.absoluteString ?? ""
+        return user
+    }
+}
+
+extension RoomEvent {
+    init?(_ event: Hermes_V1_RoomEvent) {
+        let kind: Kind
+        switch event.event {
+        case .joined: kind = .joined
+        case .left: kind = .left
+        case .text(let text): kind = .text(text.text)
+        case .gift(let gift): kind = .gift(name: gift.name, count: Int(gift.count), url: URL(wire: gift.url))
+        case .custom(let custom):
+            kind = .custom(type: UInt16(truncatingIfNeeded: custom.type), data: [UInt8](custom.data))
+        case .notice(let notice): kind = .notice(notice.text)
+        case .kicked(let kicked): kind = .kicked(reason: kicked.reason)
+        case nil: return nil
+        }
+        self.init(
+            room: event.room,
+            user: event.hasUser ? RoomUser(event.user) : nil,
+            uid: event.uid == 0 ? nil : UserID(rawValue: event.uid),
+            kind: kind
+        )
     }
 }

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesWire
+
 /// A change of a contact, made by the other account.
 public enum ContactChange: Hashable, Sendable {
     /// The account asked for contact.
@@ -25,4 +27,30 @@ public enum GroupChange: Hashable, Sendable {
     case membersRemoved([UserID])
     /// The group was dissolved.
     case dissolved
+}
+
+extension ContactChange {
+    init?(_ kind: Hermes_V1_ContactEvent.Kind) {
+        switch kind {
+        case .requested: self = .requested
+        case .accepted: self = .accepted
+        case .declined: self = .declined
+        case .removed: self = .removed
+        case .unspecified, .UNRECOGNIZED: return nil
+        }
+    }
+}
+
+extension GroupChange {
+    init?(_ event: Hermes_V1_GroupEvent) {
+        let uids = event.uids.map { UserID(rawValue: $0) }
+        switch event.kind {
+        case .created: self = .created(uids)
+        case .changed: self = .changed
+        case .membersAdded: self = .membersAdded(uids)
+        case .membersRemoved: self = .membersRemoved(uids)
+        case .dissolved: self = .dissolved
+        case .unspecified, .UNRECOGNIZED: return nil
+        }
+    }
 }

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesWire
+
 /// An event that matters only now: it arrives if the client is connected, and nobody keeps it.
 ///
 /// ```swift
@@ -35,4 +37,30 @@ public struct EphemeralEvent: Hashable, Sendable {
 
     /// The event in a room; nil for other kinds.
     public var room: RoomEvent? { if case .room(let event) = kind { event } else { nil } }
+}
+
+extension EphemeralEvent {
+    init?(_ event: Hermes_V1_Ephemeral) {
+        switch event.event {
+        case .typing(let typing):
+            let uid = UserID(rawValue: typing.uid)
+            self.init(.typing(uid, in: Conversation(typing.conversation), isTyping: !typing.stopped))
+        case .presence(let presence):
+            self.init(.presence(Presence(presence)))
+        case .room(let room):
+            guard let event = RoomEvent(room) else { return nil }
+            self.init(.room(event))
+        case .signal(let signal):
+            let data: [UInt8]?
+            switch signal.signal.signal {
+            case .data(let bytes): data = [UInt8](bytes)
+            case .end: data = nil
+            case .address, nil: return nil
+            }
+            let uid = UserID(rawValue: signal.fromUid)
+            self.init(.signal(from: uid, sessionID: signal.signal.sessionID, data: data))
+        case nil:
+            return nil
+        }
+    }
 }

@@ -1,6 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesWire
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// An entry of the inbox, which the server keeps until the app has taken it. Each arrives once and in order.
 ///
 /// ```swift
@@ -64,4 +72,71 @@ public struct InboxEvent: Hashable, Sendable {
     public var push: Push? { if case .push(let push) = kind { push } else { nil } }
     /// The seqs of deleted entries; nil for other kinds.
     package var gap: ClosedRange<UInt64>? { if case .gap(let gap) = kind { gap } else { nil } }
+}
+
+// MARK: - From the schema
+
+extension InboxEvent {
+    init(_ event: Hermes_V1_Event) { self.init(Kind(event) ?? .unknown) }
+}
+
+extension InboxEvent.Kind {
+    fileprivate init?(_ event: Hermes_V1_Event) {
+        switch event.event {
+        case .message(let message):
+            self = .message(Message(message))
+        case .readMark(let mark):
+            let uid = UserID(rawValue: mark.uid)
+            self = .readMark(by: uid, in: Conversation(mark.conversation), upToSeq: mark.upToSeq)
+        case .recalled(let recalled):
+            self = .recall(
+                MessageID(rawValue: recalled.messageID),
+                in: Conversation(recalled.conversation),
+                by: UserID(rawValue: recalled.byUid)
+            )
+        case .contact(let contact):
+            guard let change = ContactChange(contact.kind) else { return nil }
+            let uid = UserID(rawValue: contact.uid)
+            self = .contact(change, by: uid, nickName: contact.nickName, message: contact.message)
+        case .group(let group):
+            guard let change = GroupChange(group) else { return nil }
+            let (id, uid) = (GroupID(rawValue: group.group.id), UserID(rawValue: group.byUid))
+            self = .group(change, of: id, name: group.group.name, by: uid)
+        case .push(let push):
+            self = .push(
+                Push(
+                    id: push.id,
+                    title: push.title,
+                    body: push.body,
+                    dataJSON: push.dataJson,
+                    collapseKey: push.collapseKey,
+                    expiresAt: Date(knownMilliseconds: push.expiresAtMs),
+                    isUrgent: push.priority == .high,
+                    topic: push.topic,
+                    messageType: push.messageType,
+                    messageBytes: [UInt8](push.messageBytes)
+                )
+            )
+        case .call(let call):
+            guard let stage = InboxEvent.CallStage(call.kind) else { return nil }
+            self = .call(stage, with: UserID(rawValue: call.withUid), sessionID: call.sessionID)
+        case .expired(let expired):
+            self = .gap(event.seq...max(event.seq, expired.toSeq))
+        // The server sends no replacements to a client without a limit, such as this one.
+        case .oversized, nil:
+            return nil
+        }
+    }
+}
+
+extension InboxEvent.CallStage {
+    fileprivate init?(_ kind: Hermes_V1_CallEvent.Kind) {
+        switch kind {
+        case .ringing: self = .ringing
+        case .answered: self = .answered
+        case .missed: self = .missed
+        case .ended: self = .ended
+        case .unspecified, .UNRECOGNIZED: return nil
+        }
+    }
 }

@@ -15,6 +15,40 @@ package enum ConnectionEnd: Hashable, Sendable {
     case networkChanged
 }
 
+/// A count of a client's reports. Counts are added only through their cases, so that none is left out of
+/// ``DeliveryCounter/restore(_:)``.
+enum ReportedCount: CaseIterable {
+    case received, duplicates, gaps, repaired, lost
+    case within1s, within10s, later
+    case closed, resets, heartbeatTimeouts, networkChanges
+    case topicMissed
+
+    fileprivate var field: WritableKeyPath<Hermes_V1_NetworkStatistics, UInt64> {
+        switch self {
+        case .received: \.received
+        case .duplicates: \.duplicates
+        case .gaps: \.gaps
+        case .repaired: \.repaired
+        case .lost: \.lost
+        case .within1s: \.within1S
+        case .within10s: \.within10S
+        case .later: \.later
+        case .closed: \.closed
+        case .resets: \.resets
+        case .heartbeatTimeouts: \.heartbeatTimeouts
+        case .networkChanges: \.networkChanges
+        case .topicMissed: \.topicMissed
+        }
+    }
+}
+
+extension Hermes_V1_NetworkStatistics {
+    fileprivate subscript(count: ReportedCount) -> UInt64 {
+        get { self[keyPath: count.field] }
+        set { self[keyPath: count.field] = newValue }
+    }
+}
+
 /// Counts deliveries and connection ends per kind of network, until the server has the counts. A value.
 struct DeliveryCounter: Sendable {
     /// Counts that are not being uploaded, by kind of network.
@@ -37,12 +71,12 @@ struct DeliveryCounter: Sendable {
     /// is unknown.
     mutating func received(latency: Int64?, date: Int64) {
         count(date) { network in
-            network.received += 1
+            network[.received] += 1
             switch latency {
             case nil: break
-            case .some(...1000): network.within1S += 1
-            case .some(...10_000): network.within10S += 1
-            case .some: network.later += 1
+            case .some(...1000): network[.within1s] += 1
+            case .some(...10_000): network[.within10s] += 1
+            case .some: network[.later] += 1
             }
         }
     }
@@ -51,24 +85,24 @@ struct DeliveryCounter: Sendable {
     mutating func noticed(_ counts: InboxCounts, date: Int64) {
         guard counts != InboxCounts() else { return }
         count(date) { network in
-            network.duplicates &+= counts.duplicates
-            network.gaps &+= counts.gaps
-            network.repaired &+= counts.repaired
-            network.lost &+= counts.lost
+            network[.duplicates] &+= counts.duplicates
+            network[.gaps] &+= counts.gaps
+            network[.repaired] &+= counts.repaired
+            network[.lost] &+= counts.lost
         }
     }
 
     /// Pushes to a topic or a room did not arrive.
-    mutating func missedPushes(_ missed: UInt64, date: Int64) { count(date) { $0.topicMissed &+= missed } }
+    mutating func missedPushes(_ missed: UInt64, date: Int64) { count(date) { $0[.topicMissed] &+= missed } }
 
     /// A connection ended.
     mutating func ended(_ end: ConnectionEnd, in kind: String, date: Int64) {
         count(date, in: kind) { network in
             switch end {
-            case .closed: network.closed += 1
-            case .reset: network.resets += 1
-            case .heartbeatTimeout: network.heartbeatTimeouts += 1
-            case .networkChanged: network.networkChanges += 1
+            case .closed: network[.closed] += 1
+            case .reset: network[.resets] += 1
+            case .heartbeatTimeout: network[.heartbeatTimeouts] += 1
+            case .networkChanged: network[.networkChanges] += 1
             }
         }
     }
@@ -122,19 +156,7 @@ struct DeliveryCounter: Sendable {
         for old in statistics.networks.prefix(Self.maxNetworks) {
             count(old.toMs, in: old.label) { network in
                 network.fromMs = min(network.fromMs, old.fromMs)
-                network.received &+= old.received
-                network.duplicates &+= old.duplicates
-                network.gaps &+= old.gaps
-                network.repaired &+= old.repaired
-                network.lost &+= old.lost
-                network.within1S &+= old.within1S
-                network.within10S &+= old.within10S
-                network.later &+= old.later
-                network.closed &+= old.closed
-                network.resets &+= old.resets
-                network.heartbeatTimeouts &+= old.heartbeatTimeouts
-                network.networkChanges &+= old.networkChanges
-                network.topicMissed &+= old.topicMissed
+                for count in ReportedCount.allCases { network[count] &+= old[count] }
                 guard network.heartbeatSeconds == 0 else { return }
                 network.heartbeatSeconds = old.heartbeatSeconds
                 network.heartbeatStable = old.heartbeatStable

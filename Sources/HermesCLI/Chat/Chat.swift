@@ -161,8 +161,11 @@ actor Chat {
                 await console.status("\(name.printable): contact \(change)")
             case .group(let change, of: _, let name, by: _):
                 await console.status("group \(name.printable): \(Self.word(for: change))")
-            case .readMark, .call, .unknown:
+            case .readMark, .unknown:
                 break
+            // A call, or a kind for which the chat has no words.
+            default:
+                await console.status(String(describing: event.kind).printable)
             }
             progress.printed()
         }

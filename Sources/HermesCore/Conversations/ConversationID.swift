@@ -22,6 +22,20 @@ package enum ConversationID: Hashable, Sendable {
         one < other ? .direct(one, other) : .direct(other, one)
     }
 
+    /// A conversation as it is stored: the kind, and the accounts or the group. Nil if the numbers are damaged.
+    package init?(kind: Int64, a: Int64, b: Int64) {
+        switch kind {
+        case 1:
+            guard let low = UserID(a), let high = UserID(b) else { return nil }
+            self = .direct(between: low, and: high)
+        case 2:
+            guard let group = Int32(exactly: a).flatMap(GroupID.init(rawValue:)) else { return nil }
+            self = .group(group)
+        default:
+            return nil
+        }
+    }
+
     /// The other side of a 1:1 conversation as `user` sees it; nil for groups and for outsiders.
     package func peer(of user: UserID) -> UserID? {
         guard case .direct(let low, let high) = self else { return nil }

@@ -36,33 +36,6 @@ package struct InboxEntry: Sendable, Hashable {
     }
 }
 
-/// The content of an inbox entry.
-package enum InboxEvent: Sendable, Hashable {
-    /// A message to the user, or from the user (for its other devices).
-    case message(Message)
-    /// `by` has read all messages of the conversation up to this conversation seq.
-    case readMark(ConversationID, by: UserID, upTo: UInt64)
-    case recalled(ConversationID, MessageID, conversationSeq: UInt64, by: UserID)
-    /// A contact request, its answer or its end.
-    case contact(ContactEvent)
-    /// A group changed.
-    case group(GroupEvent)
-    /// A push from a back end.
-    case push(Push)
-    /// This entry and all up to `through` are no longer stored. Its `committedAt` is 0: unknown.
-    case expired(through: UInt64)
-
-    /// The account that causes an entry other than a message; nil: the server.
-    package var actor: UserID? {
-        switch self {
-        case .readMark(_, let user, _), .recalled(_, _, _, let user): user
-        case .contact(let event): event.user
-        case .group(let event): event.by
-        case .message, .push, .expired: nil
-        }
-    }
-}
-
 /// The position of an inbox.
 package struct InboxPosition: Sendable, Hashable {
     /// Changes only if the store was lost: seqs of another epoch are meaningless.
@@ -105,13 +78,7 @@ extension InboxPage {
     /// The page without expired messages and pushes, which are not delivered even if the purge has not deleted them
     /// yet. Each run of them is one ``InboxEvent/expired(through:)`` entry.
     package func withoutExpired(at now: Timestamp) -> InboxPage {
-        func isOver(_ entry: InboxEntry) -> Bool {
-            switch entry.event {
-            case .message(let message): message.expiresAt <= now
-            case .push(let push): push.expiresAt <= now
-            case .readMark, .recalled, .contact, .group, .expired: false
-            }
-        }
+        func isOver(_ entry: InboxEntry) -> Bool { entry.event.expiry.map { $0 <= now } ?? false }
         guard entries.contains(where: isOver) else { return self }
         var kept: [InboxEntry] = []
         for entry in entries {

@@ -207,7 +207,7 @@ package struct InboxFeed: Sendable {
     }
 
     private mutating func pageRequested(_ entries: [InboxEntry]) -> Action {
-        requested += entries
+        if requested.isEmpty { requested = entries[...] } else { requested += entries }
         // However many wait to be written: the connection cuts it short.
         return requested.isEmpty || handedOut > 0 ? .none : writeRequested()
     }
@@ -231,6 +231,8 @@ package struct InboxFeed: Sendable {
         } else if seq < written {
             written = max(seq, acknowledged)
             lastVisible = min(lastVisible, written)
+            // A page under way begins behind what was not written.
+            isPageStale = isPageStale || isLoading
         }
         return setWritable(false)
     }

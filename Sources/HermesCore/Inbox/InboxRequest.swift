@@ -62,6 +62,29 @@ package struct InboxReply: Sendable, Hashable {
     package let answer: InboxAnswer
     /// What was read from the store, also if the answer holds less of it; nil: nothing was.
     package let cost: ReadCost?
+    /// Whom a change reached.
+    package let reach: ChangeReach
+
+    package init(answer: InboxAnswer, cost: ReadCost?, reach: ChangeReach = .nobody) {
+        self.answer = answer
+        self.cost = cost
+        self.reach = reach
+    }
+}
+
+/// Whom a change reached: the one who caused it pays for them, as for the recipients of a message.
+package struct ChangeReach: Sendable, Hashable {
+    package static let nobody = ChangeReach(entries: 0, devices: 0)
+
+    /// The inbox entries that it put down, those of the one who caused it included.
+    package let entries: Int
+    /// The connected devices that are told, once for each entry.
+    package let devices: Int
+
+    package init(entries: Int, devices: Int) {
+        self.entries = entries
+        self.devices = devices
+    }
 }
 
 /// What was read from the store.

@@ -128,10 +128,12 @@ package final class InboxRequests: Sendable {
         maxBytes: Int
     ) async throws(HermesError) -> InboxReply {
         let limit = PageLimit.inbox.applied(to: limit)
+        // Before the page is read, because the store corrects expiries before the clock jumps (``ClockJump``).
+        let now = time.now()
         let stored = try await store.entries(of: user, after: Self.storable(seq), limit: limit)
         // What has expired was read all the same.
         let cost = ReadCost(entries: stored.entries.count, bytes: stored.bytes)
-        let page = stored.withoutExpired(at: time.now())
+        let page = stored.withoutExpired(at: now)
         return InboxReply(answer: .page(page.cut(toBytes: maxBytes)), cost: cost)
     }
 
@@ -191,7 +193,7 @@ package final class InboxRequests: Sendable {
             _ = try conversation.recipients(for: reader)
             guard seq > 0 else { throw HermesError(.invalidArgument, "the seq to mark as read must be at least 1") }
             committer.submit(
-                .markRead(conversation, by: reader, upTo: Self.storable(seq)) { completion($0.map { .done }) }
+                .markRead(conversation, by: reader, upTo: Self.storable(seq)) { completion($0.map { .done($0) }) }
             )
         } catch {
             completion(.failure(error))
@@ -208,7 +210,7 @@ package final class InboxRequests: Sendable {
             _ = try conversation.recipients(for: sender)
             let notBefore = time.now().advanced(by: .zero - recallWindow)
             committer.submit(
-                .recall(id, conversation, by: sender, notBefore: notBefore) { completion($0.map { .done }) }
+                .recall(id, conversation, by: sender, notBefore: notBefore) { completion($0.map { .done($0) }) }
             )
         } catch {
             completion(.failure(error))
@@ -221,5 +223,7 @@ package final class InboxRequests: Sendable {
 
 extension InboxReply {
     /// Of a change.
-    fileprivate static var done: InboxReply { InboxReply(answer: .done, cost: nil) }
+    fileprivate static func done(_ reach: ChangeReach) -> InboxReply {
+        InboxReply(answer: .done, cost: nil, reach: reach)
+    }
 }

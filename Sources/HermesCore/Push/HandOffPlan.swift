@@ -6,9 +6,8 @@ import Foundation
 
 /// Decides which notifications a device gets for its waiting entries. Pure.
 ///
-/// Two kinds of entry are push-worthy: messages from somebody else that were neither recalled nor read on another
-/// device, and pushes of back ends. Each conversation and each collapse key gets one notification, for its newest
-/// entry.
+/// Push-worthy are messages from somebody else that were neither recalled nor read on another device, and events of a
+/// kind with an ``EventAlert``. Each conversation and each collapse key gets one notification, for its newest entry.
 package struct HandOffPlan: Sendable {
     /// A notification and the entries that it stands for.
     package struct Item: Sendable, Hashable {
@@ -49,7 +48,7 @@ package struct HandOffPlan: Sendable {
         var first: [String: UInt64] = [:]
         var last: [String: InboxEntry] = [:]
         for entry in worthy where entry.seq > seq {
-            let key = Self.collapseKey(entry)
+            let key = Self.collapseKey(entry, for: user)
             first[key] = first[key] ?? entry.seq
             last[key] = entry
         }
@@ -68,34 +67,30 @@ package struct HandOffPlan: Sendable {
     /// - Parameter device: nil: any device of the user.
     package static func pushWorthy(_ entries: [InboxEntry], for user: UserID, _ device: DeviceID?) -> [InboxEntry] {
         var read: [ConversationID: UInt64] = [:]
-        for case .readMark(let conversation, user, let seq) in entries.map(\.event) {
-            read[conversation] = max(read[conversation] ?? 0, seq)
+        for case .readMark(let mark) in entries.lazy.map(\.event) where mark.user == user {
+            read[mark.conversation] = max(read[mark.conversation] ?? 0, mark.upTo)
         }
         return entries.filter { entry in
-            switch entry.event {
-            case .message(let message):
-                message.sender != user && !message.isRecalled
-                    && message.conversationSeq > read[message.conversation] ?? 0
-            case .push(let push):
-                device.map { push.isFor($0) } ?? true
-            case .readMark, .recalled, .contact, .group, .expired:
-                false
+            guard case .message(let message) = entry.event else {
+                return entry.event.alert(for: user) != nil && (device.map { entry.event.isFor($0) } ?? true)
             }
+            return message.sender != user && !message.isRecalled
+                && message.conversationSeq > read[message.conversation] ?? 0
         }
     }
 
-    private static func collapseKey(_ entry: InboxEntry) -> String {
-        switch entry.event {
-        case .message(let message):
+    private static func collapseKey(_ entry: InboxEntry, for user: UserID) -> String {
+        if case .message(let message) = entry.event {
             switch message.conversation {
-            case .direct(let low, let high): "direct/\(low.rawValue)-\(high.rawValue)"
-            case .group(let group): "group/\(group.rawValue)"
+            case .direct(let low, let high): return "direct/\(low.rawValue)-\(high.rawValue)"
+            case .group(let group): return "group/\(group.rawValue)"
             }
-        case .push(let push):
-            // Never equals a conversation's key, whatever key the back end chooses.
-            push.content.collapseKey.isEmpty ? "push/\(push.id)" : "key/\(push.content.collapseKey)"
-        case .readMark, .recalled, .contact, .group, .expired: "entry/\(entry.seq)"
         }
+        // None equals a conversation's key, whatever key the back end chooses.
+        guard let alert = entry.event.alert(for: user), !alert.collapseKey.isEmpty || alert.id != nil else {
+            return "entry/\(entry.seq)"
+        }
+        return alert.collapseKey.isEmpty ? alert.id.map { "push/\($0)" } ?? "" : "key/\(alert.collapseKey)"
     }
 
     /// A conversation's name for a user's app and back end: `direct/<the other's uid>` or `group/<id>`.
@@ -115,8 +110,7 @@ package struct HandOffPlan: Sendable {
         text: (Message) -> PushText
     ) -> PushNotification {
         let id = id(of: entry.seq, user, device)
-        switch entry.event {
-        case .message(let message):
+        if case .message(let message) = entry.event {
             let text = text(message)
             return PushNotification(
                 id: id,
@@ -131,29 +125,24 @@ package struct HandOffPlan: Sendable {
                 collapseKey: key,
                 expiresAt: message.expiresAt
             )
-        case .push(let push):
-            return PushNotification(
-                id: id,
-                title: push.content.title,
-                body: push.content.body,
-                badge: badge,
-                reference: .init(conversation: nil, inboxSeq: entry.seq, messageID: String(describing: push.id)),
-                data: push.content.dataJSON.isEmpty ? nil : push.content.dataJSON,
-                collapseKey: key,
-                expiresAt: push.expiresAt,
-                priority: push.priority == .high ? .high : .normal
-            )
-        case .readMark, .recalled, .contact, .group, .expired:
-            // Not push-worthy, so never asked for.
-            return PushNotification(
-                id: id,
-                title: "",
-                body: "",
-                reference: .init(conversation: nil, inboxSeq: entry.seq),
-                collapseKey: key,
-                expiresAt: entry.committedAt
-            )
         }
+        // Never empty: the entry is push-worthy.
+        let alert = entry.event.alert(for: user) ?? EventAlert(title: "", body: "")
+        return PushNotification(
+            id: id,
+            title: alert.title,
+            body: alert.body,
+            badge: badge,
+            reference: .init(
+                conversation: nil,
+                inboxSeq: entry.seq,
+                messageID: alert.id.map { String(describing: $0) }
+            ),
+            data: alert.dataJSON.isEmpty ? nil : alert.dataJSON,
+            collapseKey: key,
+            expiresAt: alert.expiresAt ?? entry.committedAt.advanced(by: EventAlert.lifetime),
+            priority: alert.priority
+        )
     }
 
     /// The notification's id, always the same for an entry and device: a UUID of version 8 (RFC 9562, section 5.8) from

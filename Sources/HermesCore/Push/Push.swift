@@ -41,6 +41,11 @@ package struct Push: Sendable, Hashable {
     /// Its approximate size, in bytes.
     package var weight: Int { content.weight &+ 64 }
 
+    /// The same push with another expiry.
+    package func expiring(at time: Timestamp) -> Push {
+        Push(id: id, content: content, priority: priority, expiresAt: time, device: device)
+    }
+
     /// The same push with another id.
     package init(_ push: Push, id: MessageID) {
         self.init(
@@ -112,17 +117,6 @@ package struct PushContent: Sendable, Hashable {
                 .invalidArgument,
                 "the collapse key is at most \(Self.maxCollapseKeyBytes) characters of printable ASCII without blanks"
             )
-        }
-    }
-}
-
-extension InboxEvent {
-    /// The size that an event adds to a page; 0 for events that are always small.
-    package var bytes: Int {
-        switch self {
-        case .push(let push): push.weight
-        case .message(let message): message.content.bytes.count
-        case .readMark, .recalled, .contact, .group, .expired: 0
         }
     }
 }

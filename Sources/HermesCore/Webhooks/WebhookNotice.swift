@@ -115,13 +115,11 @@ package enum WebhookNotice: Sendable, Hashable {
     private var message: Entry? {
         guard case .messageUndelivered(let user, let entry) = self else { return nil }
         guard case .message(let message) = entry.event else {
-            // A push of the back end's own.
-            var id: String?
-            if case .push(let push) = entry.event { id = String(describing: push.id) }
+            // A push of the back end's own, or another kind that wakes devices.
             return Entry(
                 seq: entry.seq,
                 conversationSeq: nil,
-                id: id,
+                id: entry.event.alert(for: user)?.id.map { String(describing: $0) },
                 conversation: nil,
                 from: nil,
                 sentAt: entry.committedAt.rawValue

@@ -46,22 +46,12 @@ struct StandIn: Hashable {
     ///
     /// - Parameter packetBytes: how long it is on the wire; it is looked at where there is no content.
     init(for event: Hermes_V1_Event, packetBytes: Int) {
-        let entry: String
-        switch event.event {
-        case .message(let message):
+        if case .message(let message) = event.event {
             let bytes: [UInt8]? = try? message.content.wireBytes()
             self.init(for: message.content, bytes: bytes?.count ?? packetBytes)
             return
-        case .push: entry = "push"
-        case .readMark: entry = "read_mark"
-        case .recalled: entry = "recalled"
-        case .contact: entry = "contact"
-        case .group: entry = "group"
-        case .call: entry = "call"
-        case .expired: entry = "expired"
-        case .oversized: entry = "oversized"
-        case nil: entry = ""
         }
+        let entry = event.event?.name ?? ""
         self.init(entry: entry, kind: entry, bytes: packetBytes)
     }
 

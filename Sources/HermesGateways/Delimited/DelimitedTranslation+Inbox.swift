@@ -71,7 +71,7 @@ extension DelimitedTranslation {
     private static func history(_ page: HistoryPage, reader: UserID) -> Hermes_V1_History {
         var history = Hermes_V1_History()
         history.more = page.hasMore
-        history.messages = page.messages.map { message($0, reader: reader) }
+        history.messages = page.messages.map { Hermes_V1_Message($0, reader: reader) }
         return history
     }
 }

@@ -24,34 +24,7 @@ extension DelimitedTranslation {
         return answer
     }
 
-    static func event(_ event: ContactEvent) -> Hermes_V1_ContactEvent {
-        var answer = Hermes_V1_ContactEvent()
-        answer.kind =
-            switch event.kind {
-            case .requested: .requested
-            case .accepted: .accepted
-            case .declined: .declined
-            case .removed: .removed
-            }
-        answer.uid = UInt32(event.user.rawValue)
-        answer.nickName = event.nickName
-        answer.message = event.message
-        return answer
-    }
-
     // MARK: Groups
-
-    static func group(_ summary: GroupSummary) -> Hermes_V1_Group {
-        var answer = Hermes_V1_Group()
-        answer.id = UInt32(summary.id.rawValue)
-        answer.name = summary.name
-        answer.avatarURL = summary.avatarURL
-        answer.muted = summary.isMuted
-        answer.historyOpen = summary.isHistoryOpen
-        answer.memberCount = UInt32(clamping: summary.memberCount)
-        answer.createdAtMs = summary.createdAt.rawValue
-        return answer
-    }
 
     static func member(_ member: GroupMember, name: String) -> Hermes_V1_GroupMember {
         var answer = Hermes_V1_GroupMember()
@@ -64,22 +37,6 @@ extension DelimitedTranslation {
             case .administrator: .administrator
             case .owner: .owner
             }
-        return answer
-    }
-
-    static func event(_ event: GroupEvent) -> Hermes_V1_GroupEvent {
-        var answer = Hermes_V1_GroupEvent()
-        answer.kind =
-            switch event.kind {
-            case .created: .created
-            case .changed: .changed
-            case .membersAdded: .membersAdded
-            case .membersRemoved: .membersRemoved
-            case .dissolved: .dissolved
-            }
-        answer.group = group(event.group)
-        answer.byUid = UInt32(event.by.rawValue)
-        answer.uids = event.users.map { UInt32($0.rawValue) }
         return answer
     }
 

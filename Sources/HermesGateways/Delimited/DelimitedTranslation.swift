@@ -77,59 +77,9 @@ enum DelimitedTranslation {
         return answer
     }
 
-    static func conversation(_ conversation: ConversationID, reader: UserID) -> Hermes_V1_Conversation {
-        var answer = Hermes_V1_Conversation()
-        switch conversation {
-        case .direct(let low, _): answer.uid = UInt32((conversation.peer(of: reader) ?? low).rawValue)
-        case .group(let group): answer.groupID = UInt32(group.rawValue)
-        }
-        return answer
-    }
-
-    static func message(_ message: Message, reader: UserID) -> Hermes_V1_Message {
-        var answer = Hermes_V1_Message()
-        answer.id = message.id.description
-        answer.conversation = conversation(message.conversation, reader: reader)
-        answer.conversationSeq = message.conversationSeq
-        answer.fromUid = UInt32(message.sender.rawValue)
-        answer.fromNickName = message.senderName
-        answer.serverTimeMs = message.sentAt.rawValue
-        answer.own = message.sender == reader
-        if answer.own { answer.clientID = message.clientID ?? "" }
-        answer.recalled = message.isRecalled
-        if !message.isRecalled { answer.content = CanonicalContent.parsed(message.content) }
-        return answer
-    }
-
     static func event(_ entry: InboxEntry, reader principal: Principal) -> Hermes_V1_Packet {
-        let reader = principal.user
-        var event = Hermes_V1_Event()
-        event.seq = entry.seq
-        event.serverTimeMs = entry.committedAt.rawValue
-        switch entry.event {
-        case .message(let message):
-            event.message = self.message(message, reader: reader)
-        case .readMark(let conversation, let user, let seq):
-            event.readMark.conversation = self.conversation(conversation, reader: reader)
-            event.readMark.uid = UInt32(user.rawValue)
-            event.readMark.upToSeq = seq
-        case .recalled(let conversation, let id, let seq, let user):
-            event.recalled.conversation = self.conversation(conversation, reader: reader)
-            event.recalled.messageID = id.description
-            event.recalled.conversationSeq = seq
-            event.recalled.byUid = UInt32(user.rawValue)
-        case .contact(let contact):
-            event.contact = self.event(contact)
-        case .group(let group):
-            event.group = self.event(group)
-        case .push(let push):
-            // Without a kind the entry counts but has nothing to show.
-            if push.isFor(principal.device) { event.push = self.push(push) }
-        case .expired(let seq):
-            event.expired.toSeq = seq
-        }
         var packet = Hermes_V1_Packet()
-        packet.event = event
+        packet.event = Hermes_V1_Event(entry, reader: principal)
         return packet
     }
 
@@ -137,7 +87,7 @@ enum DelimitedTranslation {
         var answer = Hermes_V1_Ephemeral()
         switch event {
         case .typing(let conversation, let user, let stopped):
-            answer.typing.conversation = self.conversation(conversation, reader: reader)
+            answer.typing.conversation = Hermes_V1_Conversation(conversation, reader: reader)
             answer.typing.uid = UInt32(user.rawValue)
             answer.typing.stopped = stopped
         case .presence(let user, let isOnline, let lastSeen):

@@ -104,51 +104,57 @@ enum IMPBTranslation {
             return .message(base(message, seq: entry.seq, reader: reader))
         case .message(let message):
             // The content is gone; the message stays as an entry.
-            notification = recalled(
-                message.conversation,
+            let recalled = RecalledMessage(
                 message.id,
-                message.conversationSeq,
-                by: message.sender,
-                reader: reader.user
+                in: message.conversation,
+                conversationSeq: message.conversationSeq,
+                by: message.sender
             )
-        case .recalled(let conversation, let id, let seq, let user):
-            notification = recalled(conversation, id, seq, by: user, reader: reader.user)
-        case .readMark(let conversation, let user, let seq):
-            var body = IMPB_read_notification()
-            body.conversation = self.conversation(conversation, reader: reader.user)
-            body.uid = UInt32(user.rawValue)
-            body.upToSeq = seq
-            notification = self.notification(.readMark, for: reader.user, body)
+            notification = self.notification(recalled, for: reader.user)
+        case .recalled(let recalled):
+            notification = self.notification(recalled, for: reader.user)
+        case .readMark(let mark):
+            notification = self.notification(mark, for: reader.user)
         case .contact(let event):
             notification = self.notification(event, for: reader.user)
         case .group(let event):
             notification = self.notification(event, for: reader.user)
-        case .push(let push):
-            guard push.isFor(reader.device) else { return nil }
+        case .push(let push) where push.isFor(reader.device):
             notification = self.notification(push, for: reader.user)
         case .expired(let seq):
             var body = IMPB_expired_notification()
             body.toSeq = seq
             notification = self.notification(.expired, for: reader.user, body)
+        // For another device, or of a kind without a type of its own.
+        default:
+            guard entry.event.isFor(reader.device) else { return nil }
+            notification = inSchema(entry, reader: reader)
         }
         notification.seq = entry.seq
         notification.serverTime = entry.committedAt.rawValue
         return .notification(notification)
     }
 
-    private static func recalled(
-        _ conversation: ConversationID,
-        _ id: MessageID,
-        _ seq: UInt64,
-        by user: UserID,
-        reader: UserID
-    ) -> IMPB_Notification_msg {
+    /// An entry of a kind without a notification of its own.
+    static func inSchema(_ entry: InboxEntry, reader: Principal) -> IMPB_Notification_msg {
+        notification(.event, for: reader.user, Hermes_V1_Event(entry, reader: reader))
+    }
+
+    private static func notification(_ recalled: RecalledMessage, for reader: UserID) -> IMPB_Notification_msg {
         var body = IMPB_recall_notification()
-        body.conversation = self.conversation(conversation, reader: reader)
-        body.messageID = id.description
-        body.conversationSeq = seq
-        body.byUid = UInt32(user.rawValue)
+        body.conversation = conversation(recalled.conversation, reader: reader)
+        body.messageID = recalled.id.description
+        body.conversationSeq = recalled.conversationSeq
+        body.byUid = UInt32(recalled.user.rawValue)
         return notification(.recalled, for: reader, body)
+    }
+
+    private static func notification(_ mark: ReadMark, for reader: UserID) -> IMPB_Notification_msg {
+        var body = IMPB_read_notification()
+        body.conversation = conversation(mark.conversation, reader: reader)
+        body.uid = UInt32(mark.user.rawValue)
+        body.upToSeq = mark.upTo
+        return notification(.readMark, for: reader, body)
     }
 
     /// A message as a frame's body, or its ``StandIn`` if the content does not fit into a frame.

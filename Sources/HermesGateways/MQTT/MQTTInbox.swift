@@ -186,7 +186,8 @@ extension MQTTInbox {
             oversized.conversationSeq = message.conversationSeq
             oversized.fromUid = message.fromUid
         case .push(let push): oversized.id = push.id
-        case .readMark, .recalled, .contact, .group, .call, .expired, .oversized, nil: break
+        // The other kinds are small, and have no id.
+        default: break
         }
         return oversized
     }

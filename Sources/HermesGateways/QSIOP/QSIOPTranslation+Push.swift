@@ -16,11 +16,15 @@ extension QSIOPTranslation {
     /// The push for an inbox entry.
     ///
     /// - Parameter reader: the inbox's account and device.
-    /// - Returns: nil for entries that are not pushed: read marks, recalls, changes of contacts and groups, the
-    ///   device's own messages, and pushes for another device.
+    /// - Returns: nil for entries that are not pushed: those of kinds that wake no device (read marks, recalls, changes of
+    ///   contacts and groups), the device's own messages, and pushes for another device.
     package static func push(for entry: InboxEntry, reader: Principal) -> QSIOPPush? {
         if case .push(let push) = entry.event { return self.push(push, seq: entry.seq, reader: reader) }
-        guard case .message(let message) = entry.event, !message.isRecalled else { return nil }
+        guard case .message(let message) = entry.event else {
+            guard entry.event.isFor(reader.device), let alert = entry.event.alert(for: reader.user) else { return nil }
+            return push(alert, for: entry)
+        }
+        guard !message.isRecalled else { return nil }
         let isOwn = message.sender == reader.user
         guard !isOwn || message.senderDevice != reader.device else { return nil }
 
@@ -51,6 +55,20 @@ extension QSIOPTranslation {
             for (key, value) in standIn.attributes.sorted(by: { $0.key < $1.key }) { properties.append(key, value) }
         }
         properties.append("body", cut(text, to: room(in: properties)))
+        return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
+    }
+
+    /// The push for an entry of a kind without a form of its own: what sleeping devices show for it.
+    static func push(_ alert: EventAlert, for entry: InboxEntry) -> QSIOPPush {
+        let id = alert.id?.description ?? String(entry.seq)
+        var properties: QSIOPProperties = [
+            "id": id,
+            "title": cut(alert.title, to: 1024),
+            "seq": String(entry.seq),
+            "time": String(entry.committedAt.rawValue),
+        ]
+        if alert.body.utf8.count > room(in: properties) { properties.append("truncated", "1") }
+        properties.append("body", cut(alert.body, to: room(in: properties)))
         return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
     }
 

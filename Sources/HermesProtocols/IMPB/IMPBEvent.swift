@@ -136,7 +136,7 @@ extension IMPBEvent {
             guard let told = try? IMPB_offline_msg_notification(wire: body) else { return }
             self = .waiting(count: Int(told.count))
         case .addfriendReq, .unused, .cmd, .receiveFriend, .friendRemoved, .readMark, .recalled,
-            .groupChanged, .kicked, .UNRECOGNIZED:
+            .groupChanged, .kicked, .event, .UNRECOGNIZED:
             return
         }
     }

@@ -104,7 +104,7 @@ extension StoreSchema {
                     PRIMARY KEY (sender, client_id)
                 ) STRICT, WITHOUT ROWID;
 
-                -- kind 0: message is its key. Other kinds: an event with all its data in payload, see EventCoding.
+                -- kind 0: message is its key. Other kinds: an event with all its data in payload, see DurableKind.
                 CREATE TABLE inbox (
                     user INTEGER NOT NULL,
                     seq INTEGER NOT NULL,

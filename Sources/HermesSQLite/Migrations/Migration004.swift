@@ -7,7 +7,7 @@ extension StoreSchema {
     @Sendable static func createPushTables(_ db: Database) throws {
         try db.execute(
             sql: """
-                -- A push for many that is not with all of them yet. push: see EventCoding. users: whom it names, 4 bytes
+                -- A push for many that is not with all of them yet. push: see DurableKind. users: whom it names, 4 bytes
                 -- each, little-endian; NULL: everyone. cursor: how many of those were looked at, or the last account that
                 -- was. last_user: of "everyone", those up to here.
                 CREATE TABLE push_job (

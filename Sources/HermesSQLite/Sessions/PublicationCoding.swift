@@ -43,14 +43,14 @@ enum PublicationCoding {
         guard !identifiers.isEmpty else { return nil }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(identifiers.count * 4)
-        for identifier in identifiers { EventCoding.append(UInt64(identifier), count: 4, to: &bytes) }
+        for identifier in identifiers { StoredForm.append(UInt64(identifier), count: 4, to: &bytes) }
         return bytes
     }
 
     static func identifiers(_ bytes: [UInt8]) -> [UInt32] {
         var rest = bytes[...]
         var identifiers: [UInt32] = []
-        while let identifier = EventCoding.take(4, from: &rest) { identifiers.append(UInt32(identifier)) }
+        while let identifier = StoredForm.take(4, from: &rest) { identifiers.append(UInt32(identifier)) }
         return identifiers
     }
 
@@ -102,12 +102,12 @@ enum PublicationCoding {
 
     /// The length in four bytes, then the bytes.
     private static func append(_ content: some Collection<UInt8>, to bytes: inout [UInt8]) {
-        EventCoding.append(UInt64(content.count), count: 4, to: &bytes)
+        StoredForm.append(UInt64(content.count), count: 4, to: &bytes)
         bytes.append(contentsOf: content)
     }
 
     private static func take(from bytes: inout ArraySlice<UInt8>) throws -> ArraySlice<UInt8> {
-        guard let count = EventCoding.take(4, from: &bytes), bytes.count >= Int(count) else {
+        guard let count = StoredForm.take(4, from: &bytes), bytes.count >= Int(count) else {
             throw StoreFailure.damagedRow
         }
         defer { bytes = bytes.dropFirst(Int(count)) }

@@ -8,7 +8,7 @@ extension BatchWriter {
     mutating func appendEvent(_ event: InboxEvent, to recipients: [UserID]) throws -> WriteOutcome {
         // Pushes have an operation of their own.
         if case .push = event { return .refused(StoreRefusals.notAnEvent) }
-        guard let (kind, payload) = EventCoding.encode(event) else { return .refused(StoreRefusals.notAnEvent) }
+        guard let (kind, payload) = event.stored else { return .refused(StoreRefusals.notAnEvent) }
         if let refusal = try refusal(of: recipients) { return .refused(refusal) }
         let statement = statements.insertEvent
         var deliveries: [InboxDelivery] = []
@@ -50,7 +50,7 @@ extension BatchWriter {
         if let peer, try loadInbox(of: peer), try !blocks(peer, reader), try !blocks(reader, peer) {
             recipients.append(peer)
         }
-        return try appendEvent(.readMark(conversation, by: reader, upTo: mark), to: recipients)
+        return try appendEvent(.readMark(ReadMark(conversation, by: reader, upTo: mark)), to: recipients)
     }
 
     mutating func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) throws -> WriteOutcome {
@@ -113,7 +113,9 @@ extension BatchWriter {
         if try knownConversation(conversation) != nil {
             change(conversation) { $0.recall(message.conversationSeq) }
         }
-        let event = InboxEvent.recalled(conversation, id, conversationSeq: message.conversationSeq, by: user)
+        let event = InboxEvent.recalled(
+            RecalledMessage(id, in: conversation, conversationSeq: message.conversationSeq, by: user)
+        )
         // Accounts may have been deleted meanwhile.
         return try appendEvent(event, to: message.recipients.filter { try loadInbox(of: $0) })
     }

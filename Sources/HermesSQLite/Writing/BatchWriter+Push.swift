@@ -94,12 +94,18 @@ extension BatchWriter {
             VALUES (?, ?, ?, 0, (SELECT coalesce(max(id), 0) FROM account))
             """
         )
-        let users: [UInt8]? = if case .users(let users) = job.target { EventCoding.encode(users) } else { nil }
+        let users: [UInt8]? = if case .users(let users) = job.target { UserList.encode(users) } else { nil }
         try insert.bind(job.push.id.bytes, at: 1) {
-            try insert.bind(EventCoding.encode(job.push), at: 2) {
+            try insert.bind(Self.stored(job.push), at: 2) {
                 try insert.bind(users, at: 3) { try insert.run() }
             }
         }
+    }
+
+    private static func stored(_ push: Push) -> [UInt8] {
+        var bytes: [UInt8] = []
+        push.store(into: &bytes)
+        return bytes
     }
 
     private struct Job {
@@ -119,7 +125,7 @@ extension BatchWriter {
         var recipients: [UserID] = []
         var cursor: Int64? = nil
         if let users = job.users {
-            recipients = EventCoding.users(users, from: Int(job.cursor), limit: limit)
+            recipients = UserList.users(users, from: Int(job.cursor), limit: limit)
             let next = Int(job.cursor) + recipients.count
             if 4 * next < users.count, !recipients.isEmpty { cursor = Int64(next) }
         } else {
@@ -139,7 +145,7 @@ extension BatchWriter {
         return try select.bind(id.bytes, at: 1) {
             try select.first { row in
                 var bytes = row.bytes(1)[...]
-                guard let push = EventCoding.takePush(from: &bytes) else { throw StoreFailure.damagedRow }
+                guard let push = Push(stored: &bytes) else { throw StoreFailure.damagedRow }
                 let users = row.isNull(2) ? nil : row.bytes(2)
                 // Behind its users, a job has an index here.
                 let cursor = row.integer(3)
@@ -190,7 +196,7 @@ extension BatchWriter {
     // MARK: Entries
 
     private mutating func append(_ push: Push, to recipients: [UserID]) throws -> [InboxDelivery] {
-        guard let (kind, payload) = EventCoding.encode(.push(push)) else { throw StoreFailure.damagedRow }
+        let (kind, payload) = (Push.storedKind.rawValue, Self.stored(push))
         let name = push.content.collapseKey.isEmpty ? nil : push.collapseName
         let statement = statements.insertEvent
         let weight = InboxBudget.weight(ofContent: push.weight)

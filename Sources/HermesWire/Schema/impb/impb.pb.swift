@@ -2052,6 +2052,9 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
 
     /// Extension: the server ends this connection: `body` is kicked_notification.
     case kicked // = 13
+
+    /// Extension: an inbox entry of a kind without a type here: `body` is an Event of hermes/v1/inbox.proto.
+    case event // = 14
     case UNRECOGNIZED(Int)
 
     package init() {
@@ -2074,6 +2077,7 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
       case 11: self = .push
       case 12: self = .expired
       case 13: self = .kicked
+      case 14: self = .event
       default: self = .UNRECOGNIZED(rawValue)
       }
     }
@@ -2094,6 +2098,7 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
       case .push: return 11
       case .expired: return 12
       case .kicked: return 13
+      case .event: return 14
       case .UNRECOGNIZED(let i): return i
       }
     }
@@ -2114,6 +2119,7 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
       .push,
       .expired,
       .kicked,
+      .event,
     ]
 
   }
@@ -4986,7 +4992,7 @@ nonisolated extension IMPB_Notification_msg: SwiftProtobuf.Message, SwiftProtobu
 }
 
 nonisolated extension IMPB_Notification_msg.TypeEnum: SwiftProtobuf._ProtoNameProviding {
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0addfriend_req\0\u{1}unused\0\u{1}offline_msg\0\u{1}cmd\0\u{1}p2p_receive_connect_req\0\u{1}p2p_connect_ready\0\u{1}receive_friend\0\u{1}friend_removed\0\u{1}read_mark\0\u{1}recalled\0\u{1}group_changed\0\u{1}push\0\u{1}expired\0\u{1}kicked\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0addfriend_req\0\u{1}unused\0\u{1}offline_msg\0\u{1}cmd\0\u{1}p2p_receive_connect_req\0\u{1}p2p_connect_ready\0\u{1}receive_friend\0\u{1}friend_removed\0\u{1}read_mark\0\u{1}recalled\0\u{1}group_changed\0\u{1}push\0\u{1}expired\0\u{1}kicked\0\u{1}event\0")
 }
 
 nonisolated extension IMPB_p2p_receive_connect_notification: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
