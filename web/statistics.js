@@ -163,7 +163,7 @@ export class DeliveryCounter {
     /**
      * Something happened `count` times.
      *
-     * @param {"closed" | "resets" | "heartbeatTimeouts" | "networkChanges" | "topicMissed"} name
+     * @param {typeof sums[number]} name
      * @param {number} date
      */
     happened(name, date, count = 1) {

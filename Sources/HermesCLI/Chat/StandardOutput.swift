@@ -42,10 +42,11 @@ struct StandardOutput: Sendable {
         guard isPipe else { return }
         var looks = 0
         while true {
-            var unread: Int32 = 0
-            guard ioctl(descriptor, UInt(FIONREAD), &unread) == 0, unread > 0 else { return }
+            // In this order: a reader that has read all of it and is gone since took what it was given.
             var state = pollfd(fd: descriptor, events: 0, revents: 0)
             _ = poll(&state, 1, 0)
+            var unread: Int32 = 0
+            guard ioctl(descriptor, UInt(FIONREAD), &unread) == 0, unread > 0 else { return }
             if state.revents & Int16(POLLERR | POLLHUP) != 0 { throw OutputFailure(number: EPIPE) }
             try Task.checkCancellation()
             looks += 1

@@ -96,29 +96,25 @@ extension ViewFormat {
             let titles = ["app version", "network"] + columns.map(\.title)
             return "\(title)\n\(table([titles] + rows, rightAligned: Set(2..<2 + columns.count)))\n"
         }
+        let deliveries = [
+            ("reports", "reports"), ("received", "received"), ("in 1 s", "within_1s"), ("in 10 s", "within_10s"),
+            ("later", "later"), ("never", "never"), ("repeated", "duplicates"), ("gaps", "gaps"),
+            ("repaired", "repaired"), ("topics missed", "topic_missed"),
+        ]
+        let heartbeats = [
+            ("30 s", "heartbeat_30s"), ("60 s", "heartbeat_60s"), ("120 s", "heartbeat_120s"),
+            ("300 s", "heartbeat_300s"), ("600 s", "heartbeat_600s"), ("longer", "heartbeat_longer"),
+        ]
+        let ends = [
+            ("by the server", "ended_closed"), ("broken", "ended_reset"), ("heartbeat", "ended_heartbeat"),
+            ("network changed", "ended_network"),
+        ]
+        let titled = Set((deliveries + heartbeats + ends).map(\.1))
+        let others = Set(all.flatMap(\.counts.keys)).subtracting(titled).sorted().map { ($0, $0) }
         return [
-            part(
-                "deliveries of \(period.text), as clients report them",
-                [
-                    ("reports", "reports"), ("in 1 s", "within_1s"), ("in 10 s", "within_10s"), ("later", "later"),
-                    ("never", "never"), ("repeated", "duplicates"), ("gaps", "gaps"), ("repaired", "repaired"),
-                    ("topics missed", "topic_missed"),
-                ]
-            ),
-            part(
-                "reports by heartbeat interval",
-                [
-                    ("30 s", "heartbeat_30s"), ("60 s", "heartbeat_60s"), ("120 s", "heartbeat_120s"),
-                    ("300 s", "heartbeat_300s"), ("600 s", "heartbeat_600s"), ("longer", "heartbeat_longer"),
-                ]
-            ),
-            part(
-                "ends of connections",
-                [
-                    ("by the server", "ended_closed"), ("broken", "ended_reset"), ("heartbeat", "ended_heartbeat"),
-                    ("network changed", "ended_network"),
-                ]
-            ),
+            part("deliveries of \(period.text), as clients report them", deliveries + others),
+            part("reports by heartbeat interval", heartbeats),
+            part("ends of connections", ends),
         ].joined(separator: "\n")
     }
 

@@ -7,7 +7,8 @@ package struct ClientReport: Hashable, Sendable {
     package struct Network: Hashable, Sendable {
         /// The client's name for the kind of network, for example "wifi"; empty: none.
         package var label: String
-        package var counts: DeliveryCounts
+        /// Those of the figures that clients count.
+        package var counts: ReportCounts
         /// The last heartbeat interval.
         package var heartbeat: Duration
         /// Whether the client's search for the interval had ended.
@@ -18,7 +19,7 @@ package struct ClientReport: Hashable, Sendable {
         /// - Throws: `.invalidArgument` if it is longer than 64 bytes or not printable.
         package init(
             label: String,
-            counts: DeliveryCounts,
+            counts: ReportCounts,
             heartbeat: Duration = .zero,
             isHeartbeatStable: Bool = false
         ) throws(HermesError) {
@@ -50,7 +51,7 @@ package struct ClientReport: Hashable, Sendable {
     }
 
     /// The sum over all networks.
-    package var counts: DeliveryCounts { networks.reduce(into: DeliveryCounts()) { $0.add($1.counts) } }
+    package var counts: ReportCounts { networks.reduce(into: ReportCounts()) { $0.add($1.counts) } }
 
     /// Checks a name that may become a label of a metric.
     package static func name(_ text: String, atMost bytes: Int, _ what: String) throws(HermesError) -> String {
@@ -58,51 +59,5 @@ package struct ClientReport: Hashable, Sendable {
             throw HermesError(.invalidArgument, "\(what): at most \(bytes) bytes of printable ASCII")
         }
         return text
-    }
-}
-
-/// Counts of inbox entries by delivery, and of ends of connections by cause.
-package struct DeliveryCounts: Hashable, Sendable {
-    /// Entries that arrived, without duplicates.
-    package var received: UInt64 = 0
-    /// Entries that arrived again.
-    package var duplicates: UInt64 = 0
-    /// Missing seqs that were noticed; each is finally repaired or lost.
-    package var gaps: UInt64 = 0
-    package var repaired: UInt64 = 0
-    /// Never delivered.
-    package var lost: UInt64 = 0
-    /// Delivered within 1 s of the server's time stamp.
-    package var within1s: UInt64 = 0
-    /// Later, within 10 s.
-    package var within10s: UInt64 = 0
-    /// Later than 10 s.
-    package var later: UInt64 = 0
-    /// Connections that the server closed.
-    package var closed: UInt64 = 0
-    package var resets: UInt64 = 0
-    package var heartbeatTimeouts: UInt64 = 0
-    package var networkChanges: UInt64 = 0
-    /// Pushes to topics and rooms that did not arrive.
-    package var topicMissed: UInt64 = 0
-
-    package init() {}
-
-    /// The largest believed count, because a client may report anything.
-    static let most: UInt64 = 1_000_000
-
-    private static let all: [any WritableKeyPath<Self, UInt64> & Sendable] = [
-        \.received, \.duplicates, \.gaps, \.repaired, \.lost, \.within1s, \.within10s, \.later, \.closed, \.resets,
-        \.heartbeatTimeouts, \.networkChanges, \.topicMissed,
-    ]
-
-    var clamped: Self {
-        var copy = self
-        for count in Self.all { copy[keyPath: count] = min(copy[keyPath: count], Self.most) }
-        return copy
-    }
-
-    mutating func add(_ other: Self) {
-        for count in Self.all { self[keyPath: count] &+= other[keyPath: count] }
     }
 }

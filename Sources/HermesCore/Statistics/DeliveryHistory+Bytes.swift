@@ -34,11 +34,15 @@ extension DeliveryHistory {
         return bytes
     }
 
+    /// Reads also the file of an older version, which had fewer figures.
+    ///
     /// - Returns: nil if the bytes are not those of a history.
     package init?(bytes: [UInt8]) {
         guard bytes.count <= Self.maxBytes, bytes.starts(with: Self.mark) else { return nil }
         var reader = Reader(rest: bytes.dropFirst(Self.mark.count))
-        guard reader.number(1) == UInt64(ReportRing.Row.columns), let count = reader.number(1) else { return nil }
+        guard let columns = reader.number(1).map({ Int($0) }), (1...ReportRing.Row.columns).contains(columns),
+            let count = reader.number(1)
+        else { return nil }
         var groups: [Group] = []
         for _ in 0..<count {
             guard let version = reader.name(atMost: ClientReport.maxVersionBytes),
@@ -46,7 +50,8 @@ extension DeliveryHistory {
             else { return nil }
             groups.append(Group(appVersion: version, network: network))
         }
-        guard let recent = reader.ring(Self.emptyRecent), let thin = reader.ring(Self.emptyThin), reader.rest.isEmpty
+        guard let recent = reader.ring(Self.emptyRecent, columns: columns),
+            let thin = reader.ring(Self.emptyThin, columns: columns), reader.rest.isEmpty
         else { return nil }
         self.init(groups: groups, recent: recent, thin: thin)
     }
@@ -74,15 +79,21 @@ extension DeliveryHistory {
             return try? ClientReport.name(String(decoding: text, as: UTF8.self), atMost: most, "name")
         }
 
-        mutating func ring(_ empty: ReportRing) -> ReportRing? {
+        /// - Parameter columns: the figures that the file has; the others are 0.
+        mutating func ring(_ empty: ReportRing, columns: Int) -> ReportRing? {
             guard let count = number(2), count <= empty.length else { return nil }
             var rows: [ReportRing.Row] = []
             for _ in 0..<count {
                 guard let place = number(8), let size = number(1), let groups = bytes(Int(size)),
-                    let words = bytes(Int(size) * 4 * ReportRing.Row.columns)
+                    let words = bytes(Int(size) * 4 * columns)
                 else { return nil }
-                let counts = stride(from: words.startIndex, to: words.endIndex, by: 4).map { start in
-                    words[start..<start + 4].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+                var counts: [UInt32] = []
+                for group in 0..<Int(size) {
+                    for column in 0..<columns {
+                        let start = words.startIndex + 4 * (group * columns + column)
+                        counts.append(words[start..<start + 4].reversed().reduce(0) { $0 << 8 | UInt32($1) })
+                    }
+                    counts += repeatElement(0, count: ReportRing.Row.columns - columns)
                 }
                 guard
                     let row = ReportRing.Row(

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A count that the server keeps of clients' reports.
+/// A count that the server keeps of clients' reports. A new one comes last: the file of the history holds the counts in
+/// this order.
 package enum ReportFigure: Int, CaseIterable, Sendable {
     /// Reports about the network.
     case reports
@@ -39,6 +40,47 @@ package enum ReportFigure: Int, CaseIterable, Sendable {
         }
     }
 
+    /// Its meaning, for the API's document.
+    package var summary: String {
+        switch self {
+        case .reports: "The number of reports; a report about two networks counts twice."
+        case .received: "Entries that were received, each counted once."
+        case .within1s: "Received within a second."
+        case .within10s: "Received within ten seconds, and not within one."
+        case .later: "Received later."
+        case .never: "Lost and not repaired."
+        case .duplicates: "Received again, and dropped."
+        case .gaps: "Gaps in the numbers that were noticed."
+        case .repaired: "Entries that were missing and fetched."
+        case .topicMissed: "Pushes to topics and rooms that did not arrive."
+        case .closed: "Connections that the server closed."
+        case .reset: "Connections that broke."
+        case .heartbeatTimeout: "Connections whose heartbeat was not answered."
+        case .networkChange: "Connections that ended with a change of the network."
+        case .heartbeat30: "Reports whose last heartbeat interval was at most 30 s."
+        case .heartbeat60: "More than 30 s, at most 60 s."
+        case .heartbeat120: "More than 60 s, at most 120 s."
+        case .heartbeat300: "More than 120 s, at most 300 s."
+        case .heartbeat600: "More than 300 s, at most 600 s."
+        case .heartbeatLonger: "More than 600 s."
+        }
+    }
+
+    /// The server's metric of the figure; nil: none, or one with labels.
+    package var metric: String? {
+        switch self {
+        case .never: "hermes_client_lost_total"
+        case .reports, .within1s, .within10s, .later, .closed, .reset, .heartbeatTimeout, .networkChange, .heartbeat30,
+            .heartbeat60, .heartbeat120, .heartbeat300, .heartbeat600, .heartbeatLonger:
+            nil
+        case .received: "hermes_client_received_total"
+        case .duplicates: "hermes_client_duplicates_total"
+        case .gaps: "hermes_client_gaps_total"
+        case .repaired: "hermes_client_repaired_total"
+        case .topicMissed: "hermes_client_topic_missed_total"
+        }
+    }
+
     /// The class of a heartbeat interval; nil: none was reported.
     init?(heartbeat: Duration) {
         switch heartbeat {
@@ -57,32 +99,27 @@ package enum ReportFigure: Int, CaseIterable, Sendable {
 package struct ReportCounts: Sendable, Hashable {
     private(set) var values: [UInt64]
 
+    /// The largest believed count, because a client may report anything.
+    static let most: UInt64 = 1_000_000
+
     package init() { values = Array(repeating: 0, count: ReportFigure.allCases.count) }
 
     /// The counts of a report about one network.
     package init(_ network: ClientReport.Network) {
-        self.init()
-        let counts = network.counts
+        self = network.counts
         self[.reports] = 1
-        self[.received] = counts.received
-        self[.within1s] = counts.within1s
-        self[.within10s] = counts.within10s
-        self[.later] = counts.later
-        self[.never] = counts.lost
-        self[.duplicates] = counts.duplicates
-        self[.gaps] = counts.gaps
-        self[.repaired] = counts.repaired
-        self[.topicMissed] = counts.topicMissed
-        self[.closed] = counts.closed
-        self[.reset] = counts.resets
-        self[.heartbeatTimeout] = counts.heartbeatTimeouts
-        self[.networkChange] = counts.networkChanges
         if let heartbeat = ReportFigure(heartbeat: network.heartbeat) { self[heartbeat] = 1 }
     }
 
     package subscript(figure: ReportFigure) -> UInt64 {
         get { values[figure.rawValue] }
         set { values[figure.rawValue] = newValue }
+    }
+
+    var clamped: Self {
+        var copy = self
+        for column in values.indices { copy.values[column] = min(values[column], Self.most) }
+        return copy
     }
 
     /// Adds counts in the order of the figures.

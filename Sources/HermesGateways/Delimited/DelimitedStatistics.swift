@@ -7,17 +7,14 @@ import Metrics
 
 /// Adds clients' reports to the server's metrics. Network labels come from clients and do not become metric labels.
 enum DelimitedStatistics {
-    private static let received = Counter(label: "hermes_client_received_total")
-    private static let duplicates = Counter(label: "hermes_client_duplicates_total")
-    private static let gaps = Counter(label: "hermes_client_gaps_total")
-    private static let repaired = Counter(label: "hermes_client_repaired_total")
-    private static let lost = Counter(label: "hermes_client_lost_total")
-    private static let topicMissed = Counter(label: "hermes_client_topic_missed_total")
-    private static let ends: [(cause: String, count: any KeyPath<DeliveryCounts, UInt64> & Sendable)] = [
-        ("closed", \.closed), ("reset", \.resets), ("heartbeat", \.heartbeatTimeouts), ("network", \.networkChanges),
+    private static let counters = ReportFigure.allCases.compactMap { figure in
+        figure.metric.map { (figure: figure, counter: Counter(label: $0)) }
+    }
+    private static let ends: [(cause: String, figure: ReportFigure)] = [
+        ("closed", .closed), ("reset", .reset), ("heartbeat", .heartbeatTimeout), ("network", .networkChange),
     ]
-    private static let deliveries: [(within: String, count: any KeyPath<DeliveryCounts, UInt64> & Sendable)] = [
-        ("1s", \.within1s), ("10s", \.within10s), ("later", \.later), ("never", \.lost),
+    private static let deliveries: [(within: String, figure: ReportFigure)] = [
+        ("1s", .within1s), ("10s", .within10s), ("later", .later), ("never", .never),
     ]
 
     /// Adds a report to the metrics.
@@ -25,22 +22,19 @@ enum DelimitedStatistics {
     /// - Parameter version: the app version under which it is counted, one of few.
     static func count(_ report: ClientReport, as version: String) {
         let counts = report.counts
-        add(counts.received, to: received)
-        add(counts.duplicates, to: duplicates)
-        add(counts.gaps, to: gaps)
-        add(counts.repaired, to: repaired)
-        add(counts.lost, to: lost)
-        add(counts.topicMissed, to: topicMissed)
-        for end in ends where counts[keyPath: end.count] > 0 {
-            let counter = Counter(label: "hermes_client_connection_ends_total", dimensions: [("cause", end.cause)])
-            add(counts[keyPath: end.count], to: counter)
+        for (figure, counter) in counters { add(counts[figure], to: counter) }
+        for (cause, figure) in ends where counts[figure] > 0 {
+            add(
+                counts[figure],
+                to: Counter(label: "hermes_client_connection_ends_total", dimensions: [("cause", cause)])
+            )
         }
-        for delivery in deliveries where counts[keyPath: delivery.count] > 0 {
+        for (within, figure) in deliveries where counts[figure] > 0 {
             let counter = Counter(
                 label: "hermes_client_deliveries_total",
-                dimensions: [("app_version", version), ("within", delivery.within)]
+                dimensions: [("app_version", version), ("within", within)]
             )
-            add(counts[keyPath: delivery.count], to: counter)
+            add(counts[figure], to: counter)
         }
     }
 
@@ -62,20 +56,10 @@ extension ClientReport {
             guard network.fromMs <= network.toMs else {
                 throw HermesError(.invalidArgument, "a span ends before it begins")
             }
-            var counts = DeliveryCounts()
-            counts.received = network.received
-            counts.duplicates = network.duplicates
-            counts.gaps = network.gaps
-            counts.repaired = network.repaired
-            counts.lost = network.lost
-            counts.within1s = network.within1S
-            counts.within10s = network.within10S
-            counts.later = network.later
-            counts.closed = network.closed
-            counts.resets = network.resets
-            counts.heartbeatTimeouts = network.heartbeatTimeouts
-            counts.networkChanges = network.networkChanges
-            counts.topicMissed = network.topicMissed
+            var counts = ReportCounts()
+            for figure in ReportFigure.allCases {
+                if let field = figure.field { counts[figure] = network[keyPath: field] }
+            }
             networks.append(
                 try Network(
                     label: network.label,
@@ -86,6 +70,28 @@ extension ClientReport {
             )
         }
         try self.init(appVersion: statistics.appVersion, networks: networks)
+    }
+}
+
+extension ReportFigure {
+    /// The field of a report; nil: clients do not report it.
+    fileprivate var field: KeyPath<Hermes_V1_NetworkStatistics, UInt64>? {
+        switch self {
+        case .received: \.received
+        case .within1s: \.within1S
+        case .within10s: \.within10S
+        case .later: \.later
+        case .never: \.lost
+        case .duplicates: \.duplicates
+        case .gaps: \.gaps
+        case .repaired: \.repaired
+        case .topicMissed: \.topicMissed
+        case .closed: \.closed
+        case .reset: \.resets
+        case .heartbeatTimeout: \.heartbeatTimeouts
+        case .networkChange: \.networkChanges
+        case .reports, .heartbeat30, .heartbeat60, .heartbeat120, .heartbeat300, .heartbeat600, .heartbeatLonger: nil
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesCore
 
 /// A file in the data directory that is written as a whole, and whose loss does no harm.
 struct KeptFile: Sendable {
@@ -23,6 +24,8 @@ struct KeptFile: Sendable {
 
     /// Replaces the file in one step.
     func write(_ bytes: [UInt8]) throws {
-        try Data(bytes).write(to: URL(fileURLWithPath: path), options: .atomic)
+        guard PrivateFile.replace(path, contents: bytes) else {
+            throw CocoaError(.fileWriteUnknown, userInfo: [NSFilePathErrorKey: path])
+        }
     }
 }

@@ -8,8 +8,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct DelimitedStatisticsTests {
-    @Test func reportsAreCheckedAndComeAtIntervals() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `reports are checked and come at intervals`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await server.delimited()
             _ = try await ann.register("ann")
             let many = try await ann.ask(

@@ -155,31 +155,3 @@ extension APICore {
         return text + "}}"
     }
 }
-
-extension ReportFigure {
-    /// For the API's document.
-    fileprivate var summary: String {
-        switch self {
-        case .reports: "The number of reports; a report about two networks counts twice."
-        case .received: "Entries that were received, each counted once."
-        case .within1s: "Received within a second."
-        case .within10s: "Received within ten seconds, and not within one."
-        case .later: "Received later."
-        case .never: "Lost and not repaired."
-        case .duplicates: "Received again, and dropped."
-        case .gaps: "Gaps in the numbers that were noticed."
-        case .repaired: "Entries that were missing and fetched."
-        case .topicMissed: "Pushes to topics and rooms that did not arrive."
-        case .closed: "Connections that the server closed."
-        case .reset: "Connections that broke."
-        case .heartbeatTimeout: "Connections whose heartbeat was not answered."
-        case .networkChange: "Connections that ended with a change of the network."
-        case .heartbeat30: "Reports whose last heartbeat interval was at most 30 s."
-        case .heartbeat60: "More than 30 s, at most 60 s."
-        case .heartbeat120: "More than 60 s, at most 120 s."
-        case .heartbeat300: "More than 120 s, at most 300 s."
-        case .heartbeat600: "More than 300 s, at most 600 s."
-        case .heartbeatLonger: "More than 600 s."
-        }
-    }
-}
