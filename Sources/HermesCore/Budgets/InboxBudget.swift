@@ -7,30 +7,50 @@ package enum EntrySource: Hashable, Sendable {
     case server
     /// A 1:1 message.
     case user(UserID)
-    /// A message to a group.
-    case group(GroupID)
+    /// A member's message to a group; nil: those of all members.
+    case group(GroupID, by: UserID?)
 
     package init(_ message: MessageAppend) {
+        let sender = message.sender.user
         self =
             switch message.draft.conversation {
-            case .direct: .user(message.sender.user)
-            case .group(let group): .group(group)
+            case .direct: .user(sender)
+            case .group(let group): .group(group, by: sender)
             }
     }
 
-    /// The stored form: positive for users, negative for groups.
-    package var number: Int64 {
+    /// The source of which this one is a part: the group for a member's messages, otherwise the source itself.
+    package var whole: EntrySource {
+        if case .group(let group, _) = self { .group(group, by: nil) } else { self }
+    }
+
+    /// The stored form: positive for users, negative for groups and their members.
+    package var number: Int64 { numbers.upperBound }
+
+    /// The stored forms of everything that belongs to it.
+    package var numbers: ClosedRange<Int64> {
         switch self {
-        case .server: 0
-        case .user(let user): Int64(user.rawValue)
-        case .group(let group): -Int64(group.rawValue)
+        case .server: return 0...0
+        case .user(let user): return Int64(user.rawValue)...Int64(user.rawValue)
+        case .group(let group, let member):
+            let first = -(Int64(group.rawValue) << 32)
+            guard let member else { return first - Int64(UInt32.max)...first }
+            let number = first - Int64(member.rawValue)
+            return number...number
         }
+    }
+
+    /// The form in which older versions stored a group's messages, without the member; nil for other sources.
+    package var formerNumber: Int64? {
+        if case .group(let group, nil) = self { -Int64(group.rawValue) } else { nil }
     }
 }
 
 /// The limits of one inbox, and of one sender's share of it. The same for every store.
 ///
-/// One sender, and one group, holds at most a quarter, so that none fills an inbox for all others. Once an inbox is half
+/// One sender, and one group, holds at most a quarter, so that none fills an inbox for all others. Of a group's quarter one
+/// member holds no more than what then stays free of it, half if it is alone, so that the others still can write. Once an
+/// inbox is half
 /// full, only what its owner, its owner's contacts and back ends cause has room, in groups too: accounts and groups are
 /// free, so that strangers could fill all of it together. Entries other than messages have a reserve of a further quarter.
 /// A group message, another entry, or the sender's own copy that finds no room leaves its place in the inbox empty;
@@ -50,18 +70,34 @@ package struct InboxBudget: Hashable, Sendable {
 
     package static func weight(ofContent bytes: Int) -> Int { bytes + entryBytes }
 
-    /// Whether the sender's share must be checked: below a quarter in all, no share can exceed a quarter.
-    package func needsShare(_ inbox: Holding, adding bytes: Int) -> Bool {
-        inbox.entries >= maxEntries / 4 || inbox.bytes + bytes > maxBytes / 4
+    /// Whether shares must be checked: below a quarter in all, no share can exceed a quarter, and below an eighth no
+    /// member's can exceed half of that.
+    package func needsShare(_ inbox: Holding, of source: EntrySource, adding bytes: Int) -> Bool {
+        let part = source == source.whole ? 4 : 8
+        return inbox.entries >= maxEntries / part || inbox.bytes + bytes > maxBytes / part
     }
 
     /// Whether a message has room.
     ///
-    /// - Parameter share: what waits from its source; used only if ``needsShare(_:adding:)`` is true.
-    package func hasRoom(in inbox: Holding, share: Holding, adding bytes: Int) -> Bool {
-        guard needsShare(inbox, adding: bytes) else { return true }
-        return inbox.entries < maxEntries && inbox.bytes + bytes <= maxBytes
-            && share.entries < maxEntries / 4 && share.bytes + bytes <= maxBytes / 4
+    /// - Parameter share: what waits from a source; asked for only if needed.
+    package func hasRoom(
+        in inbox: Holding,
+        from source: EntrySource,
+        adding bytes: Int,
+        share: (EntrySource) throws -> Holding
+    ) rethrows -> Bool {
+        guard needsShare(inbox, of: source, adding: bytes) else { return true }
+        guard inbox.entries < maxEntries, inbox.bytes + bytes <= maxBytes else { return false }
+        let limit = Holding(entries: maxEntries / 4, bytes: maxBytes / 4)
+        var all = try share(source.whole)
+        all.add(bytes)
+        guard all.entries <= limit.entries, all.bytes <= limit.bytes else { return false }
+        // A member holds no more than the group.
+        let isMostOfIt = all.entries > limit.entries / 2 || all.bytes > limit.bytes / 2
+        guard source != source.whole, isMostOfIt else { return true }
+        var own = try share(source)
+        own.add(bytes)
+        return own.entries <= limit.entries - all.entries && own.bytes <= limit.bytes - all.bytes
     }
 
     /// Whether entries no longer wait for devices that stay away.

@@ -70,7 +70,7 @@ package final class InboxCommitter: Sendable {
             let pending = Pending(submission: submission, submittedAt: time.uptime())
             try queue.submit(pending, bytes: submission.bytes, source: submission.source)
         } catch {
-            submission.complete(.failure(error))
+            submission.complete(.failure(error), 0)
         }
     }
 
@@ -125,7 +125,7 @@ package final class InboxCommitter: Sendable {
             }
         } catch {
             queue.finished(waiting, takingBack: acknowledgements)
-            for entry in waiting { entry.item.submission.complete(.failure(error)) }
+            for entry in waiting { entry.item.submission.complete(.failure(error), 0) }
         }
     }
 
@@ -167,7 +167,7 @@ package final class InboxCommitter: Sendable {
                     count += found.count
                 }
             }
-            entry.item.submission.complete(.success(outcome.told(to: count)))
+            entry.item.submission.complete(.success(outcome), count)
         }
         for (user, entries) in deliveries {
             for attachment in attachments[user] ?? [] { attachment.inboxAdvanced(entries) }

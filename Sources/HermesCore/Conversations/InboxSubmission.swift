@@ -6,19 +6,22 @@ struct InboxSubmission: Sendable {
     typealias Completion<Value> = @Sendable (Result<Value, HermesError>) -> Void
 
     let operation: WriteOperation
-    let complete: Completion<WriteOutcome>
+    /// Gets the outcome, and the number of connected devices that its entries are for.
+    let complete: @Sendable (Result<WriteOutcome, HermesError>, Int) -> Void
 
-    /// - Parameter value: what the caller gets of an outcome; nil: it is none of this operation's.
+    /// - Parameter value: what the caller gets of an outcome and its devices; nil: it is none of this operation's.
     private init<Value>(
         _ operation: WriteOperation,
         _ completion: @escaping Completion<Value>,
-        _ value: @escaping @Sendable (WriteOutcome) -> Value?
+        _ value: @escaping @Sendable (WriteOutcome, Int) -> Value?
     ) {
         self.operation = operation
-        complete = { result in
+        complete = { result, devices in
             switch result {
-            case .failure(let error), .success(.refused(let error)): completion(.failure(error))
-            case .success(let outcome): completion(value(outcome).map { .success($0) } ?? .failure(Self.isOfAnother))
+            case .failure(let error), .success(.refused(let error)):
+                completion(.failure(error))
+            case .success(let outcome):
+                completion(value(outcome, devices).map { .success($0) } ?? .failure(Self.isOfAnother))
             }
         }
     }
@@ -26,10 +29,11 @@ struct InboxSubmission: Sendable {
     private static let isOfAnother = HermesError(.internalError, "the store answered another operation")
 
     static func append(_ message: MessageAppend, _ completion: @escaping Completion<SendReceipt>) -> Self {
-        Self(.append(message), completion) { outcome in
+        Self(.append(message), completion) { outcome, devices in
             switch outcome {
             case .appended(var receipt, let deliveries):
                 receipt.recipientCount = deliveries.count
+                receipt.deviceCount = devices
                 return receipt
             case .duplicate(let receipt): return receipt
             default: return nil
@@ -41,9 +45,9 @@ struct InboxSubmission: Sendable {
         _ conversation: ConversationID,
         by user: UserID,
         upTo seq: UInt64,
-        _ completion: @escaping Completion<Void>
+        _ completion: @escaping Completion<ChangeReach>
     ) -> Self {
-        Self(.markRead(conversation, by: user, upTo: seq), completion, isAppended)
+        Self(.markRead(conversation, by: user, upTo: seq), completion, reach)
     }
 
     static func recall(
@@ -51,9 +55,9 @@ struct InboxSubmission: Sendable {
         _ conversation: ConversationID,
         by user: UserID,
         notBefore: Timestamp,
-        _ completion: @escaping Completion<Void>
+        _ completion: @escaping Completion<ChangeReach>
     ) -> Self {
-        Self(.recall(id, conversation, by: user, notBefore: notBefore), completion, isAppended)
+        Self(.recall(id, conversation, by: user, notBefore: notBefore), completion, reach)
     }
 
     static func contact(
@@ -63,36 +67,45 @@ struct InboxSubmission: Sendable {
         message: String,
         _ completion: @escaping Completion<Void>
     ) -> Self {
-        Self(.contact(command, by: principal, peer: peer, message: message), completion, isAppended)
+        Self(.contact(command, by: principal, peer: peer, message: message), completion) { outcome, _ in
+            if case .eventAppended = outcome { () } else { nil }
+        }
     }
 
-    private static func isAppended(_ outcome: WriteOutcome) -> Void? {
-        if case .eventAppended = outcome { () } else { nil }
+    private static func reach(_ outcome: WriteOutcome, _ devices: Int) -> ChangeReach? {
+        guard case .eventAppended(let deliveries) = outcome else { return nil }
+        return ChangeReach(entries: deliveries.count, devices: devices)
     }
 
-    /// - Parameter completion: gets also the number of entries that it caused.
     static func group(
         _ command: GroupCommand,
         by user: UserID,
         requiresContacts: Bool,
-        _ completion: @escaping Completion<(group: Group, entries: Int)>
+        _ completion: @escaping Completion<(group: Group, reach: ChangeReach)>
     ) -> Self {
-        Self(.group(command, by: user, requiresContacts: requiresContacts), completion) { outcome in
-            if case .groupChanged(let group, let deliveries) = outcome { (group, deliveries.count) } else { nil }
+        Self(.group(command, by: user, requiresContacts: requiresContacts), completion) { outcome, devices in
+            guard case .groupChanged(let group, let deliveries) = outcome else { return nil }
+            return (group, ChangeReach(entries: deliveries.count, devices: devices))
         }
     }
 
     static func push(_ operation: PushOperation, _ completion: @escaping Completion<PushOutcome>) -> Self {
-        Self(.push(operation), completion) { if case .pushed(let outcome) = $0 { outcome } else { nil } }
+        Self(.push(operation), completion) { outcome, _ in
+            if case .pushed(let outcome) = outcome { outcome } else { nil }
+        }
     }
 
     static func openDevice(_ opening: DeviceOpening, _ completion: @escaping Completion<Device>) -> Self {
-        Self(.openDevice(opening), completion) { if case .deviceOpened(let device) = $0 { device } else { nil } }
+        Self(.openDevice(opening), completion) { outcome, _ in
+            if case .deviceOpened(let device) = outcome { device } else { nil }
+        }
     }
 
     /// - Parameter completion: gets whether the deletion is complete.
     static func deleteAccount(_ user: UserID, _ completion: @escaping Completion<Bool>) -> Self {
-        Self(.deleteAccount(user), completion) { if case .deleted(_, let isDone) = $0 { isDone } else { nil } }
+        Self(.deleteAccount(user), completion) { outcome, _ in
+            if case .deleted(_, let isDone) = outcome { isDone } else { nil }
+        }
     }
 
     /// Who causes it: accounts take turns in the commits.

@@ -34,25 +34,36 @@ package final class GroupService: Sendable {
 
     /// Applies an action to a group, and tells its members.
     ///
-    /// - Returns: the group after it, without members if it is dissolved.
+    /// - Returns: the group after it, without members if it is dissolved; and whom it reached, for which the caller pays.
     /// - Throws: `.invalidArgument`, `.notFound` (no such account), `.forbidden` (not a member, the role does not allow
     ///   it, or an account to be added blocks the adding one or accepts only contacts), `.tooLarge`, `.rateLimited`, and the errors of the
     ///   committer.
-    @discardableResult
-    package func apply(_ command: GroupCommand, by principal: Principal) async throws(HermesError) -> Group {
+    package func answer(
+        _ command: GroupCommand,
+        by principal: Principal
+    ) async throws(HermesError) -> (group: Group, reach: ChangeReach) {
         try Self.check(command)
         // At least the caller and the added members are told; the others are known afterwards.
         let known = 1 + command.added.count
         if let wait = allowance.withLock({ $0.take(known, of: principal.user, now: time.uptime()) }) {
             throw HermesError(.rateLimited, "you have caused too many group entries this hour", retryAfter: wait)
         }
-        let (group, entries) = try await commit(command, by: principal.user)
-        allowance.withLock { $0.charge(entries - known, to: principal.user, now: time.uptime()) }
-        return group
+        let answer = try await commit(command, by: principal.user)
+        allowance.withLock { $0.charge(answer.reach.entries - known, to: principal.user, now: time.uptime()) }
+        return answer
     }
 
-    /// - Returns: the group after it, and the number of inbox entries that it caused.
-    func commit(_ command: GroupCommand, by user: UserID) async throws(HermesError) -> (group: Group, entries: Int) {
+    /// The same, for callers that pay for nothing.
+    @discardableResult
+    package func apply(_ command: GroupCommand, by principal: Principal) async throws(HermesError) -> Group {
+        try await answer(command, by: principal).group
+    }
+
+    /// - Returns: the group after it, and whom it reached.
+    func commit(
+        _ command: GroupCommand,
+        by user: UserID
+    ) async throws(HermesError) -> (group: Group, reach: ChangeReach) {
         try await withCheckedContinuation { continuation in
             committer.submit(
                 .group(command, by: user, requiresContacts: acceptedFrom == .contacts) {

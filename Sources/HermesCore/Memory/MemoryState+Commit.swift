@@ -126,8 +126,9 @@ extension MemoryState {
                 if settings.inbox.isClosedToStrangers(inbox.use, adding: weight), isStranger(sender, to: user) {
                     return false
                 }
-                let share = inbox.shares[source] ?? Holding()
-                return settings.inbox.hasRoom(in: inbox.use, share: share, adding: weight)
+                return settings.inbox.hasRoom(in: inbox.use, from: source, adding: weight) {
+                    inbox.shares[$0] ?? Holding()
+                }
             }
         )
         let left = recipients.count - taking.count
@@ -172,10 +173,9 @@ extension MemoryState {
         now: Timestamp
     ) throws(HermesError) -> [InboxDelivery] {
         switch event {
-        case .message, .expired, .push:
-            throw StoreRefusals.notAnEvent
-        case .readMark, .recalled, .contact, .group:
-            break
+        // Pushes have an operation of their own.
+        case .message, .expired, .push: throw StoreRefusals.notAnEvent
+        default: break
         }
         try check(recipients)
         let expiresAt = now.advanced(by: settings.eventPeriod)
@@ -208,7 +208,7 @@ extension MemoryState {
             let pair = pair(reader, peer)
             if !pair.own.blocks, !pair.other.blocks { recipients.append(peer) }
         }
-        return try appendEvent(.readMark(conversation, by: reader, upTo: mark), to: recipients, now: now)
+        return try appendEvent(.readMark(ReadMark(conversation, by: reader, upTo: mark)), to: recipients, now: now)
     }
 
     private mutating func acknowledge(
@@ -254,10 +254,7 @@ extension MemoryState {
         }
         guard !stored.message.isRecalled else { return [] }
         let event = InboxEvent.recalled(
-            conversation,
-            id,
-            conversationSeq: stored.message.conversationSeq,
-            by: user
+            RecalledMessage(id, in: conversation, conversationSeq: stored.message.conversationSeq, by: user)
         )
         // Accounts may have been deleted meanwhile.
         let recipients = stored.deliveries.map(\.user).filter { records[$0] != nil }

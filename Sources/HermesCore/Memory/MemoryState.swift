@@ -27,13 +27,17 @@ struct MemoryState {
 
         mutating func count(_ entry: Entry) {
             use.add(entry.bytes)
-            shares[entry.source, default: Holding()].add(entry.bytes)
+            for source in Set([entry.source, entry.source.whole]) {
+                shares[source, default: Holding()].add(entry.bytes)
+            }
         }
 
         mutating func uncount(_ entry: Entry) {
             use.subtract(entry.bytes)
-            shares[entry.source]?.subtract(entry.bytes)
-            if shares[entry.source]?.entries == 0 { shares[entry.source] = nil }
+            for source in Set([entry.source, entry.source.whole]) {
+                shares[source]?.subtract(entry.bytes)
+                if shares[source]?.entries == 0 { shares[source] = nil }
+            }
         }
 
         var oldest: UInt64 { entries.first?.seq ?? head + 1 }
@@ -135,6 +139,7 @@ struct MemoryState {
     var unread: [UserID: Int] = [:]
     let queues: QueueBudget
     let inboxes = InboxLedger()
+    var clockJumps = ClockJumps()
 
     init(epoch: UInt64, settings: StoreSettings) {
         self.epoch = epoch

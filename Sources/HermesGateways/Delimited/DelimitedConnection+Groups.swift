@@ -28,18 +28,11 @@ extension DelimitedConnection {
     }
 
     private func apply(_ command: GroupCommand, id: UInt64, from sender: Sender) {
-        let groups = messenger.groups
-        let principal = sender.principal
-        connection.charge(.group)
-        connection.ask { () async throws(HermesError) in
-            try await groups.apply(command, by: principal)
-        } then: { [self] result in
+        sender.link.apply(command) { [self] result in
             switch (result, command) {
-            case (.failure(let error), _):
-                fail(id, error)
+            case (.failure(let error), _): fail(id, error)
             case (.success(let group), .create), (.success(let group), .change):
-                connection.charge(.recipients(group.members.count))
-                succeed(id, .group(DelimitedTranslation.group(group.summary)))
+                succeed(id, .group(Hermes_V1_Group(group.summary)))
             case (.success, .changeMembers), (.success, .leave), (.success, .dissolve):
                 succeed(id)
             }
@@ -56,7 +49,7 @@ extension DelimitedConnection {
             case .failure(let error): fail(id, error)
             case .success(let found):
                 connection.charge(.page(entries: found.group.members.count))
-                var answer = DelimitedTranslation.group(found.group.summary)
+                var answer = Hermes_V1_Group(found.group.summary)
                 answer.members = found.group.members.map { member in
                     DelimitedTranslation.member(member, name: found.names[member.user] ?? "")
                 }
@@ -79,7 +72,7 @@ extension DelimitedConnection {
             case .success(let found):
                 connection.charge(.page(entries: found.count))
                 var list = Hermes_V1_GroupList()
-                list.groups = found.prefix(limit).map { DelimitedTranslation.group($0) }
+                list.groups = found.prefix(limit).map { Hermes_V1_Group($0) }
                 list.more = found.count > limit
                 succeed(id, .groups(list))
             }

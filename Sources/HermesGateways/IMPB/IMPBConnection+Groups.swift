@@ -51,17 +51,11 @@ extension IMPBConnection {
     private func apply(seq: UInt32, from sender: Sender, _ command: () throws(HermesError) -> GroupCommand) {
         let wanted: GroupCommand
         do throws(HermesError) { wanted = try command() } catch { return fail(seq, error) }
-        let groups = messenger.groups
-        let principal = sender.principal
-        connection.charge(.group)
-        connection.ask { () async throws(HermesError) in
-            try await groups.apply(wanted, by: principal)
-        } then: { [self] result in
+        sender.link.apply(wanted) { [self] result in
             switch (result, wanted) {
             case (.failure(let error), _):
                 fail(seq, error)
             case (.success(let group), .create), (.success(let group), .change):
-                connection.charge(.recipients(group.members.count))
                 var answer = IMPB_group_response()
                 answer.group = IMPBTranslation.group(group.summary)
                 succeed(seq, answer)

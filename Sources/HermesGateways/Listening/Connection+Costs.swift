@@ -35,6 +35,14 @@ extension Connection {
     /// Charges for bytes that were read from the store.
     package func chargeRead(_ bytes: Int) { chargeInTheEnd(.bytes(bytes)) }
 
+    /// Charges for those whom something reached, beyond an entry and a device of the sender's and of one recipient's.
+    ///
+    /// - Parameter bytes: of the content that each of the devices is written.
+    func chargeReached(_ reach: ChangeReach, bytes: Int = 0) {
+        chargeInTheEnd(.recipients(max(0, reach.entries - 2)))
+        chargeInTheEnd(.devices(max(0, reach.devices - 2), bytes: bytes))
+    }
+
     /// Charges for something that may become known after the connection has ended; then its account and its address pay:
     /// otherwise who comes and goes has it for nothing.
     func chargeInTheEnd(_ cost: RequestCost) {

@@ -11,16 +11,18 @@ extension Connection {
     ///
     /// - Parameters:
     ///   - bytes: how many of the answer were read from the store; they are paid for.
+    ///   - reach: whom it reached; they are paid for, even if the connection has ended meanwhile.
     ///   - then: gets the result on the loop; not called if the connection has ended meanwhile.
     package func ask<Value: Sendable>(
         _ work: @escaping @Sendable () async throws(HermesError) -> Value,
         reading bytes: @escaping (Value) -> Int = { _ in 0 },
+        causing reach: @escaping (Value) -> ChangeReach = { _ in .nobody },
         then: @escaping (Result<Value, HermesError>) -> Void
     ) {
         charge(.lookup)
         hold()
         let loop = loop
-        let then = NIOLoopBound((then, bytes), eventLoop: loop.eventLoop)
+        let then = NIOLoopBound((then, bytes, reach), eventLoop: loop.eventLoop)
         // A task of its own because the event loop cannot wait; the hold bounds them to one per connection.
         Task {
             let result: Result<Value, HermesError>
@@ -40,12 +42,13 @@ extension Connection {
         costing cost: RequestCost = .change,
         completing work: (@escaping @Sendable (Result<Value, HermesError>) -> Void) -> Void,
         reading bytes: @escaping (Value) -> Int = { _ in 0 },
+        causing reach: @escaping (Value) -> ChangeReach = { _ in .nobody },
         then: @escaping (Result<Value, HermesError>) -> Void
     ) {
         charge(cost)
         hold()
         let loop = loop
-        let then = NIOLoopBound((then, bytes), eventLoop: loop.eventLoop)
+        let then = NIOLoopBound((then, bytes, reach), eventLoop: loop.eventLoop)
         work { result in
             loop.post(.run { self.answered(then.value, result) })
         }
@@ -85,10 +88,15 @@ extension Connection {
     }
 
     private func answered<Value>(
-        _ asked: (then: (Result<Value, HermesError>) -> Void, bytes: (Value) -> Int),
+        _ asked: (
+            then: (Result<Value, HermesError>) -> Void, bytes: (Value) -> Int, reach: (Value) -> ChangeReach
+        ),
         _ result: Result<Value, HermesError>
     ) {
-        if case .success(let value) = result { chargeRead(asked.bytes(value)) }
+        if case .success(let value) = result {
+            chargeRead(asked.bytes(value))
+            chargeReached(asked.reach(value))
+        }
         if isOpen { asked.then(result) }
         release()
     }
@@ -112,13 +120,17 @@ extension Connection {
         if end > throttledUntil { throttledUntil = end }
         guard !isThrottled else { return }
         pause(.throttled)
-        loop.eventLoop.scheduleTask(in: time) { self.readOnIfDue() }
+        readOn(in: time)
     }
 
-    /// Reads on if the pause is over; it may have been extended.
-    private func readOnIfDue() {
-        let left = throttledUntil - loop.eventLoop.now
-        guard left > .nanoseconds(0) else { return resume(.throttled) }
-        loop.eventLoop.scheduleTask(in: left) { self.readOnIfDue() }
+    /// Reads on once the pause is over, which may have been extended, and the connection has its turn: those whose pauses
+    /// end together have much to do.
+    private func readOn(in time: TimeAmount) {
+        loop.eventLoop.scheduleTask(in: time) { [self] in
+            loop.inTurn { [self] in
+                let left = throttledUntil - loop.eventLoop.now
+                if left > .nanoseconds(0) { readOn(in: left) } else { resume(.throttled) }
+            }
+        }
     }
 }

@@ -416,8 +416,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     func sendCompleted(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>, bytes: Int) {
         if case .success(let receipt) = result {
-            chargeInTheEnd(.recipients(max(0, receipt.recipientCount - 2)))
-            chargeInTheEnd(.devices(max(0, receipt.deviceCount - 2), bytes: bytes))
+            chargeReached(ChangeReach(entries: receipt.recipientCount, devices: receipt.deviceCount), bytes: bytes)
         }
         events?.sent(correlation, result)
         requestAnswered(bytes: bytes)

@@ -24,6 +24,11 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private var opensWithHandshake: Bool
     private var isCutting = false
     private var isReadWaiting = false
+    /// The frames that were examined, and their further cost, since a time that is at most ``TurnQueue/silence`` ago.
+    private var done = 0
+    private var doneSince: NIODeadline
+    /// The peer has closed, and its last bytes are examined.
+    private var areLastWords = false
     /// The last read, or end of a pause.
     private var lastReadAt: NIODeadline
     /// The peer has closed, and its last bytes wait for the connection's turn.
@@ -53,6 +58,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         opensWithHandshake = isEncrypted
         // That it comes is no end of a silence.
         lastReadAt = connection.loop.clock()
+        doneSince = lastReadAt
     }
 
     package func handlerAdded(context: ChannelHandlerContext) {
@@ -134,7 +140,8 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private func takeLastWords() {
         guard !isCutting else { return }
         // What only waited for its turn came in time. A peer that resets its connection may lose some of it.
-        let end = connection.loop.clock() + TurnQueue.time
+        let end = connection.loop.lastWordsEnd()
+        areLastWords = true
         while connection.waitsOnlyForTurn, unread.readableBytes > 0, connection.loop.clock() < end {
             connection.resume(.turn)
             guard connection.waitsOnlyForTurn else { break }
@@ -166,6 +173,10 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         var bytes = unwrapInboundIn(data)
         connection.tally.bytesIn += bytes.readableBytes
         connection.loop.heard(&lastReadAt)
+        if lastReadAt - doneSince >= TurnQueue.silence {
+            doneSince = lastReadAt
+            done = 0
+        }
         if bytes.readableBytes >= Self.backlogBytes { connection.inputIsBacklogged() }
         guard connection.isOpen else { return discard(bytes.readableBytes, context) }
         connection.chargeLogin(bytes.readableBytes)
@@ -222,11 +233,19 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     }
 
     private func cut(_ bytes: inout ByteBuffer) {
+        // Who has done little of late is served at once.
+        let waits = done >= Self.costPerLook && !areLastWords
+        if waits, connection.takesFrames, connection.loop.isOverTime { return connection.waitForTurn() }
         isCutting = true
-        defer { isCutting = false }
+        let before = connection.spent
+        defer {
+            isCutting = false
+            done &+= connection.spent &- before
+        }
         let rate = connection.listener.limits.requestsPerSecond
         let now = Side.hasRequestLimit ? connection.loop.uptime : .zero
-        var frames = 0
+        // One long frame may have much to do.
+        var frames = waits && bytes.readableBytes >= Self.bytesPerLook ? Self.costPerLook : 0
         var spent = connection.spent
         var lookedAt = bytes.readerIndex
         while connection.takesFrames {
@@ -234,7 +253,9 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
                 || bytes.readerIndex - lookedAt >= Self.bytesPerLook,
                 bytes.readableBytes > 0
             {
-                guard connection.loop.hasTime() else { return connection.waitForTurn() }
+                guard connection.loop.hasTime() else {
+                    return areLastWords ? connection.pause(.turn) : connection.waitForTurn()
+                }
                 frames = 0
                 spent = connection.spent
                 lookedAt = bytes.readerIndex
@@ -252,6 +273,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
             }
             let count = frame.frameCount
             frames += count
+            done &+= count
             connection.tally.framesIn += count
             if Side.everyFrameIsLife { connection.touch() }
             if Side.hasRequestLimit { connection.pay(1 + RequestCost.bytes(frame.encodedBytes).units) }

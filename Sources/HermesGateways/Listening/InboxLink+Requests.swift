@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// What the peer asks of its inbox and its conversations, in every protocol.
+/// What the peer asks of its inbox, its conversations and its groups, in every protocol.
 extension InboxLink {
     /// Asks the core, as a slow request: nothing is read from the peer until the answer is there, and the connection pays.
     ///
@@ -19,12 +19,31 @@ extension InboxLink {
             inbox.answer(request, for: user, source: source, maxBytes: maxBytes, completion: completion)
         } reading: {
             $0.cost?.bytes ?? 0
+        } causing: {
+            $0.reach
         } then: { [self] (result: Result<InboxReply, HermesError>) in
             if case .success(let reply) = result, let cost = reply.cost {
                 connection.charge(.page(entries: cost.entries))
             }
             then(result.map(\.answer))
             if case .success(.page(let page)) = result.map(\.answer) { write(requested: page) }
+        }
+    }
+
+    /// Changes a group, as a slow request; the connection pays for all whom the change reaches.
+    ///
+    /// - Parameters:
+    ///   - command: the change.
+    ///   - then: writes the answer; gets the group after the change. Not called if the connection has ended meanwhile.
+    func apply(_ command: GroupCommand, then: @escaping (Result<Group, HermesError>) -> Void) {
+        let groups = messenger.groups
+        connection.charge(.group)
+        connection.ask { [principal] () async throws(HermesError) in
+            try await groups.answer(command, by: principal)
+        } causing: {
+            $0.reach
+        } then: { (result: Result<(group: Group, reach: ChangeReach), HermesError>) in
+            then(result.map(\.group))
         }
     }
 }

@@ -28,6 +28,8 @@ enum StoreSchema {
         ("016 sessions by the numbers of their accounts", keySessionsByNumber),
         ("017 lists of conversations", addConversationLists),
         ("018 numbers of members", countMembers),
+        ("019 lists of contacts", indexListedContacts),
+        ("020 jumps of the clock", createClockJumps),
     ]
 
     static var version: Int { migrations.count }

@@ -19,15 +19,17 @@ struct SocialReader {
         return try query.first { ContactRow(wants: $0.integer(0) != 0, blocks: $0.integer(1) != 0) } ?? ContactRow()
     }
 
+    /// The list of an account behind another one, at most so many. Looks only at what stands in the list; a test counts the
+    /// steps.
+    static let contactQuery = """
+        SELECT a.id, a.nick_name, a.nick_key, a.avatar_url, a.is_disabled, a.created_at, c.wants, c.blocks, o.wants, \
+        o.blocks FROM contact c INDEXED BY contact_listed \
+        CROSS JOIN contact o ON o.owner = c.peer AND o.peer = c.owner CROSS JOIN account a ON a.id = c.peer \
+        WHERE c.owner = ?1 AND c.peer > ?2 AND c.is_listed = 1 ORDER BY c.peer LIMIT ?3
+        """
+
     func contacts(of user: UserID, after: UserID?, limit: Int) throws -> [Contact] {
-        let query = try PreparedStatement(
-            db,
-            """
-            SELECT a.id, a.nick_name, a.nick_key, a.avatar_url, a.is_disabled, a.created_at, c.wants, c.blocks, o.wants, \
-            o.blocks FROM contact c JOIN contact o ON o.owner = c.peer AND o.peer = c.owner JOIN account a ON a.id = c.peer \
-            WHERE c.owner = ? AND c.peer > ? AND (c.wants = 1 OR c.blocks = 1 OR o.wants = 1) ORDER BY c.peer LIMIT ?
-            """
-        )
+        let query = try PreparedStatement(db, Self.contactQuery)
         query.bind(user, at: 1)
         query.bind(Int64(after?.rawValue ?? 0), at: 2)
         query.bind(Int64(min(max(limit, 0), StoreSettings.maxPageEntries)), at: 3)

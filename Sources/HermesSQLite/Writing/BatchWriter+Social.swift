@@ -71,18 +71,19 @@ extension BatchWriter {
 
     private func write(_ pair: ContactPair, of user: UserID, and peer: UserID) throws {
         let isEmpty = pair == ContactPair()
-        for (owner, other, row) in [(user, peer, pair.own), (peer, user, pair.other)] {
+        for (owner, other, row, back) in [(user, peer, pair.own, pair.other), (peer, user, pair.other, pair.own)] {
             let statement = try PreparedStatement(
                 db,
                 isEmpty
                     ? "DELETE FROM contact WHERE owner = ? AND peer = ?"
-                    : "INSERT OR REPLACE INTO contact (owner, peer, wants, blocks) VALUES (?, ?, ?, ?)"
+                    : "INSERT OR REPLACE INTO contact (owner, peer, wants, blocks, is_listed) VALUES (?, ?, ?, ?, ?)"
             )
             statement.bind(owner, at: 1)
             statement.bind(other, at: 2)
             if !isEmpty {
                 statement.bind(row.wants ? 1 : Int64(0), at: 3)
                 statement.bind(row.blocks ? 1 : Int64(0), at: 4)
+                statement.bind(ContactPair(own: row, other: back).state == nil ? Int64(0) : 1, at: 5)
             }
             try statement.run()
         }

@@ -60,7 +60,10 @@ struct BatchWriter {
     }
 
     /// Whether another operation fits into the transaction; a sweep gets its share.
-    var hasTime: Bool { time.elapsed < FreshSweep.share(of: cache.sweep, isLate: cache.freshEntries >= 4 * sweepRows) }
+    var hasTime: Bool {
+        let isLate = cache.freshEntries >= 4 * sweepRows
+        return time.elapsed < FreshSweep.share(of: time, beside: cache.sweep, isLate: isLate)
+    }
 
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: WriteOperation) throws -> WriteOutcome {
@@ -200,18 +203,19 @@ struct BatchWriter {
         _ weight: Int
     ) throws -> Bool {
         guard let inbox = cache.inboxes[user] else { return false }
-        guard settings.inbox.needsShare(inbox.use, adding: weight) else { return true }
-        if settings.inbox.isClosedToStrangers(inbox.use, adding: weight), try isStranger(sender, to: user) {
-            return false
-        }
-        return settings.inbox.hasRoom(in: inbox.use, share: try share(of: source, in: user), adding: weight)
+        let budget = settings.inbox
+        guard budget.needsShare(inbox.use, of: source, adding: weight) else { return true }
+        if budget.isClosedToStrangers(inbox.use, adding: weight), try isStranger(sender, to: user) { return false }
+        return try budget.hasRoom(in: inbox.use, from: source, adding: weight) { try share(of: $0, in: user) }
     }
 
     /// The entries of one source in a loaded inbox.
     mutating func share(of source: EntrySource, in user: UserID) throws -> Holding {
         if let known = cache.inboxes[user]?.shares[source] { return known }
         statements.selectShare.bind(user, at: 1)
-        statements.selectShare.bind(source.number, at: 2)
+        statements.selectShare.bind(source.numbers.lowerBound, at: 2)
+        statements.selectShare.bind(source.numbers.upperBound, at: 3)
+        statements.selectShare.bind(source.formerNumber ?? source.number, at: 4)
         // Entries of this batch are in the table already.
         let share = try Self.use(statements.selectShare)
         cache.inboxes[user]?.shares[source] = share
@@ -237,6 +241,7 @@ struct BatchWriter {
         cache.inboxes.values[index].use.add(weight)
         inboxChanges.came(weight, into: cache.inboxes.values[index].use)
         cache.inboxes.values[index].shares[source]?.add(weight)
+        if source != source.whole { cache.inboxes.values[index].shares[source.whole]?.add(weight) }
         if case .user(let sender) = source, sender != user { unreadChanges[sender, default: 0] += weight }
     }
 

@@ -61,8 +61,9 @@ struct Statements {
         static let selectShare = """
             SELECT sum(entries), sum(bytes) FROM ( \
             SELECT count(*) AS entries, \(PreparedStatement.totalWeight) AS bytes FROM inbox \
-            WHERE user = ?1 AND source = ?2 UNION ALL \
-            SELECT count(*), \(PreparedStatement.totalWeight) FROM inbox_fresh WHERE user = ?1 AND source = ?2)
+            WHERE user = ?1 AND (source BETWEEN ?2 AND ?3 OR source = ?4) UNION ALL \
+            SELECT count(*), \(PreparedStatement.totalWeight) FROM inbox_fresh \
+            WHERE user = ?1 AND (source BETWEEN ?2 AND ?3 OR source = ?4))
             """
         static let updateInbox = "UPDATE inbox_head SET head = ?, oldest = ?, acknowledged = ? WHERE user = ?"
         static let insertEntry = """

@@ -1,0 +1,19 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+
+extension StoreSchema {
+    /// Whether a row of contacts stands in its owner's list. The rows of a pair lie on both sides, so that strangers who
+    /// block an account add rows to it; its list must not cost by them.
+    @Sendable static func indexListedContacts(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                ALTER TABLE contact ADD COLUMN is_listed INTEGER NOT NULL DEFAULT 1;
+                UPDATE contact SET is_listed = 0 WHERE wants = 0 AND blocks = 0 AND NOT EXISTS (
+                    SELECT 1 FROM contact o WHERE o.owner = contact.peer AND o.peer = contact.owner AND o.wants = 1);
+                CREATE INDEX contact_listed ON contact (owner, peer) WHERE is_listed = 1;
+                """
+        )
+    }
+}
