@@ -3,8 +3,8 @@
 
 /// The rooms that one connection is in, for protocols whose clients may be in several.
 ///
-/// The others are told of a member that comes only if it may say something, since its name is a text, too; and they are
-/// told that somebody goes only if they were told that it came. Pure; the gateway asks the rules (``ClientAccess``) and
+/// The others are told of a member that comes only if it may say something, since its name is a text, too, and if not too
+/// many come at once; and they are told that somebody goes only if they were told that it came. Pure; the gateway asks the rules (``ClientAccess``) and
 /// publishes what is returned.
 package struct RoomMemberships<Held> {
     /// The most rooms of one connection.
@@ -37,7 +37,7 @@ package struct RoomMemberships<Held> {
     ///
     /// - Parameters:
     ///   - mayHear: whether the rules let the client into the room.
-    ///   - mayTalk: whether they let it say something there.
+    ///   - isTold: whether the others are told; asked for only if the client comes in.
     ///   - held: what to keep for the room; called once it is certain that the client comes in.
     /// - Returns: what to tell everybody there, the client included; nil: nothing.
     /// - Throws: `.tooLarge`, `.forbidden`; then nothing has changed.
@@ -45,7 +45,7 @@ package struct RoomMemberships<Held> {
         _ room: RoomName,
         as member: RoomMember,
         mayHear: Bool,
-        mayTalk: Bool,
+        isTold: @autoclosure () -> Bool,
         holding held: () -> Held
     ) throws(HermesError) -> RoomEvent.Content? {
         try member.check()
@@ -54,8 +54,9 @@ package struct RoomMemberships<Held> {
         guard memberships.count < Self.limit else {
             throw HermesError(.forbidden, "a connection can be in \(Self.limit) rooms at once")
         }
-        memberships[room] = Membership(member: member, held: held(), isAnnounced: mayTalk)
-        return mayTalk ? .joined(member) : nil
+        let membership = Membership(member: member, held: held(), isAnnounced: isTold())
+        memberships[room] = membership
+        return membership.isAnnounced ? .joined(member) : nil
     }
 
     /// The member who wants to say something in a room.

@@ -36,7 +36,7 @@ extension DelimitedConnection: TopicSubscriber {
             room,
             as: DelimitedRoomTranslation.member(user, orNamed: sender.principal.nickName.rawValue),
             mayHear: may(.subscribe, room),
-            mayTalk: may(.publish, room)
+            isTold: may(.publish, room) && connection.loop.tellsArrival(in: room.topic)
         ) {
             connection.loop.topics.subscribe(self, to: room.topic)
         }
@@ -46,9 +46,10 @@ extension DelimitedConnection: TopicSubscriber {
 
     private func countMembers(of room: RoomName, id: UInt64) {
         guard id != 0 else { return }
-        let plane = environment.loops.topicPlane
+        let counts = environment.roomCounts
+        let here = connection.loop.topics.subscriberCount(of: room.topic)
         connection.ask { () async throws(HermesError) in
-            await plane.subscriberCount(of: room.topic)
+            await counts.members(of: room, here: here)
         } then: { [self] result in
             guard case .success(let count) = result else { return }
             var state = Hermes_V1_RoomState()
@@ -94,7 +95,8 @@ extension DelimitedConnection: TopicSubscriber {
         guard let farewell = membership.farewell,
             let publication = try? Publication(RoomEvent(farewell, in: room, sender: user))
         else { return }
-        connection.loop.topics.publish(publication)
+        let outcome = connection.loop.topics.publish(publication)
+        connection.chargeInTheEnd(.viewers(outcome.localCount))
     }
 
     package func removed(by expulsion: RoomExpulsion) -> Bool {

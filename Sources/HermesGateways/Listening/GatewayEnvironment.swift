@@ -26,6 +26,8 @@ package final class GatewayEnvironment: Sendable {
     /// For clients of a stopping server.
     let tickets: ReconnectTickets
 
+    /// Counts the members of rooms for those who enter, over all listeners.
+    let roomCounts: RoomCounts
     /// Wills of MQTT clients, of all listeners.
     let wills: MQTTWills
     /// The broker's statistics for `$SYS`.
@@ -55,6 +57,10 @@ package final class GatewayEnvironment: Sendable {
             isAnonymousAllowed: settings.isAnonymousAllowed
         )
         loops.topicPlane.share(with: messenger.durable)
+        roomCounts = RoomCounts(
+            uptime: { [time = messenger.time] in time.uptime() },
+            count: { [plane = loops.topicPlane] room in await plane.subscriberCount(of: room.topic) }
+        )
         let limits = settings.limits
         rates = SharedRates(
             perAccount: limits.requestsPerSecondPerAccount,
@@ -62,7 +68,13 @@ package final class GatewayEnvironment: Sendable {
         )
         self.counter = counter ?? ConnectionCounter(limits)
         loginBudget = LoginBudget(limit: limits.maxLoginBytes)
-        wills = MQTTWills(durable: messenger.durable, time: messenger.time, memoryBytes: limits.memoryBytes)
+        wills = MQTTWills(
+            durable: messenger.durable,
+            access: access,
+            accounts: messenger.accounts,
+            time: messenger.time,
+            memoryBytes: limits.memoryBytes
+        )
         messenger.durable.ended.observe { [wills] in wills.sessionEnded($0) }
         messenger.durable.nameFreed.observe { [wills] in wills.nameFreed($0) }
         brokerStatistics = MQTTStatistics(
@@ -90,6 +102,7 @@ package final class GatewayEnvironment: Sendable {
         tokenVerifier = other.tokenVerifier
         serverVersion = other.serverVersion
         tickets = other.tickets
+        roomCounts = other.roomCounts
         wills = other.wills
         brokerStatistics = other.brokerStatistics
         var settings = other.settings

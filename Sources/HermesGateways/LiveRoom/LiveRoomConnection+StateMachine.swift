@@ -95,8 +95,8 @@ extension LiveRoomConnection {
         }
     }
 
-    /// The last join was not forwarded.
-    mutating func joinRefused() { joinBody = nil }
+    /// The last join was not forwarded. One that was forwarded before is still to be followed by a leave.
+    mutating func joinRefused() { joinBody = formerJoinBody }
 
     // MARK: Going
 
@@ -125,6 +125,7 @@ extension LiveRoomConnection {
         guard target != room else { return .move(nil, to: target) }
         let departure = LiveRoomDeparture(room: room, announcement: joinBody)
         joinBody = nil
+        formerJoinBody = nil
         room = target
         return .move(departure, to: target)
     }
@@ -137,12 +138,16 @@ extension LiveRoomConnection {
             case .outside, .entering(_, wasInside: false), .ended: false
             }
         state = .ended
-        defer { joinBody = nil }
+        defer {
+            joinBody = nil
+            formerJoinBody = nil
+        }
         return wasInside ? LiveRoomDeparture(room: room, announcement: joinBody) : nil
     }
 
     /// Copies the join, so that the session does not keep the whole read buffer alive.
     private mutating func keepJoin(_ body: ByteBuffer) {
+        formerJoinBody = joinBody
         guard body.readableBytes <= rules.maxKeptJoinBytes else {
             joinBody = nil
             return

@@ -59,6 +59,8 @@ package struct LiveRoomConnection: Sendable {
         case applicationType
         /// The topic rules do not let this viewer talk in the room.
         case forbidden
+        /// A join, while too many come at once.
+        case crowded
     }
 
     package let rules: LiveRoomRules
@@ -72,6 +74,8 @@ package struct LiveRoomConnection: Sendable {
     package internal(set) var principal: Principal?
     /// The body of the session's join, for the leave of a lost viewer; nil if it did not join.
     var joinBody: ByteBuffer?
+    /// The one before, until it is certain that the others get the last one.
+    var formerJoinBody: ByteBuffer?
 
     /// Creates the session of a new connection; `accepted()` is the first event.
     package init(rules: LiveRoomRules) {

@@ -15,6 +15,7 @@ struct LiveRoomMetrics: Sendable {
     private let unknownType = counter("unknown_type")
     private let applicationType = counter("application_type")
     private let forbidden = counter("forbidden")
+    private let crowded = counter("too_many_joins")
 
     func ignored(_ reason: LiveRoomConnection.Ignored) {
         switch reason {
@@ -25,6 +26,7 @@ struct LiveRoomMetrics: Sendable {
         case .unknownType: unknownType.increment()
         case .applicationType: applicationType.increment()
         case .forbidden: forbidden.increment()
+        case .crowded: crowded.increment()
         }
     }
 }

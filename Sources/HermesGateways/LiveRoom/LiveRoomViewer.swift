@@ -136,10 +136,15 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         case .enter(let room):
             enter(room)
         case .publish:
+            // If the others did not see the join, they see no leave.
+            let isJoin = frame?.type == .join
             guard may(.publish, session.room) else {
-                // The others did not see the join, so they see no leave.
-                if frame?.type == .join { session.joinRefused() }
+                if isJoin { session.joinRefused() }
                 return gateway.metrics.ignored(.forbidden)
+            }
+            guard !isJoin || connection.loop.tellsArrival(in: topic) else {
+                session.joinRefused()
+                return gateway.metrics.ignored(.crowded)
             }
             if let frame { publish(frame) }
         case .checkToken(let entry):
@@ -180,7 +185,8 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         subscription = nil
         // When the server stops, announcing each leave to all would cost the square of the room's size.
         guard let departure, let announcement = departure.announcement, !isServerStopping else { return }
-        topics.publish(Publication(.left, announcement, to: departure.room.topic, sender: session.principal?.user))
+        let leave = Publication(.left, announcement, to: departure.room.topic, sender: session.principal?.user)
+        connection.chargeInTheEnd(.viewers(topics.publish(leave).localCount))
     }
 
     // MARK: Accounts

@@ -1,0 +1,59 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import Synchronization
+
+/// The numbers of rooms' members, for those who enter. A count asks every event loop, so the number of counts in a second
+/// has a bound for all who enter together, whatever rooms they name. Beyond it they get the last count of the room.
+///
+/// State: one `Mutex`; nothing is called under it.
+package final class RoomCounts: Sendable {
+    private struct State {
+        var last: [RoomName: Int] = [:]
+        var bucket: TokenBucket
+    }
+
+    /// The number of counts per second, and the largest number at once.
+    package static let (rate, burst) = (1_000, 2_000)
+    /// The largest number of kept counts.
+    static let maxRooms = 4_096
+
+    private let uptime: @Sendable () -> Duration
+    private let count: @Sendable (RoomName) async -> Int
+    private let state: Mutex<State>
+
+    /// - Parameters:
+    ///   - uptime: of a clock that never goes back.
+    ///   - count: counts a room's connections on all event loops.
+    package init(
+        uptime: @escaping @Sendable () -> Duration,
+        count: @escaping @Sendable (RoomName) async -> Int
+    ) {
+        self.uptime = uptime
+        self.count = count
+        state = Mutex(State(bucket: TokenBucket(burst: Self.burst, now: uptime())))
+    }
+
+    /// The number of a room's members; beyond the bound the last known one.
+    ///
+    /// - Parameter here: those on the caller's own loop, at least.
+    package func members(of room: RoomName, here: Int) async -> Int {
+        let now = uptime()
+        let known = state.withLock { state -> Int? in
+            guard state.bucket.hasToken(rate: Self.rate, burst: Self.burst, now: now) else {
+                return max(here, state.last[room] ?? 0)
+            }
+            state.bucket.take()
+            return nil
+        }
+        if let known { return known }
+        let members = await count(room)
+        state.withLock { state in
+            // With too many rooms, all counts are reset.
+            if state.last.count >= Self.maxRooms { state.last.removeAll(keepingCapacity: true) }
+            state.last[room] = members
+        }
+        return max(here, members)
+    }
+}
