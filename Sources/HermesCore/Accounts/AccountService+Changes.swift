@@ -99,8 +99,14 @@ extension AccountService {
     /// Disables or enables an account; disabling ends its sessions.
     package func setDisabled(_ user: UserID, _ isDisabled: Bool) async throws(HermesError) {
         let account = try await store.update(user, AccountChange(isDisabled: isDisabled))
+        suspended.withLock { suspended in
+            if isDisabled { suspended.insert(user) } else { suspended.remove(user) }
+        }
         if isDisabled { end(account, .accountDisabled, .all) }
     }
+
+    /// Whether an account was disabled since the start, and is still; without a read, for what it left in memory.
+    package func isSuspended(_ user: UserID) -> Bool { suspended.withLock { $0.contains(user) } }
 
     /// Locks an account out before its deletion: nobody can log in to it from now on.
     ///

@@ -161,12 +161,18 @@ final class MQTTPendingWill: Sendable {
 
     /// Who pays for what it leaves.
     let source: CommitSource
-    /// The name under which the client gave it.
-    let userName: String?
+    /// Who gave it: the rules are asked again when it is published.
+    let identity: ClientIdentity
 
-    init(publication: Publication, givenAt: Timestamp, delay: Duration, source: CommitSource, userName: String?) {
+    init(
+        publication: Publication,
+        givenAt: Timestamp,
+        delay: Duration,
+        source: CommitSource,
+        identity: ClientIdentity
+    ) {
         self.source = source
-        self.userName = userName
+        self.identity = identity
         self.publication = publication
         self.givenAt = givenAt
         self.delay = delay

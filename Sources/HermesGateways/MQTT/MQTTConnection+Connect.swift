@@ -208,7 +208,7 @@ extension MQTTConnection {
             givenAt: now(),
             delay: delay,
             source: source(of: client),
-            userName: client.identity.userName
+            identity: client.identity
         )
     }
 

@@ -47,14 +47,24 @@ final class MQTTWills: Sendable {
     private let state: Mutex<State>
     private let metrics = MQTTMetrics()
     private let durable: DurableSessions
+    private let access: TopicAccess
+    private let accounts: AccountService
     private let time: any TimeSource
 
     /// - Parameter memoryBytes: `limits.memory`; a quarter of it may wait, and a quarter of that of one owner.
-    init(durable: DurableSessions, time: any TimeSource, memoryBytes: Int) {
+    init(
+        durable: DurableSessions,
+        access: TopicAccess,
+        accounts: AccountService,
+        time: any TimeSource,
+        memoryBytes: Int
+    ) {
         let total = memoryBytes / 4
         let bytes = SharedLimit(total, perAccount: total / 4, perAddress: total / 4)
         state = Mutex(State(shares: OwnerShares(entries: SharedLimit(.max), bytes: bytes)))
         self.durable = durable
+        self.access = access
+        self.accounts = accounts
         self.time = time
     }
 
@@ -96,7 +106,7 @@ final class MQTTWills: Sendable {
             state.isTicking = !state.waiting.isEmpty
             return (due, state.isTicking)
         }
-        for waiting in due { waiting.loop.post(.run { self.publish(waiting.will, on: waiting.loop) }) }
+        for waiting in due { waiting.loop.post(.run { self.publishWaiting(waiting.will, on: waiting.loop) }) }
         guard isAnyLeft else { return }
         let pause = due.count < Self.maxPerTurn ? Self.tick : .milliseconds(1)
         loop.eventLoop.scheduleTask(in: pause) { self.publishDue(on: loop) }
@@ -106,21 +116,27 @@ final class MQTTWills: Sendable {
     func connected(_ key: SessionKey, isClean: Bool) {
         guard let waiting = state.withLock({ $0.remove(key) }), isClean else { return }
         let wills = self
-        waiting.loop.post(.run { wills.publish(waiting.will, on: waiting.loop) })
+        waiting.loop.post(.run { wills.publishWaiting(waiting.will, on: waiting.loop) })
     }
 
     /// A session without a connection has ended: its will is due now.
     func sessionEnded(_ key: SessionKey) {
         guard let waiting = state.withLock({ $0.remove(key) }) else { return }
         let wills = self
-        waiting.loop.post(.run { wills.publish(waiting.will, on: waiting.loop) })
+        waiting.loop.post(.run { wills.publishWaiting(waiting.will, on: waiting.loop) })
     }
 
     /// A session's owner has its name no more, under which the will was given: it is due now.
     func nameFreed(_ key: SessionKey) {
         guard let waiting = state.withLock({ $0.remove(key) }) else { return }
         let wills = self
-        waiting.loop.post(.run { wills.publish(waiting.will.leavingNothing(), on: waiting.loop) })
+        waiting.loop.post(.run { wills.publishWaiting(waiting.will.leavingNothing(), on: waiting.loop) })
+    }
+
+    /// Publishes a will that has waited, unless its account was disabled meanwhile.
+    private func publishWaiting(_ will: MQTTPendingWill, on loop: LoopContext) {
+        guard will.identity.account.map(accounts.isSuspended) != true else { return }
+        publish(will, on: loop)
     }
 
     /// Publishes for somebody who is not there any more. Those who are connected get it after the commit, as they get a
@@ -128,6 +144,11 @@ final class MQTTWills: Sendable {
     ///
     /// - Parameter attempts: how often the store had no room for it.
     private func publish(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int = 0) {
+        // They may have changed while it waited, up to as long as a session lasts.
+        guard access.current.allows(.publish, will.publication.topic.rawValue, for: will.identity) else {
+            metrics.refusedPublishes.increment()
+            return
+        }
         let now = time.now()
         let publication = will.publication.living(from: now, insteadOf: will.givenAt)
         let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
@@ -171,7 +192,9 @@ extension MQTTPendingWill {
 
     /// The same, but not retained below `user/NAME/`, which the next owner of the name gets empty.
     fileprivate func leavingNothing() -> MQTTPendingWill {
-        guard publication.retain, let userName, publication.topic.rawValue.hasPrefix("user/\(userName)/") else {
+        guard publication.retain, let userName = identity.userName,
+            publication.topic.rawValue.hasPrefix("user/\(userName)/")
+        else {
             return self
         }
         return MQTTPendingWill(
@@ -179,7 +202,7 @@ extension MQTTPendingWill {
             givenAt: givenAt,
             delay: delay,
             source: source,
-            userName: userName
+            identity: identity
         )
     }
 }
