@@ -79,7 +79,7 @@ extension SQLiteStore: SessionStore {
         do {
             let purged = try await pool.write { [self] db in
                 var changes: [OwnerTally] = []
-                let count = try Self.inSteps(limit, sessionPurgeStep, TimeSlice(clock)) { rows in
+                let count = try Self.inSteps(limit, sessionPurgeStep, TimeSlice(clock, slice)) { rows in
                     var purger = SessionPurger(db: db, now: now, limit: rows)
                     // Before the transaction ends, while nothing else runs on the writer.
                     defer { sessionCache.withLock { cache in for id in purger.sessions { cache.heads[id] = nil } } }
@@ -128,7 +128,7 @@ extension SQLiteStore: SessionStore {
                     cache: taken,
                     queues: queues,
                     settings: settings,
-                    time: TimeSlice(clock),
+                    time: TimeSlice(clock, slice),
                     sweepRows: sweepRows
                 )
                 taken = SessionCache()

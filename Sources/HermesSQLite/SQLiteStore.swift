@@ -24,6 +24,7 @@ package final class SQLiteStore: Sendable {
     let checkpointer: Checkpointer
     /// Of ``TimeSlice``.
     let clock: any TimeSource
+    let slice: Duration
     /// The number of fresh rows that starts a sweep.
     let sweepRows: Int
     /// Of the purges.
@@ -40,6 +41,8 @@ package final class SQLiteStore: Sendable {
     let sessionCache = Mutex(SessionCache())
     let maintenance = Mutex(Maintenance())
     let damage: Damage
+    /// As they are stored.
+    let clockJumps: Mutex<ClockJumps>
     /// The number of waiting webhooks; nil: to be counted.
     let webhooksStored = Mutex<Int?>(nil)
     /// Held until the store is closed or released.
@@ -51,6 +54,7 @@ package final class SQLiteStore: Sendable {
         pool: DatabasePool,
         checkpointer: Checkpointer,
         clock: any TimeSource,
+        slice: Duration,
         sweepRows: Int,
         epoch: UInt64,
         unread: UnreadLedger,
@@ -59,9 +63,11 @@ package final class SQLiteStore: Sendable {
         lock: DirectoryLock,
         record: RunRecord,
         logger: Logger,
-        damage: Damage
+        damage: Damage,
+        clockJumps: ClockJumps
     ) {
         self.damage = damage
+        self.clockJumps = Mutex(clockJumps)
         self.path = path
         self.record = record
         self.unread = unread
@@ -70,6 +76,7 @@ package final class SQLiteStore: Sendable {
         self.pool = pool
         self.checkpointer = checkpointer
         self.clock = clock
+        self.slice = slice
         self.sweepRows = sweepRows
         self.epoch = epoch
         self.settings = settings
@@ -179,7 +186,7 @@ package final class SQLiteStore: Sendable {
                 unread: unread,
                 settings: settings,
                 now: now,
-                time: TimeSlice(clock),
+                time: TimeSlice(clock, slice),
                 sweepRows: sweepRows
             )
             taken = WriterCache()

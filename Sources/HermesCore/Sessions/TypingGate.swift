@@ -1,12 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
-
 /// Limits typing signals of one sender in one conversation: passes the first, then one for each interval, and a stop
 /// only after a start. A suppressed signal is not sent later: the client repeats it.
 ///
-/// State: a `Mutex` around a table, bounded by ``maxEntries``.
+/// State: a ``Locked`` around a table, bounded by ``maxEntries``.
 package final class TypingGate: Sendable {
     /// The interval between two typing signals of one user in one 1:1 conversation.
     package static let directInterval = Duration.seconds(1)
@@ -24,7 +22,7 @@ package final class TypingGate: Sendable {
         var isTyping: Bool
     }
 
-    private let signs = Mutex<[Key: Sign]>([:])
+    private let signs = Locked<[Key: Sign]>([:])
 
     package init() {}
 

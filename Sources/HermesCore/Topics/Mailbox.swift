@@ -1,11 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
-
 /// Passes elements from any thread to an event loop; many posts cost one wake-up of the loop.
 ///
-/// State: a `Mutex` around an array; nothing is called under it. Elements of one poster arrive in order. Unbounded:
+/// State: a ``Locked`` around an array; nothing is called under it. Elements of one poster arrive in order. Unbounded:
 /// posters have bounds of their own (the committer's batch, a connection's window).
 package final class Mailbox<Element: Sendable>: Sendable {
     private struct State: Sendable {
@@ -13,7 +11,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
         var isScheduled = false
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let schedule: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let receive: @Sendable ([Element]) -> Void
 

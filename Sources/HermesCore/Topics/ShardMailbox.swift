@@ -5,7 +5,7 @@ import Synchronization
 
 /// Mail of other threads for one ``TopicShard``: interest, publications, and work.
 ///
-/// State: a `Mutex` around three arrays; nothing is called under it. Interest has a flag that costs one load to check:
+/// State: a ``Locked`` around three arrays; nothing is called under it. Interest has a flag that costs one load to check:
 /// a shard takes it before each publication, so that a confirmed subscription is never missed.
 final class ShardMailbox: Sendable {
     /// A shard got its first subscriber of a topic or filter, or lost its last.
@@ -33,7 +33,7 @@ final class ShardMailbox: Sendable {
 
     let index: Int
     let shard: LoopConfined<TopicShard>
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let interestFlag = Atomic(false)
     /// The weight of all posted, undelivered publications.
     private let backlog = Atomic(0)

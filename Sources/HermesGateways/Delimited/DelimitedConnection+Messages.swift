@@ -63,16 +63,11 @@ extension DelimitedConnection {
 
     // MARK: Deliveries
 
-    func write(_ entries: [InboxEntry]) {
+    func write(_ entry: InboxEntry) {
         guard let principal else { return }
-        for entry in entries {
-            guard carrier == nil else {
-                write(DelimitedTranslation.event(entry, reader: principal))
-                continue
-            }
-            connection.write(entry, for: principal.user, form: isJSON ? "delimited/json" : "delimited") { buffer in
-                try encode(DelimitedTranslation.event(entry, reader: principal), into: &buffer)
-            }
+        guard carrier == nil else { return write(DelimitedTranslation.event(entry, reader: principal)) }
+        connection.write(entry, for: principal.user, form: isJSON ? "delimited/json" : "delimited") { buffer in
+            try encode(DelimitedTranslation.event(entry, reader: principal), into: &buffer)
         }
     }
 }

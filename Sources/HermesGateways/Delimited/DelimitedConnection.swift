@@ -218,7 +218,7 @@ package final class DelimitedConnection: GatewayConnection {
             connection: connection,
             messenger: messenger,
             window: window,
-            write: { [unowned self] entries in write(entries) }
+            write: { [unowned self] entry in write(entry) }
         )
         sender = Sender(login: login, link: link)
         // A device may open its inbox again long after its login.

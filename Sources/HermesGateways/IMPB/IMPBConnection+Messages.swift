@@ -63,18 +63,14 @@ extension IMPBConnection {
 
     // MARK: Delivering
 
-    func write(_ entries: [InboxEntry]) {
+    func write(_ entry: InboxEntry) {
         guard let principal = link?.principal else { return }
-        for entry in entries { write(entry, reader: principal) }
-        if let last = entries.last { connection.reportWritten(last.lastSeq) }
-    }
-
-    private func write(_ entry: InboxEntry, reader: Principal) {
-        switch IMPBTranslation.delivery(entry, reader: reader) {
+        switch IMPBTranslation.delivery(entry, reader: principal) {
         case .message(let message): write(message, seq: takeSeq(), type: .message)
         case .notification(let notification): write(notification, seq: takeSeq(), type: .notification)
         case nil: break
         }
+        connection.reportWritten(entry.lastSeq)
     }
 
     // MARK: The inbox

@@ -180,7 +180,7 @@ package final class IMPBConnection: GatewayConnection {
             connection: connection,
             messenger: messenger,
             directAddress: address,
-            write: { [unowned self] entries in write(entries) }
+            write: { [unowned self] entry in write(entry) }
         )
         self.link = link
         subscribeToBroadcasts()

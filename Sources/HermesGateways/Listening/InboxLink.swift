@@ -9,9 +9,11 @@ import NIOCore
 /// ``InboxFeed``, asks what the peer asks (``ask(_:then:)``), and detaches at the end. For every protocol with an inbox.
 /// Lives on the connection's loop.
 package final class InboxLink {
-    /// Writes entries to the peer.
-    package typealias Writer = ([InboxEntry]) -> Void
+    /// Writes an entry to the peer.
+    package typealias Writer = (InboxEntry) -> Void
 
+    /// The entries of a page that the peer asked for that are written between two looks at the time; some 10 µs each.
+    private static let entriesPerLook = 16
     /// The delay before a failed load is retried.
     static let retryDelay = TimeAmount.seconds(1)
 
@@ -31,10 +33,12 @@ package final class InboxLink {
     private var isLeftOut = false
     /// The bytes of a page that the peer asked for, while it leaves; nothing is read from the peer meanwhile.
     private var leavingBytes: Int?
+    /// Whether the rest of it waits for its turn.
+    private var waitsForTurn = false
 
     /// - Parameters:
     ///   - window: the number of entries that may be written and not acknowledged.
-    ///   - write: called with entries in order; should hold the session `unowned` or `weak`.
+    ///   - write: called with each entry, in order; should hold the session `unowned` or `weak`.
     package init(
         principal: Principal,
         connection: Connection,
@@ -85,7 +89,9 @@ package final class InboxLink {
     package var acknowledgedSeq: UInt64 { feed.acknowledged }
 
     /// From ``ConnectionEvents/becameWritable()``.
-    package func becameWritable() { handle(.writable) }
+    package func becameWritable() {
+        if !waitsForTurn { handle(.writable) }
+    }
 
     /// The peer has everything up to this seq.
     package func acknowledged(upTo seq: UInt64) { handle(.acknowledged(upTo: seq)) }
@@ -151,12 +157,25 @@ package final class InboxLink {
     ///
     /// - Returns: the first entry that was not written; nil if all were.
     private func writeWhatFits(_ entries: ArraySlice<InboxEntry>) -> InboxEntry? {
-        for entry in entries {
+        for (index, entry) in entries.enumerated() {
             guard connection.hasRoom else { return entry }
-            write([entry])
+            if index > 0, index % Self.entriesPerLook == 0, !connection.loop.hasTime() {
+                goOnInTurn()
+                return entry
+            }
+            write(entry)
             if isClosed { return nil }
         }
         return nil
+    }
+
+    /// Others have their turn before the rest of a page is written.
+    private func goOnInTurn() {
+        waitsForTurn = true
+        connection.loop.inTurn { [self] in
+            waitsForTurn = false
+            handle(writability)
+        }
     }
 
     /// Writes the entries that fit; entries are never dropped, so the others stay in the store.
@@ -170,7 +189,7 @@ package final class InboxLink {
         for (index, entry) in entries.enumerated() {
             guard connection.hasRoom else { return entry }
             isLeftOut = false
-            write([entry])
+            write(entry)
             if isClosed { return nil }
             if isLeftOut {
                 noteDelivery(entries[run])

@@ -9,11 +9,23 @@ extension LoopContext {
     func hasTime() -> Bool {
         eventLoop.assertInEventLoop()
         let now = clock()
-        guard turns.begin(now: now) else { return turns.hasTime(now: now) }
+        if let ticks, tickOfTime != ticks, !isInTurn {
+            tickOfTime = ticks
+            turns.end()
+        }
+        guard turns.begin(now: now) else {
+            let hasTime = turns.hasTime(now: now)
+            if !hasTime, !isInTurn { tickOverTime = ticks }
+            return hasTime
+        }
         // Tasks run after all connections that are ready.
-        eventLoop.execute { self.turns.end() }
+        if ticks == nil { eventLoop.execute { self.turns.end() } }
         return true
     }
+
+    /// Whether ``hasTime()`` has said no in this tick. Then connections with much to do wait for a
+    /// turn at once.
+    var isOverTime: Bool { ticks != nil && tickOverTime == ticks && !isInTurn }
 
     /// A connection has sent something.
     ///
@@ -42,10 +54,13 @@ extension LoopContext {
         // The loop has not looked at its sockets since the last turn, because other tasks were due meanwhile.
         if let tickOfTurn, tickOfTurn == ticks { return scheduleTurn() }
         tickOfTurn = ticks
-        turns.end()
+        // The time of what the tick has read is no longer or shorter for the turn.
+        let suspended = turns.suspend()
+        isInTurn = true
         _ = turns.begin(now: clock())
         while let work = turns.next(now: clock()) { work() }
-        turns.end()
+        isInTurn = false
+        turns.resume(ticks == nil ? nil : suspended)
         scheduleTurn()
     }
 

@@ -41,6 +41,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var isWheelTurning = false
     private let startedAt: NIODeadline
     private var buffers = BufferPool()
+    /// Of all rooms.
+    var arrivals = ArrivalBudget()
     private var open: [Connection] = []
     private var tallies: [ObjectIdentifier: ConnectionTally] = [:]
     /// Connections whose peers have closed, in that order.
@@ -53,6 +55,15 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     var ticks: UInt64?
     /// The tick of the last turn of ``turns``.
     var tickOfTurn: UInt64?
+    /// The tick for whose reading ``turns`` has begun a time.
+    var tickOfTime: UInt64?
+    /// The last tick in which there was no time left for reading.
+    var tickOverTime: UInt64?
+    var isInTurn = false
+    /// The time for events of other threads, and for flushing, in this tick.
+    private var deliveryTime = TickTime()
+    private var flushTime = TickTime()
+    private var lastWordsTime = TickTime()
     /// The clock of turns: the loop's, except in tests.
     lazy var clock: () -> NIODeadline = { [eventLoop] in eventLoop.now }
 
@@ -65,8 +76,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     static let leftoversAtOnce = 16
     /// The number of connections that are removed from a closed room together; some 10 µs each.
     private static let closesPerTurn = 64
-    /// The number of events of other threads delivered between two looks at the time; one may encode a long message.
-    private static let eventsPerLook = 4
+    /// The number of events of other threads that are delivered whatever they take, if nobody counts the ticks.
+    private static let eventsAtOnce = 4
     /// The number of connections flushed between two looks at the time; each takes some 10 µs.
     private static let flushesPerLook = 32
     /// The bytes of long frames above which the time is looked at after each connection: a mebibyte takes the system up to
@@ -111,6 +122,11 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// A clock that never goes back, for limits.
     package var uptime: Duration { .nanoseconds((eventLoop.now - startedAt).nanoseconds) }
 
+    /// Whether a join to a room is told to those who are there; called once for each join.
+    func tellsArrival(in room: TopicName) -> Bool {
+        arrivals.tells(topics.subscriberCount(of: room), now: uptime)
+    }
+
     // MARK: From other threads
 
     /// Posts an event to the loop; posts close together cost one hop. Callable on any thread.
@@ -127,15 +143,17 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         flushDirty()
     }
 
-    /// Delivers events for the time of a turn at most: one message can be an event of thousands of devices.
+    /// Delivers events for the time of a turn at most: one message can be an event of thousands of devices, and one event
+    /// can encode a long message.
     ///
     /// - Returns: how many were delivered.
     private func deliver(_ events: some RandomAccessCollection<LoopEvent>) -> Int {
-        guard events.count > Self.eventsPerLook else {
+        // Without a count of ticks a few are delivered whatever they take.
+        guard ticks != nil || events.count > Self.eventsAtOnce else {
             for event in events { event.deliver() }
             return events.count
         }
-        return forATurn(events, perLook: Self.eventsPerLook) { $0.deliver() }
+        return forATurn(events, begin(&deliveryTime), perLook: 1) { $0.deliver() }
     }
 
     /// Delivers the rest once the loop has looked at its sockets. Not in a turn of busy connections: answers to those who
@@ -188,32 +206,44 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// - Parameter looksOften: whether the time is looked at after each connection.
     /// - Returns: how many were flushed.
     private func flush(_ connections: some RandomAccessCollection<Connection>, looksOften: Bool) -> Int {
-        forATurn(connections, perLook: looksOften ? 1 : Self.flushesPerLook) { $0.flush() }
+        forATurn(connections, begin(&flushTime), perLook: looksOften ? 1 : Self.flushesPerLook) { $0.flush() }
     }
 
     /// Does something with the first elements for the time of a turn.
     ///
-    /// - Parameter perLook: the elements between two looks at the time; as many are always done.
+    /// - Parameters:
+    ///   - time: the end of the time of this kind of work, and whether it has just begun.
+    ///   - perLook: the elements between two looks at the time; as many are done in each tick.
     /// - Returns: with how many it was done.
     private func forATurn<Element>(
         _ elements: some RandomAccessCollection<Element>,
+        _ time: (endsAt: NIODeadline, isNew: Bool),
         perLook: Int,
         _ body: (Element) -> Void
     ) -> Int {
-        let now = clock()
-        let end = now + turns.duration(now: now)
         var done = 0
         for element in elements {
-            if done > 0, done % perLook == 0, clock() >= end { break }
+            if done > 0 || !time.isNew, done % perLook == 0, clock() >= time.endsAt { break }
             body(element)
             done += 1
         }
         return done
     }
 
+    /// Until when last words of ended connections are examined in this tick.
+    func lastWordsEnd() -> NIODeadline { begin(&lastWordsTime).endsAt }
+
+    private func begin(_ time: inout TickTime) -> (endsAt: NIODeadline, isNew: Bool) {
+        let now = clock()
+        return time.end(in: ticks, now: now, turns.duration(now: now))
+    }
+
     private func flushMore() {
-        // Some of them may have long frames.
-        unflushed.removeFirst(flush(unflushed, looksOften: true))
+        // Of the turn's time: what is flushed at once in each tick may leave none of its own. One of them in any case.
+        while let connection = unflushed.popFirst() {
+            connection.flush()
+            guard hasTime() else { break }
+        }
         if !unflushed.isEmpty { inTurn { self.flushMore() } }
     }
 

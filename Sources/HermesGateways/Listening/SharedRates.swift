@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import HermesCore
-import Synchronization
 
 /// The shared request rate of all connections of one account or address (``RequestCost``).
 ///
 /// Connections settle in steps, so that one lock covers many requests. A connection that settles when nothing is left
 /// waits until the budget has refilled. So a connection that asks for little seldom waits, whoever shares its address.
 ///
-/// State: a `Mutex` around ``TokenBuckets``.
+/// State: a ``Locked`` around ``TokenBuckets``.
 package final class SharedRates: Sendable {
     package enum Payer: Hashable, Sendable {
         case account(UserID)
@@ -22,7 +21,7 @@ package final class SharedRates: Sendable {
 
     private let perAccount: Int
     private let perAddress: Int
-    private let buckets = Mutex(TokenBuckets<Payer>())
+    private let buckets = Locked(TokenBuckets<Payer>())
 
     /// - Parameters:
     ///   - perAccount: units per second of one account.

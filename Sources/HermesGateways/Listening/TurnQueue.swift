@@ -51,6 +51,14 @@ struct TurnQueue {
     /// The turn is over.
     mutating func end() { endsAt = nil }
 
+    /// Another turn begins within this one, which goes on behind it (``resume(_:)``).
+    mutating func suspend() -> NIODeadline? {
+        defer { endsAt = nil }
+        return endsAt
+    }
+
+    mutating func resume(_ suspended: NIODeadline?) { endsAt = suspended }
+
     func hasTime(now: NIODeadline) -> Bool {
         guard let endsAt else { return true }
         return now < endsAt
@@ -60,4 +68,23 @@ struct TurnQueue {
 
     /// Takes the next work if there is time for it.
     mutating func next(now: NIODeadline) -> (() -> Void)? { hasTime(now: now) ? waiting.popFirst() : nil }
+}
+
+/// The time of one kind of work in one tick of the loop, however often it comes up before the loop looks at its sockets
+/// again: all that is done keeps the rest due meanwhile. Pure.
+struct TickTime {
+    private var tick: UInt64?
+    private var endsAt = NIODeadline.distantPast
+
+    /// - Parameters:
+    ///   - tick: the tick; nil if nobody counts them. Then the time begins anew each time.
+    ///   - duration: the time that begins if the tick is a new one.
+    /// - Returns: the end of the time, and whether it begins now. Then something is to be done whatever it takes.
+    mutating func end(in tick: UInt64?, now: NIODeadline, _ duration: TimeAmount) -> (endsAt: NIODeadline, isNew: Bool)
+    {
+        if let tick, tick == self.tick { return (endsAt, false) }
+        self.tick = tick
+        endsAt = now + duration
+        return (endsAt, true)
+    }
 }

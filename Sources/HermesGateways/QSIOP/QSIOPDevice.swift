@@ -204,25 +204,20 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
             connection: connection,
             messenger: gateway.environment.messenger,
             window: Self.window,
-            write: { [unowned self] entries in push(entries, to: principal) }
+            write: { [unowned self] entry in push(entry, to: principal) }
         )
         self.inbox = inbox
         subscribe(as: principal)
         inbox.open(after: login.device.cursor, head: login.position.head)
     }
 
-    private func push(_ entries: [InboxEntry], to reader: Principal) {
-        var cursor: UInt64?
-        for entry in entries {
-            if let push = QSIOPTranslation.push(for: entry, reader: reader) {
-                session.pushed(entry.lastSeq, id: push.id)
-                connection.write { try push.frame.write(into: &$0) }
-            } else if let seq = session.skipped(entry.lastSeq) {
-                cursor = seq
-            }
+    private func push(_ entry: InboxEntry, to reader: Principal) {
+        if let push = QSIOPTranslation.push(for: entry, reader: reader) {
+            session.pushed(entry.lastSeq, id: push.id)
+            connection.write { try push.frame.write(into: &$0) }
+        } else if let seq = session.skipped(entry.lastSeq) {
+            inbox?.acknowledged(upTo: seq)
         }
-        // Once, behind all entries: the answer may be more of them.
-        if let cursor { inbox?.acknowledged(upTo: cursor) }
     }
 }
 

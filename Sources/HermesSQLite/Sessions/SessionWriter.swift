@@ -57,7 +57,7 @@ struct SessionWriter {
     /// Whether another operation fits into the transaction; a sweep gets its share.
     var hasTime: Bool {
         publicationBytes < Self.maxPublicationBytes
-            && time.elapsed < FreshSweep.share(of: cache.sweep, isLate: cache.freshRows >= 4 * sweepRows)
+            && time.elapsed < FreshSweep.share(of: time, beside: cache.sweep, isLate: cache.freshRows >= 4 * sweepRows)
     }
 
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.

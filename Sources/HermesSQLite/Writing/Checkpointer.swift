@@ -10,11 +10,12 @@ import Synchronization
 ///
 /// SQLite alone would do this inside a commit, which then waits for the disk twice. The log starts again from its
 /// beginning only once all of it is written back. After a few passes, commits add only little meanwhile, and the writer
-/// itself writes back that rest.
+/// itself writes back that rest. While the disk is slow, the log grows instead.
 final class Checkpointer: Sendable {
     /// The connection for everything but the rest.
     private let queue: DatabaseQueue
     private let pool: DatabasePool
+    private let clock: any TimeSource
     /// The number of pages at which the log is written back.
     private let start: Atomic<Int>
     /// The log's pages after the last commit.
@@ -29,10 +30,19 @@ final class Checkpointer: Sendable {
     /// The largest number of pages that the writer writes back: some milliseconds.
     private static let restPages = 256
     private static let maxPasses = 8
+    /// If the last pass took longer, the disk is busy, and the rest could take seconds.
+    private static let maxRestTime = Duration.milliseconds(25)
 
-    init(_ queue: DatabaseQueue, pool: DatabasePool, log: LogWatch, startPages: Int = startPages) {
+    init(
+        _ queue: DatabaseQueue,
+        pool: DatabasePool,
+        log: LogWatch,
+        clock: any TimeSource,
+        startPages: Int = startPages
+    ) {
         self.queue = queue
         self.pool = pool
+        self.clock = clock
         start = Atomic(startPages)
         log.committed.observe { [weak self] in self?.committed($0) }
     }
@@ -52,9 +62,9 @@ final class Checkpointer: Sendable {
         guard !isBusy.exchange(true, ordering: .acquiring) else { return }
         queue.asyncWriteWithoutTransaction { [self] db in
             guard !isClosed, let left = try? passes(db) else { return ended(isDone: false) }
-            guard left > 0 else { return ended(isDone: true) }
-            // Commits that are quicker than the disk wait once the log is much too long.
-            guard left <= Self.restPages || isMuchTooLong else { return ended(isDone: false) }
+            guard left.pages > 0 else { return ended(isDone: true) }
+            let log = (pages: logPages, start: start.load(ordering: .relaxed))
+            guard Self.takesRest(left.pages, after: left.time, log) else { return ended(isDone: false) }
             pool.asyncWriteWithoutTransaction { [self] db in
                 ended(isDone: !isClosed && (try? db.checkpoint(.passive)) != nil)
             }
@@ -64,7 +74,11 @@ final class Checkpointer: Sendable {
     /// Its connections may be closed.
     private var isClosed: Bool { start.load(ordering: .sequentiallyConsistent) == .max }
 
-    private var isMuchTooLong: Bool { pages.load(ordering: .relaxed) / 8 >= start.load(ordering: .relaxed) }
+    /// Whether the writer itself writes back the rest. Commits that are quicker than the disk wait once the log is much
+    /// too long.
+    static func takesRest(_ left: Int, after time: Duration, _ log: (pages: Int, start: Int)) -> Bool {
+        log.pages / 8 >= log.start || left <= restPages && time <= maxRestTime
+    }
 
     private func ended(isDone: Bool) {
         if !isDone {
@@ -76,18 +90,22 @@ final class Checkpointer: Sendable {
 
     /// Writes back the log, with the pages that commits add meanwhile.
     ///
-    /// - Returns: the pages left.
-    private func passes(_ db: Database) throws -> Int {
+    /// - Returns: the pages left, and the time of the last pass, which has waited for the disk twice, as the rest will.
+    private func passes(_ db: Database) throws -> (pages: Int, time: Duration) {
         var left = Int.max
+        var time = Duration.zero
         for _ in 0..<Self.maxPasses {
+            let start = clock.uptime()
             let written = try db.checkpoint(.passive).checkpointedFrameCount
+            time = clock.uptime() - start
             let now = max(0, pages.load(ordering: .relaxed) - written)
             // Readers keep the rest, or commits are as quick as the disk.
             guard now < left else { break }
             left = now
-            if left <= Self.restPages / 4 { break }
+            // The time of a long pass says nothing about the rest.
+            if left == 0 || left <= Self.restPages / 4 && time <= Self.maxRestTime { break }
         }
-        return left
+        return (left, time)
     }
 
     /// Writes the whole log back and truncates it.

@@ -122,9 +122,8 @@ struct FreshSweep {
 
     /// The part of a ``TimeSlice`` for operations: all of it if there is no sweep. The rest is for the sweep. A sweep
     /// that is far behind gets more, so that it always ends.
-    static func share(of sweep: FreshSweep?, isLate: Bool) -> Duration {
-        guard sweep != nil else { return TimeSlice.duration }
-        return TimeSlice.duration / (isLate ? 4 : 2)
+    static func share(of time: TimeSlice, beside sweep: FreshSweep?, isLate: Bool) -> Duration {
+        sweep == nil ? time.duration : time.duration / (isLate ? 4 : 2)
     }
 
     /// Moves the next slice: more rows than the commit added, so that a sweep ends; fewer if the time is spent.

@@ -6,22 +6,27 @@ import HermesCore
 /// The time that a transaction works before it leaves the rest to the next one, so that no client waits for long for
 /// another's data.
 struct TimeSlice {
-    /// The time of every transaction that can be cut. The time to write its pages to the log is added.
-    static let duration = Duration.milliseconds(20)
+    /// The time of a transaction that can be cut. The time to write its pages to the log is added, some 0.1 ms. A message
+    /// waits for the transaction that runs and for its own, on the way there and for the answer.
+    static let duration = Duration.milliseconds(5)
+    /// Where each commit waits for the disk, which takes as long as that or longer.
+    static let durationWithSync = Duration.milliseconds(20)
 
+    let duration: Duration
     private let clock: any TimeSource
     private let start: Duration
 
     /// Starts now.
-    init(_ clock: any TimeSource) {
+    init(_ clock: any TimeSource, _ duration: Duration) {
         self.clock = clock
+        self.duration = duration
         start = clock.uptime()
     }
 
     /// The time since its start.
     var elapsed: Duration { clock.uptime() - start }
 
-    var isSpent: Bool { elapsed >= Self.duration }
+    var isSpent: Bool { elapsed >= duration }
 }
 
 /// The number of rows of a step that takes a small part of a ``TimeSlice``; follows the time that the last steps took,
@@ -32,7 +37,7 @@ struct StepSize {
     private static let range = 8...512
 
     mutating func learn(_ time: Duration) {
-        if time > TimeSlice.duration / 4 { rows = max(Self.range.lowerBound, rows / 2) }
-        if time < TimeSlice.duration / 20 { rows = min(Self.range.upperBound, rows * 2) }
+        if time > TimeSlice.duration / 2 { rows = max(Self.range.lowerBound, rows / 2) }
+        if time < TimeSlice.duration / 8 { rows = min(Self.range.upperBound, rows * 2) }
     }
 }

@@ -85,4 +85,14 @@ package struct DescriptorLimit {
         _ = setrlimit(resource, &limit)
         return current()
     }
+
+    /// Makes room for so many descriptors, as far as the limit allows. Linux enlarges the table of a process when it is
+    /// full; then all threads that open or close something wait, on a busy machine for a second.
+    package static func reserve(_ count: Int) {
+        let most = min(UInt64(max(0, count)), current()?.soft ?? 0, 1 << 20)
+        guard most > 0 else { return }
+        // The highest number that may be used, for a moment.
+        let descriptor = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, Int32(most) - 1)
+        if descriptor >= 0 { close(descriptor) }
+    }
 }

@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// Completions run on the committer's thread, or at once on the caller's if nothing is stored or the call is refused.
 /// They must not block. Operations of one ``CommitSource`` are committed and completed in the order of the calls;
-/// sources take turns. State: a `Mutex` around ``DurableState``; nothing is called under it.
+/// sources take turns. State: a ``Locked`` ``DurableState``; nothing is called under it.
 package final class DurableSessions: Sendable {
     /// Counts since the start, and present numbers.
     package struct Statistics: Sendable, Hashable {
@@ -29,13 +29,13 @@ package final class DurableSessions: Sendable {
 
     /// State that loops may read without the lock.
     final class Shared: Sendable {
-        let state: Mutex<DurableState>
+        let state: Locked<DurableState>
         let generation = Atomic<UInt64>(1)
         let hasSubscriptions = Atomic(false)
         /// The connected members of shared subscriptions, kept or not.
         let live = Mutex<SharedGroups?>(nil)
 
-        init(_ settings: DurableSettings) { state = Mutex(DurableState(settings)) }
+        init(_ settings: DurableSettings) { state = Locked(DurableState(settings)) }
 
         /// Changes the state, and tells the loops if subscriptions have changed.
         func change<Value: Sendable>(_ body: (inout DurableState) -> Value) -> Value {

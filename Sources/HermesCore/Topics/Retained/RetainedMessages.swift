@@ -1,12 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
-
 /// The newest retained publication of each topic. Thread-safe.
 ///
 /// A publication is visible at once, before it is stored. If it cannot be stored, the stored one becomes visible again.
-/// So both agree as soon as no write is pending. State: a `Mutex`; nothing is called under it.
+/// So both agree as soon as no write is pending. State: a ``Locked``; nothing is called under it.
 package final class RetainedMessages: Sendable {
     private struct Entry {
         let topic: TopicName
@@ -42,14 +40,14 @@ package final class RetainedMessages: Sendable {
         package let refused: UInt64
     }
 
-    private let state: Mutex<State>
+    private let state: Locked<State>
 
     /// Whether publications are retained, and retained publications are sent; if not, publishers are refused.
     package let isAvailable: Bool
 
     package init(messages: SharedLimit, bytes: SharedLimit, isAvailable: Bool = true) {
         self.isAvailable = isAvailable
-        state = Mutex(State(shares: OwnerShares(entries: messages, bytes: bytes)))
+        state = Locked(State(shares: OwnerShares(entries: messages, bytes: bytes)))
     }
 
     package var statistics: Statistics {

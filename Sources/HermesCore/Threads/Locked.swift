@@ -1,0 +1,54 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// A value behind a lock that event loops and the store's threads take thousands of times a second, for a microsecond
+/// each.
+///
+/// On Linux, `Mutex` passes its lock on to the thread that waits. On a busy machine that thread gets a processor some
+/// milliseconds later; until then it owns the lock, and all others wait for it, and so on. This lock is free until
+/// somebody runs who takes it. Elsewhere `Mutex` is right: nothing is allocated, and nobody waits for ever.
+///
+/// Unchecked Sendable because the lock guards the value, and no reference to it leaves the lock.
+package struct Locked<Value>: @unchecked Sendable {
+    private final class Storage {
+        let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+        var value: Value
+
+        init(_ value: Value) {
+            self.value = value
+            lock.initialize(to: pthread_mutex_t())
+            var attributes = pthread_mutexattr_t()
+            pthread_mutexattr_init(&attributes)
+            #if canImport(Glibc)
+            // Looks a few times before it sleeps.
+            pthread_mutexattr_settype(&attributes, Int32(PTHREAD_MUTEX_ADAPTIVE_NP))
+            #elseif canImport(Darwin)
+            pthread_mutexattr_setpolicy_np(&attributes, PTHREAD_MUTEX_POLICY_FIRSTFIT_NP)
+            #endif
+            let result = pthread_mutex_init(lock, &attributes)
+            precondition(result == 0, "no lock could be made: error \(result)")
+            pthread_mutexattr_destroy(&attributes)
+        }
+
+        deinit {
+            pthread_mutex_destroy(lock)
+            lock.deinitialize(count: 1)
+            lock.deallocate()
+        }
+    }
+
+    private let storage: Storage
+
+    package init(_ value: sending Value) { storage = Storage(value) }
+
+    /// Calls `body` with the value. It must not take the lock again.
+    package func withLock<Result, Failure: Error>(
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        pthread_mutex_lock(storage.lock)
+        defer { pthread_mutex_unlock(storage.lock) }
+        return try body(&storage.value)
+    }
+}
