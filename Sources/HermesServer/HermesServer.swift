@@ -20,6 +20,8 @@ public enum HermesServer {
         environment: [String: String] = ProcessInfo.processInfo.environment,
         file: String? = nil
     ) async throws(ServerFailure) {
+        // Its default ends the process. Once anything is read that it would read again, it is remembered.
+        signal(SIGHUP, SIG_IGN)
         let settings = try load(arguments: arguments, environment: environment, file: file)
         let tail = LogTail()
         let logger = Logger(label: "hermes") { label in
@@ -30,7 +32,7 @@ public enum HermesServer {
         raiseDescriptorLimit(settings, logger)
         let early = EarlySignals { name in logger.notice("stopped during the start", metadata: ["signal": "\(name)"]) }
         let server = try await ServerAssembly.start(settings, logger: logger, tail: tail)
-        try await server.run(handlesSignals: true) { addresses in
+        try await server.run(signals: early) { addresses in
             early.ready()
             print(readyLine(addresses, hasHomePage: settings.pages.contains(.home), isHTTPS: settings.http.tls != nil))
             fflush(nil)
@@ -78,6 +80,7 @@ public enum HermesServer {
     private static func raiseDescriptorLimit(_ settings: ServerSettings, _ logger: Logger) {
         guard let limit = DescriptorLimit.raise() else { return }
         let wanted = UInt64(ConnectionCounter.most(total: settings.gateways.limits.connections))
+        DescriptorLimit.reserve(Int(clamping: wanted))
         guard limit.soft < wanted else { return }
         logger.notice(
             "the system allows fewer open files than limits.connections",

@@ -17,6 +17,8 @@ struct AccessFiles: Service {
     let verifier: JWTVerifier?
     private let settings: AccessSettings
     private let logger: Logger
+    /// The rule file's properties before it was read: a change from then on is noticed, also during the start.
+    private let stamp: Stamp?
 
     /// Reads the files.
     ///
@@ -24,6 +26,7 @@ struct AccessFiles: Service {
     init(_ settings: AccessSettings, logger: Logger) async throws(ServerFailure) {
         self.settings = settings
         self.logger = logger
+        stamp = settings.rulesPath.flatMap { Stamp($0) }
         var rules = TopicRules()
         if let path = settings.rulesPath {
             do {
@@ -54,15 +57,15 @@ struct AccessFiles: Service {
             return
         }
         await cancelWhenGracefulShutdown {
-            var last = Stamp(path)
+            var last = stamp
             while !Task.isCancelled {
+                // A file that is gone for the moment is being replaced.
+                if let stamp = Stamp(path), stamp != last {
+                    last = stamp
+                    reloadRules()
+                }
                 // Throws when the server stops; then the loop ends.
                 try? await Task.sleep(for: Self.interval)
-                let stamp = Stamp(path)
-                // A file that is gone for the moment is being replaced.
-                guard let stamp, stamp != last else { continue }
-                last = stamp
-                reloadRules()
             }
         }
     }

@@ -6,21 +6,37 @@ import Foundation
 import Synchronization
 
 /// Ends the process with exit code 0 on SIGTERM or SIGINT during the start, when there are no clients to take leave of.
-/// From ``ready()`` on, only the service group handles the signals.
+/// From ``ready()`` on, only the service group handles the signals. SIGHUP never ends the process: one during the start
+/// is remembered.
 ///
 /// State: one atomic flag. Unchecked, because the sources are created once and only kept alive.
-final class EarlySignals: @unchecked Sendable {
+package final class EarlySignals: @unchecked Sendable {
     private final class Flag: Sendable {
         let isSet = Atomic(false)
     }
 
     private let isReady = Flag()
     private let sources: [any DispatchSourceSignal]
+    /// An element for SIGHUPs since the last one that was taken, from the first moment on; for one reader.
+    package let hangups: AsyncStream<Void>
 
     /// - Parameter log: gets the name of the signal that ends the process.
-    init(_ log: @escaping @Sendable (String) -> Void) {
+    package init(_ log: @escaping @Sendable (String) -> Void) {
         let isReady = isReady
-        sources = [(SIGTERM, "SIGTERM"), (SIGINT, "SIGINT")].map { number, name in
+        let (hangups, hangup) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        self.hangups = hangups
+        signal(SIGHUP, SIG_IGN)
+        let hangupSource = DispatchSource.makeSignalSource(
+            signal: SIGHUP,
+            queue: DispatchQueue(label: "hermes.hangups")
+        )
+        hangupSource.setEventHandler { hangup.yield() }
+        // Until it is registered, which another thread does, a signal is lost.
+        let registered = DispatchSemaphore(value: 0)
+        hangupSource.setRegistrationHandler { registered.signal() }
+        hangupSource.resume()
+        _ = registered.wait(timeout: .now() + 1)
+        let ends = [(SIGTERM, "SIGTERM"), (SIGINT, "SIGINT")].map { number, name in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
             source.setEventHandler {
@@ -31,8 +47,9 @@ final class EarlySignals: @unchecked Sendable {
             source.resume()
             return source
         }
+        sources = ends + [hangupSource]
     }
 
     /// The server can be drained from now on.
-    func ready() { isReady.isSet.store(true, ordering: .releasing) }
+    package func ready() { isReady.isSet.store(true, ordering: .releasing) }
 }

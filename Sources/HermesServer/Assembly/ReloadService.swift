@@ -5,18 +5,19 @@ import Foundation
 import HermesGateways
 import Logging
 import ServiceLifecycle
-import UnixSignals
 
 /// Reads certificates, topic rules, token keys and push services' keys again on SIGHUP.
 struct ReloadService: Service {
     let certificates: ServerCertificates
     let files: AccessFiles
     let pushKeys: @Sendable () async -> Void
+    /// SIGHUPs, also those of the start (``EarlySignals``).
+    let hangups: AsyncStream<Void>
 
     func run() async throws {
         certificates.warn()
         await cancelWhenGracefulShutdown {
-            for await _ in await UnixSignalsSequence(trapping: .sighup) {
+            for await _ in hangups {
                 certificates.reload()
                 await files.reload()
                 await pushKeys()

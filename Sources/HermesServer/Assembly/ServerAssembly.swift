@@ -275,11 +275,12 @@ package final class ServerAssembly: Sendable {
     /// Serves until the task is cancelled, `stop` is triggered, or a signal arrives.
     ///
     /// - Parameters:
-    ///   - handlesSignals: SIGTERM and SIGINT stop the server, SIGHUP reads certificates, rules and keys again.
+    ///   - signals: SIGTERM and SIGINT stop the server, SIGHUP reads certificates, rules and keys again; nil: none is
+    ///     handled.
     ///   - control: gets the means to stop the server from elsewhere.
     ///   - ready: called once, when all listeners are open.
     package func run(
-        handlesSignals: Bool,
+        signals: EarlySignals? = nil,
         stop: (@Sendable (@escaping @Sendable () async -> Void) -> Void)? = nil,
         ready: @escaping @Sendable ([BoundAddress]) -> Void
     ) async throws(ServerFailure) {
@@ -293,8 +294,8 @@ package final class ServerAssembly: Sendable {
         }
         let group = ServiceGroup(
             configuration: .init(
-                services: services(signal, handlesSignals: handlesSignals),
-                gracefulShutdownSignals: handlesSignals ? [.sigterm, .sigint] : [],
+                services: services(signal, signals),
+                gracefulShutdownSignals: signals == nil ? [] : [.sigterm, .sigint],
                 logger: quiet(logger)
             )
         )
@@ -323,7 +324,7 @@ package final class ServerAssembly: Sendable {
     @Sendable package func reloadPushKeys() async { await outbound.reloadKeys(logger: logger) }
 
     /// The services in the order of starting. They stop in the reverse order: each after all that started later.
-    private func services(_ signal: ReadySignal, handlesSignals: Bool) -> [any Service] {
+    private func services(_ signal: ReadySignal, _ signals: EarlySignals?) -> [any Service] {
         let gateways = GatewaysService(
             listeners: listeners,
             webSockets: webSockets,
@@ -351,8 +352,15 @@ package final class ServerAssembly: Sendable {
         services.append(files)
         if let stun { services.append(STUNService(listener: stun)) }
         services.append(gateways)
-        if handlesSignals {
-            services.append(ReloadService(certificates: certificates, files: files, pushKeys: reloadPushKeys))
+        if let signals {
+            services.append(
+                ReloadService(
+                    certificates: certificates,
+                    files: files,
+                    pushKeys: reloadPushKeys,
+                    hangups: signals.hangups
+                )
+            )
             services.append(WatchdogService(patience: settings.shutdownDeadline + .seconds(10), logger: logger))
         }
         return services

@@ -53,9 +53,12 @@ struct APIRoute: Sendable {
     var isStream = false
     let handler: Handler
 
+    /// A head that the port refuses before it reaches a route, in plain text: a long query, many fields.
+    static let headTooLarge = HTTPResponse.Status.requestHeaderFieldsTooLarge
+
     /// The statuses of all failures, ascending.
     var allFailures: [HTTPResponse.Status] {
-        var all = failures + [.badRequest, .internalServerError, .serviceUnavailable]
+        var all = failures + [.badRequest, .internalServerError, .serviceUnavailable, Self.headTooLarge]
         if scope != nil { all += [.unauthorized, .forbidden, .tooManyRequests] }
         if body != nil { all += [.contentTooLarge, .unsupportedMediaType, .unprocessableContent] }
         if isIdempotent { all += [.conflict] }

@@ -102,7 +102,9 @@ enum OpenAPIDocument {
         return .members([
             "description": .string(status.reasonPhrase),
             "headers": isForNow ? ["Retry-After": number("Seconds to wait.")] : nil,
-            "content": ["application/problem+json": ["schema": APIProblem.schema.document]],
+            "content": status == APIRoute.headTooLarge
+                ? ["text/plain": ["schema": ["type": "string"]]]
+                : ["application/problem+json": ["schema": APIProblem.schema.document]],
         ])
     }
 

@@ -13,8 +13,8 @@ import Testing
 struct APITests {
     // MARK: What all routes share
 
-    @Test("Every route asks for a key, and for its scope")
-    func authorization() async throws {
+    @Test
+    func `every route asks for a key, and for its scope`() async throws {
         try await withServer { server in
             var client = try await APIClient(server, scopes: [.statsRead])
             for route in client.routes where route.scope != nil {
@@ -35,8 +35,8 @@ struct APITests {
         }
     }
 
-    @Test("A key that was revoked does nothing more")
-    func revoked() async throws {
+    @Test
+    func `a key that was revoked does nothing more`() async throws {
         try await withServer { server in
             let client = try await APIClient(server)
             #expect(try await client.send("GET", "/v1/users").status == 200)
@@ -48,8 +48,8 @@ struct APITests {
         }
     }
 
-    @Test("Unknown paths are 404, other methods 405 with Allow")
-    func paths() async throws {
+    @Test
+    func `unknown paths are 404, other methods 405 with Allow`() async throws {
         try await withServer { server in
             let client = try await APIClient(server)
             #expect(try await client.send("GET", "/v1/nothing").body["code"]?.integer == 2002)
@@ -60,8 +60,8 @@ struct APITests {
         }
     }
 
-    @Test("What is not JSON, not what the document says, or too large is refused with words that help")
-    func badBodies() async throws {
+    @Test
+    func `what is not JSON, not what the document says, or too large is refused with words that help`() async throws {
         try await withServer { server in
             let client = try await APIClient(server)
             let cases: [(String, Int, String)] = [
@@ -92,8 +92,8 @@ struct APITests {
         }
     }
 
-    @Test("A key that asks too often is told when to come back")
-    func rateLimit() async throws {
+    @Test
+    func `a key that asks too often is told when to come back`() async throws {
         let limited: (inout ServerSettings) -> Void = { $0.api = APISettings(requestsPerSecond: 1, burst: 2) }
         try await withServer(time: StandingTime(), configure: limited) { server in
             let client = try await APIClient(server)
@@ -107,8 +107,8 @@ struct APITests {
         }
     }
 
-    @Test("Tokens come back with time, up to the burst, for each key apart")
-    func tokenBuckets() {
+    @Test
+    func `tokens come back with time, up to the burst, for each key apart`() {
         let limit = APIRateLimit(rate: 2, burst: 3)
         for remaining in [2, 1, 0] {
             let decision = limit.request(of: 1, now: .zero)
@@ -125,8 +125,8 @@ struct APITests {
         #expect(limit.request(of: 1, now: .seconds(900)).remaining == 2)
     }
 
-    @Test("The API can be switched off")
-    func switchedOff() async throws {
+    @Test
+    func `the API can be switched off`() async throws {
         let off: (inout ServerSettings) -> Void = { $0.api.isEnabled = false }
         try await withServer(configure: off) { server in
             let status = try await HTTPProbe.get("/v1/openapi.json", port: server.port("http")).status
@@ -134,8 +134,8 @@ struct APITests {
         }
     }
 
-    @Test("The document names every route, its statuses and what it takes")
-    func document() async throws {
+    @Test
+    func `the document names every route, its statuses and what it takes`() async throws {
         try await withServer { server in
             var client = try await APIClient(server)
             client.key = ""
@@ -148,15 +148,21 @@ struct APITests {
                     #expect(operation?["responses"]?[String(status.code)] != nil, "\(route.id) \(status)")
                 }
                 #expect((operation?["requestBody"] != nil) == (route.body != nil))
+                // What the port refuses before it reaches the API is plain text.
+                #expect(operation?["responses"]?["431"]?["content"]?["text/plain"] != nil, "\(route.id)")
             }
+            let long = "/v1/stats/figures?figure=" + String(repeating: "x", count: 9000)
+            let refused = try await HTTPProbe.send("GET", long, port: server.port("http"))
+            #expect(refused.status == 431)
+            #expect(refused.headers["content-type"]?.hasPrefix("text/plain") == true)
             #expect(Set(client.routes.map(\.id)).count == client.routes.count)
         }
     }
 
     // MARK: Resources
 
-    @Test("Accounts are made, read, changed and listed", arguments: TestStore.allCases)
-    func users(_ store: TestStore) async throws {
+    @Test(arguments: TestStore.allCases)
+    func `accounts are made, read, changed and listed`(_ store: TestStore) async throws {
         try await withServer(store: store) { server in
             let client = try await APIClient(server)
             let made = try await client.send("POST", "/v1/users", #"{"nick_name":"Änne","password":"secret1"}"#)
@@ -180,8 +186,8 @@ struct APITests {
         }
     }
 
-    @Test("A token lets a device in until it is revoked")
-    func tokens() async throws {
+    @Test
+    func `a token lets a device in until it is revoked`() async throws {
         try await withServer { server in
             let client = try await APIClient(server)
             try await client.send("POST", "/v1/users", #"{"nick_name":"ann","password":"secret1"}"#)
@@ -207,8 +213,8 @@ struct APITests {
         }
     }
 
-    @Test("Messages are sent and read as one of those who take part")
-    func messages() async throws {
+    @Test
+    func `messages are sent and read as one of those who take part`() async throws {
         let keeping: (inout ServerSettings) -> Void = { $0.historyDays = 1 }
         try await withServer(store: .sqlite, configure: keeping) { server in
             let client = try await APIClient(server)
@@ -230,8 +236,8 @@ struct APITests {
         }
     }
 
-    @Test("What is published with retain can be read and removed")
-    func topics() async throws {
+    @Test
+    func `what is published with retain can be read and removed`() async throws {
         try await withServer { server in
             let client = try await APIClient(server)
             let body = #"{"topic":"a/b","payload":{"json":{"t":21.50}},"retain":true}"#
