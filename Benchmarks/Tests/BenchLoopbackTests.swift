@@ -22,8 +22,8 @@ struct BenchLoopbackTests {
         }
     }
 
-    @Test("Rooms, messages and idle connections")
-    func clients() async throws {
+    @Test
+    func `rooms, messages and idle connections`() async throws {
         try await withServer { server in
             let (room, chat, impb) = (server.port("liveroom"), server.port("delimited"), server.port("impb"))
             try await Self.run(["room", "--viewers", "20", "--port", "\(room)"] + Self.short)
@@ -44,8 +44,8 @@ struct BenchLoopbackTests {
         }
     }
 
-    @Test("Every shape of MQTT")
-    func mqtt() async throws {
+    @Test
+    func `every shape of MQTT`() async throws {
         try await withServer { server in
             let options = Self.short + ["--port", "\(server.port("mqtt"))"]
             try await Self.run(["mqtt", "fanout", "-S", "10"] + options)
@@ -57,23 +57,20 @@ struct BenchLoopbackTests {
         }
     }
 
-    @Test("What needs no server")
-    func alone() async throws {
+    @Test
+    func `what needs no server`() async throws {
         try await Self.run(["store", "--users", "10", "--batches", "20", "--batch-size", "16"])
         try await Self.run(["sessions", "--sessions", "3", "--messages", "20", "--retained", "50"])
         try await Self.run(["logins", "--accounts", "10", "--logins", "50", "--at-once", "4"])
         try await Self.run(["topics", "--subscriptions", "1000", "--operations", "1000", "--loops", "2"])
     }
 
-    @Test(
-        "Nonsense is refused",
-        arguments: [
-            ["room", "--viewers", "0"], ["room", "--tls"], ["room", "--port", "70000"], ["mqtt"], ["mqtt", "star"],
-            ["mqtt", "offline", "-q", "0"], ["mqtt", "pair", "-w", "0"], ["idle", "--protocol", "smtp"],
-            ["room", "--pid", "2147483647"], ["store", "--users", "1"],
-        ]
-    )
-    func nonsense(arguments: [String]) {
+    @Test(arguments: [
+        ["room", "--viewers", "0"], ["room", "--tls"], ["room", "--port", "70000"], ["mqtt"], ["mqtt", "star"],
+        ["mqtt", "offline", "-q", "0"], ["mqtt", "pair", "-w", "0"], ["idle", "--protocol", "smtp"],
+        ["room", "--pid", "2147483647"], ["store", "--users", "1"],
+    ])
+    func `nonsense is refused`(arguments: [String]) {
         #expect(throws: (any Error).self) { try BenchCommand.parseAsRoot(arguments) }
     }
 }

@@ -17,7 +17,7 @@ extension TestServer {
         let messenger = try messenger()
         let network = try ClientReport.Network(
             label: label,
-            counts: DeliveryCounts(),
+            counts: ReportCounts(),
             heartbeat: interval,
             isHeartbeatStable: true
         )

@@ -176,7 +176,6 @@ package final class TestServer: Sendable {
                     memory: memory
                 )
                 try await assembly.run(
-                    handlesSignals: false,
                     stop: { stop in self.state.withLock { $0.stop = stop } },
                     ready: { addresses in
                         let ports = addresses.map { ($0.name, $0.port) }

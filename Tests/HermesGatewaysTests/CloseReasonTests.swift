@@ -9,7 +9,7 @@ import Testing
 
 /// The last message of each protocol, for every reason of an end.
 @Suite struct CloseReasonTests {
-    @Test("LiveRoom and QSIOP tell why, where there is somebody to tell") func farewells() {
+    @Test func `LiveRoom and QSIOP tell why, where there is somebody to tell`() {
         let told: [(CloseReason, HermesError.Code)] = [
             (.notAuthenticated, .notAuthenticated), (.shuttingDown, .shuttingDown),
             (.attachment(.replaced), .replaced), (.attachment(.accountDisabled), .accountDisabled),
@@ -40,7 +40,7 @@ import Testing
         #expect(Set(Self.reasons.map(\.label)) == Set(CloseReason.labels))
     }
 
-    @Test("The native protocol tells a number for every end that it tells, the catalogue's") func codes() {
+    @Test func `the native protocol tells a number for every end that it tells, the catalogue's`() {
         for reason in Self.reasons {
             let kicked = DelimitedTranslation.kicked(reason)
             #expect((kicked == nil) == (reason.code == 0), "\(reason.label)")

@@ -10,8 +10,8 @@ import Testing
 
 @Suite("Lists of conversations in SQLite")
 struct ConversationListTests {
-    @Test("No query reads other accounts' rows or sorts", arguments: ConversationReader.Query.all)
-    func plans(sql: String) async throws {
+    @Test(arguments: ConversationReader.Query.all)
+    func `no query reads other accounts' rows or sorts`(sql: String) async throws {
         let directory = try TemporaryDirectory()
         try directory.openStore().close()
         let plan = try await DatabaseQueue(path: directory.database).read { db in
@@ -24,8 +24,8 @@ struct ConversationListTests {
         #expect(plan.first?.contains("USING") == true && plan.first?.contains(">?") == true, "\(plan)")
     }
 
-    @Test("In a file of the version before, all that is behind the mark is unread")
-    func migration() async throws {
+    @Test
+    func `in a file of the version before, all that is behind the mark is unread`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let world = try await StoreWorld(store: store, people: 2)

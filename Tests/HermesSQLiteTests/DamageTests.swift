@@ -25,8 +25,8 @@ struct DamageTests {
         var value: Int { number.withLock { $0 } }
     }
 
-    @Test("An operation that meets one is refused; the others of its batch are applied")
-    func batch() async throws {
+    @Test
+    func `an operation that meets one is refused; the others of its batch are applied`() async throws {
         let directory = try TemporaryDirectory()
         let told = Count()
         let store = try open(directory, told)
@@ -61,8 +61,8 @@ struct DamageTests {
         try again.close()
     }
 
-    @Test("A page names it as a hole; a purge goes on past it, and leaves it")
-    func reading() async throws {
+    @Test
+    func `a page names it as a hole; a purge goes on past it, and leaves it`() async throws {
         let directory = try TemporaryDirectory()
         let told = Count()
         let store = try open(directory, told)
@@ -81,8 +81,8 @@ struct DamageTests {
         try store.close()
     }
 
-    @Test("A push of an older version has no message; one whose message is cut off is damaged")
-    func pushes() throws {
+    @Test
+    func `a push of an older version has no message; one whose message is cut off is damaged`() throws {
         func push(_ message: TypedMessage?) -> Push {
             Push(
                 id: MessageID(high: 1, low: 2),
@@ -91,18 +91,23 @@ struct DamageTests {
             )
         }
         let message = TypedMessage(type: "shop.Order", bytes: [1, 2, 3])
-        let (old, new) = (EventCoding.encode(push(nil)), EventCoding.encode(push(message)))
+        func stored(_ push: Push) -> [UInt8] {
+            var bytes: [UInt8] = []
+            push.store(into: &bytes)
+            return bytes
+        }
+        let (old, new) = (stored(push(nil)), stored(push(message)))
         #expect(Array(new.prefix(old.count)) == old)
         for length in old.count...new.count {
             var bytes = new.prefix(length)
-            let read = EventCoding.takePush(from: &bytes)
+            let read = Push(stored: &bytes)
             let expected = length == old.count ? push(nil) : length == new.count ? push(message) : nil
             #expect(read == expected, "\(length)")
         }
     }
 
-    @Test("A number that cannot be counts as none, and stops nothing", arguments: [Int64.max, .min, -1])
-    func numbers(_ number: Int64) async throws {
+    @Test(arguments: [Int64.max, .min, -1])
+    func `a number that cannot be counts as none, and stops nothing`(_ number: Int64) async throws {
         let directory = try TemporaryDirectory()
         let told = Count()
         let store = try open(directory, told)
@@ -135,7 +140,6 @@ struct DamageTests {
     }
 
     @Test(
-        "A number of a sequence that cannot be refuses what needs it, and nothing else",
         arguments: [
             "UPDATE inbox_head SET head = ? WHERE user = 1", "UPDATE inbox_head SET oldest = ? WHERE user = 1",
             "UPDATE inbox_head SET acknowledged = ? WHERE user = 1", "UPDATE conversation SET last_seq = ?",
@@ -147,7 +151,10 @@ struct DamageTests {
         ],
         [Int64.max, .min, -1]
     )
-    func sequences(_ damage: String, _ number: Int64) async throws {
+    func `a number of a sequence that cannot be refuses what needs it, and nothing else`(
+        _ damage: String,
+        _ number: Int64
+    ) async throws {
         let directory = try TemporaryDirectory()
         let told = Count()
         let store = try open(directory, told)
@@ -203,7 +210,7 @@ struct DamageTests {
         try again.close()
     }
 
-    @Test("The numbers of push tokens and webhooks, too") func outbound() async throws {
+    @Test func `the numbers of push tokens and webhooks, too`() async throws {
         let directory = try TemporaryDirectory()
         let store = try open(directory, Count())
         let world = try await StoreWorld(store: store)
@@ -222,8 +229,8 @@ struct DamageTests {
         try store.close()
     }
 
-    @Test("Subscriptions, places and retained publications beside it are there")
-    func sessions() async throws {
+    @Test
+    func `subscriptions, places and retained publications beside it are there`() async throws {
         let directory = try TemporaryDirectory()
         let told = Count()
         let store = try open(directory, told)

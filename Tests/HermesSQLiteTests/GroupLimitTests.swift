@@ -19,8 +19,8 @@ struct GroupLimitTests {
         _ = try world.commit(.contact(.accept, by: world[other], peer: world[one].user, message: ""))
     }
 
-    @Test("Nobody joins more groups than the limit says, by whatever way", arguments: [false, true])
-    func limit(isInMemory: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `nobody joins more groups than the limit says, by whatever way`(isInMemory: Bool) async throws {
         let directory = try TemporaryDirectory()
         let settings = StoreSettings(maxGroups: 2)
         let world = try await world(settings, in: isInMemory ? nil : directory)
@@ -47,8 +47,8 @@ struct GroupLimitTests {
         }
     }
 
-    @Test("Strangers add an account to half of its groups, contacts and itself to all", arguments: [false, true])
-    func strangers(isInMemory: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `strangers add an account to half of its groups, contacts and itself to all`(isInMemory: Bool) async throws {
         let directory = try TemporaryDirectory()
         let settings = StoreSettings(maxGroups: 4)
         let world = try await world(settings, in: isInMemory ? nil : directory)

@@ -41,8 +41,8 @@ struct GroupListTests {
         return (rows, Int(sqlite3_stmt_status(statement.sqliteStatement, SQLITE_STMTSTATUS_VM_STEP, 0)))
     }
 
-    @Test("A list costs by its groups, whatever their members")
-    func cost() async throws {
+    @Test
+    func `a list costs by its groups, whatever their members`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let world = try await world(store)
@@ -68,8 +68,8 @@ struct GroupListTests {
         }
     }
 
-    @Test("The number of members follows every change, and is right in a file of the version before")
-    func numbers() async throws {
+    @Test
+    func `the number of members follows every change, and is right in a file of the version before`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let world = try await StoreWorld(store: store, people: 4)

@@ -57,8 +57,8 @@ struct MaintenanceTests {
         try await world.store.maintain(uptime: .seconds(5))
     }
 
-    @Test("What is deleted is in no file a minute later, while the server runs")
-    func deletedContentWhileOpen() async throws {
+    @Test
+    func `what is deleted is in no file a minute later, while the server runs`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let world = try await StoreWorld(store: store)
@@ -69,8 +69,8 @@ struct MaintenanceTests {
         try store.close()
     }
 
-    @Test("What is deleted is in no file after a clean stop")
-    func deletedContentAfterClosing() async throws {
+    @Test
+    func `what is deleted is in no file after a clean stop`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let world = try await StoreWorld(store: store)
@@ -79,8 +79,8 @@ struct MaintenanceTests {
         #expect(try marks(in: directory) == [])
     }
 
-    @Test("A reader at work does not hold up the writer; the log is emptied once it is done")
-    func readerAtWork() async throws {
+    @Test
+    func `a reader at work does not hold up the writer; the log is emptied once it is done`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let world = try await StoreWorld(store: store)
@@ -97,8 +97,8 @@ struct MaintenanceTests {
         #expect(SQLiteStore.fileSize(directory.database + "-wal") == 0)
     }
 
-    @Test("Free pages go back to the file system, a few at a time; some stay")
-    func shrinking() async throws {
+    @Test
+    func `free pages go back to the file system, a few at a time; some stay`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let world = try await StoreWorld(store: store)
@@ -127,8 +127,8 @@ struct MaintenanceTests {
         #expect(SQLiteStore.fileSize(directory.database) == last * 4096)
     }
 
-    @Test("A backup of an older version's file can give back pages, too")
-    func conversion() async throws {
+    @Test
+    func `a backup of an older version's file can give back pages, too`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         _ = try await StoreWorld(store: store)

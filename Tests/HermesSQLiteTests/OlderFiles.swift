@@ -5,7 +5,13 @@ import GRDB
 
 /// Brings a file of this version back to an older one.
 extension Database {
+    func takeBackListsOfContacts() throws {
+        try execute(sql: "DROP TABLE IF EXISTS clock_jump")
+        try execute(sql: "DROP INDEX contact_listed; ALTER TABLE contact DROP COLUMN is_listed")
+    }
+
     func takeBackNumbersOfMembers() throws {
+        try takeBackListsOfContacts()
         try execute(sql: "DROP TRIGGER member_came; DROP TRIGGER member_went")
         try execute(sql: "ALTER TABLE chat_group DROP COLUMN members")
     }

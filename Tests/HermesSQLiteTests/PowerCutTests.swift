@@ -36,8 +36,8 @@ struct PowerCutTests {
         let session: DurableSessionID
     }
 
-    @Test("What is promised is kept", arguments: SQLiteStore.Durability.allCases)
-    func cuts(durability: SQLiteStore.Durability) async throws {
+    @Test(arguments: SQLiteStore.Durability.allCases)
+    func `what is promised is kept`(durability: SQLiteStore.Durability) async throws {
         let environment = ProcessInfo.processInfo.environment
         let cuts = environment["HERMES_POWERCUT_CUTS"].flatMap { Int($0) } ?? 20
         var random = SplitMix(state: environment["HERMES_POWERCUT_SEED"].flatMap { UInt64($0) } ?? 1)

@@ -9,8 +9,8 @@ import Testing
 
 @Suite("Purging")
 struct PurgerTests {
-    @Test("No query reads what it does not delete", arguments: Purger.Query.all)
-    func plans(sql: String) async throws {
+    @Test(arguments: Purger.Query.all)
+    func `no query reads what it does not delete`(sql: String) async throws {
         let directory = try TemporaryDirectory()
         try directory.openStore().close()
         let plan = try await DatabaseQueue(path: directory.database).read { db in
@@ -24,8 +24,8 @@ struct PurgerTests {
         }
     }
 
-    @Test("A record goes with its client id, wherever both lie")
-    func records() async throws {
+    @Test
+    func `a record goes with its client id, wherever both lie`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let world = try await StoreWorld(store: store)

@@ -10,25 +10,29 @@ import Testing
 @Suite("The SQLite store does what every store does")
 struct SQLiteStoreConformanceTests {
     @Test(arguments: MessageStoreConformance.cases)
-    func messages(_ conformanceCase: ConformanceCase) async throws {
-        let directory = try TemporaryDirectory()
-        try await conformanceCase.run { try directory.openStore(settings: $0) }
+    func `messages`(_ conformanceCase: ConformanceCase) async throws {
+        let directories = Mutex<[TemporaryDirectory]>([])
+        try await conformanceCase.run { settings in
+            let directory = try TemporaryDirectory()
+            directories.withLock { $0.append(directory) }
+            return try directory.openStore(settings: settings)
+        }
     }
 
     @Test(arguments: InboxRuleConformance.cases)
-    func inboxesOfOthers(_ conformanceCase: ConformanceCase) async throws {
+    func `inboxes of others`(_ conformanceCase: ConformanceCase) async throws {
         let directory = try TemporaryDirectory()
         try await conformanceCase.run { try directory.openStore(settings: $0) }
     }
 
     @Test(arguments: SocialStoreConformance.cases)
-    func social(_ conformanceCase: ConformanceCase) async throws {
+    func `social`(_ conformanceCase: ConformanceCase) async throws {
         let directory = try TemporaryDirectory()
         try await conformanceCase.run { try directory.openStore(settings: $0) }
     }
 
     @Test(arguments: SessionStoreConformance.cases)
-    func sessions(_ conformanceCase: ConformanceCase) async throws {
+    func `sessions`(_ conformanceCase: ConformanceCase) async throws {
         let directories = Mutex<[TemporaryDirectory]>([])
         try await conformanceCase.run { settings in
             let directory = try TemporaryDirectory()
@@ -38,19 +42,19 @@ struct SQLiteStoreConformanceTests {
     }
 
     @Test(arguments: APIKeyStoreConformance.cases + AdministratorStoreConformance.cases)
-    func apiKeys(_ conformanceCase: ConformanceCase) async throws {
+    func `API keys`(_ conformanceCase: ConformanceCase) async throws {
         let directory = try TemporaryDirectory()
         try await conformanceCase.run { try directory.openStore(settings: $0) }
     }
 
     @Test(arguments: PushTokenStoreConformance.cases + WebhookStoreConformance.cases)
-    func push(_ conformanceCase: ConformanceCase) async throws {
+    func `push`(_ conformanceCase: ConformanceCase) async throws {
         let directory = try TemporaryDirectory()
         try await conformanceCase.run { try directory.openStore(settings: $0) }
     }
 
     @Test(arguments: AccountStoreConformance.cases)
-    func accounts(_ conformanceCase: ConformanceCase) async throws {
+    func `accounts`(_ conformanceCase: ConformanceCase) async throws {
         let directory = try TemporaryDirectory()
         try await conformanceCase.run { try directory.openStore(settings: $0) }
     }

@@ -10,8 +10,8 @@ import Testing
 
 @Suite("When things go wrong")
 struct SQLiteStoreFaultTests {
-    @Test("A copy of the files at any moment opens to a prefix of the commits")
-    func killedProcess() async throws {
+    @Test
+    func `a copy of the files at any moment opens to a prefix of the commits`() async throws {
         let directory = try TemporaryDirectory()
         let world = try await StoreWorld(store: directory.openStore())
         for round in 1...8 {
@@ -44,8 +44,8 @@ struct SQLiteStoreFaultTests {
         }
     }
 
-    @Test("A full disk refuses the batch, loses nothing, and is forgotten when there is room")
-    func fullFile() async throws {
+    @Test
+    func `a full disk refuses the batch, loses nothing, and is forgotten when there is room`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let world = try await StoreWorld(store: store)
@@ -53,8 +53,8 @@ struct SQLiteStoreFaultTests {
         try await fillUp(world) { try store.limitSize(pages: 100_000) }
     }
 
-    @Test("A disk that is really full, too")
-    func fullDisk() async throws {
+    @Test
+    func `a disk that is really full, too`() async throws {
         let mountPoint = try TemporaryDirectory()
         guard try run("/bin/mount", ["-t", "tmpfs", "-o", "size=2m", "tmpfs", mountPoint.path]) else { return }
         defer { _ = try? run("/bin/umount", ["-l", mountPoint.path]) }
@@ -101,8 +101,8 @@ struct SQLiteStoreFaultTests {
         #expect(try await world.inbox(1, after: UInt64(accepted)) == ["\(accepted + 1):after"])
     }
 
-    @Test("A backup is a store of its own, taken while work goes on, and starts a new epoch")
-    func backup() async throws {
+    @Test
+    func `a backup is a store of its own, taken while work goes on, and starts a new epoch`() async throws {
         let directory = try TemporaryDirectory()
         let target = try TemporaryDirectory()
         let store = try directory.openStore()
@@ -126,8 +126,8 @@ struct SQLiteStoreFaultTests {
         try await expectError(.invalidArgument) { try await store.backup(to: target.path + "/missing/file") }
     }
 
-    @Test("Content leaves the file when nobody waits for it")
-    func contentGoes() async throws {
+    @Test
+    func `content leaves the file when nobody waits for it`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let world = try await StoreWorld(store: store)
@@ -140,8 +140,8 @@ struct SQLiteStoreFaultTests {
         #expect(data.range(of: Data(secret.utf8)) == nil)
     }
 
-    @Test("Entries are found wherever they lie: fresh, settled, or some of each")
-    func settling() async throws {
+    @Test
+    func `entries are found wherever they lie: fresh, settled, or some of each`() async throws {
         let directory = try TemporaryDirectory()
         let world = try await StoreWorld(store: directory.openStore(sweepRows: 4_000))
         var count = 0

@@ -10,7 +10,7 @@ import Testing
 @Suite("The SQLite store and the memory store cannot be told apart")
 struct SQLiteStoreModelTests {
     @Test(arguments: 0..<6)
-    func randomOperations(seed: Int) async throws {
+    func `random operations`(seed: Int) async throws {
         var random = SplitMix(state: UInt64(seed) &+ 1)
         let directory = try TemporaryDirectory()
         let settings = StoreSettings(

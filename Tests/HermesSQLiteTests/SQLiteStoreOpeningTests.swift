@@ -11,8 +11,8 @@ import Testing
 
 @Suite("Opening a data directory")
 struct SQLiteStoreOpeningTests {
-    @Test("What was committed is there after a restart, with the same epoch")
-    func reopening() async throws {
+    @Test
+    func `what was committed is there after a restart, with the same epoch`() async throws {
         let directory = try TemporaryDirectory()
         var people: [Principal] = []
         var epoch: UInt64 = 0
@@ -33,8 +33,8 @@ struct SQLiteStoreOpeningTests {
         #expect(try world.send("4", from: 1, to: 0).conversationSeq == 4)
     }
 
-    @Test("Who pays for sessions, queues and retained messages is known after a restart")
-    func payers() async throws {
+    @Test
+    func `who pays for sessions, queues and retained messages is known after a restart`() async throws {
         var settings = StoreSettings()
         settings.queuedMessages = SharedLimit(100, perAccount: 20, perAddress: 3)
         let directory = try TemporaryDirectory()
@@ -85,8 +85,8 @@ struct SQLiteStoreOpeningTests {
         await durable.shutdown()
     }
 
-    @Test("What waits counts as much after a restart as before")
-    func budgets() async throws {
+    @Test
+    func `what waits counts as much after a restart as before`() async throws {
         var settings = StoreSettings()
         settings.inbox = InboxBudget(maxEntries: 40, maxBytes: 1 << 20)
         settings.maxUnreadBytes = 3_000
@@ -112,8 +112,8 @@ struct SQLiteStoreOpeningTests {
         try world.send("x", from: 0, to: 1)
     }
 
-    @Test("Files are for their owner alone")
-    func permissions() async throws {
+    @Test
+    func `files are for their owner alone`() async throws {
         let parent = try TemporaryDirectory()
         let path = parent.path + "/a/b"
         let store = try SQLiteStore.open(directory: path, logger: TemporaryDirectory.silent)
@@ -124,8 +124,8 @@ struct SQLiteStoreOpeningTests {
         try store.close()
     }
 
-    @Test("A directory is for one server at a time")
-    func locking() async throws {
+    @Test
+    func `a directory is for one server at a time`() async throws {
         let directory = try TemporaryDirectory()
         do {
             let first = try directory.openStore()
@@ -136,8 +136,8 @@ struct SQLiteStoreOpeningTests {
         #expect(try await second.accounts(after: nil, limit: 9).count == 1)
     }
 
-    @Test("A closed store says so")
-    func closing() async throws {
+    @Test
+    func `a closed store says so`() async throws {
         let directory = try TemporaryDirectory()
         let world = try await StoreWorld(store: directory.openStore())
         guard let store = world.store as? SQLiteStore else { return }
@@ -149,8 +149,8 @@ struct SQLiteStoreOpeningTests {
         #expect(FileManager.default.fileExists(atPath: directory.database + "-wal") == false)
     }
 
-    @Test("A newer version's file is refused and left alone")
-    func newer() async throws {
+    @Test
+    func `a newer version's file is refused and left alone`() async throws {
         let directory = try TemporaryDirectory()
         try directory.openStore().close()
         try await DatabaseQueue(path: directory.database).write { try $0.execute(sql: "PRAGMA user_version = 99") }
@@ -159,8 +159,8 @@ struct SQLiteStoreOpeningTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: directory.database)) == before)
     }
 
-    @Test("Another program's file is refused and left alone")
-    func foreign() async throws {
+    @Test
+    func `another program's file is refused and left alone`() async throws {
         let directory = try TemporaryDirectory()
         try await DatabaseQueue(path: directory.database).write { try $0.execute(sql: "CREATE TABLE t (x)") }
         let before = try Data(contentsOf: URL(fileURLWithPath: directory.database))
@@ -168,8 +168,8 @@ struct SQLiteStoreOpeningTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: directory.database)) == before)
     }
 
-    @Test("Garbage, an empty file and a cut file are refused as damaged")
-    func garbage() async throws {
+    @Test
+    func `garbage, an empty file and a cut file are refused as damaged`() async throws {
         for damage in ["garbage", "empty", "cut", "header"] {
             let directory = try TemporaryDirectory()
             try await fill(directory)
@@ -186,8 +186,8 @@ struct SQLiteStoreOpeningTests {
         }
     }
 
-    @Test("Flipped bytes are found at opening or do no harm", arguments: 0..<24)
-    func flippedBytes(round: Int) async throws {
+    @Test(arguments: 0..<24)
+    func `flipped bytes are found at opening or do no harm`(round: Int) async throws {
         let directory = try TemporaryDirectory()
         try await fill(directory)
         let url = URL(fileURLWithPath: directory.database)
@@ -211,8 +211,8 @@ struct SQLiteStoreOpeningTests {
         }
     }
 
-    @Test("A place that cannot be written is named")
-    func unwritable() async throws {
+    @Test
+    func `a place that cannot be written is named`() async throws {
         let directory = try TemporaryDirectory()
         let file = directory.path + "/file"
         try Data().write(to: URL(fileURLWithPath: file))
@@ -232,8 +232,8 @@ struct SQLiteStoreOpeningTests {
         return isChecked.load(ordering: .relaxed)
     }
 
-    @Test("The file is checked after an unclean end alone, or if something else wrote to it")
-    func checkedOnlyAfterAnUncleanEnd() async throws {
+    @Test
+    func `the file is checked after an unclean end alone, or if something else wrote to it`() async throws {
         let directory = try TemporaryDirectory()
         #expect(try !isChecked(directory))
         try await fill(directory)
@@ -266,8 +266,8 @@ struct SQLiteStoreOpeningTests {
         #expect(try !isChecked(directory))
     }
 
-    @Test("A log that was left is no clean end")
-    func aLogThatStaysIsNoCleanEnd() async throws {
+    @Test
+    func `a log that was left is no clean end`() async throws {
         let directory = try TemporaryDirectory()
         try await fill(directory)
         try Data("x".utf8).write(to: URL(fileURLWithPath: directory.database + "-wal"))

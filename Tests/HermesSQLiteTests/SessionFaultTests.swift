@@ -12,8 +12,8 @@ import Testing
 
 @Suite("When things go wrong with sessions")
 struct SessionFaultTests {
-    @Test("A copy of the files at any moment opens to a prefix of the commits")
-    func killedProcess() async throws {
+    @Test
+    func `a copy of the files at any moment opens to a prefix of the commits`() async throws {
         let directory = try TemporaryDirectory()
         let world = SessionWorld(try directory.openStore())
         let ids = try ["a", "b", "c"].map { try world.open($0).id }
@@ -49,8 +49,8 @@ struct SessionFaultTests {
         }
     }
 
-    @Test("A full disk refuses the batch, loses nothing, and is forgotten when there is room")
-    func fullFile() async throws {
+    @Test
+    func `a full disk refuses the batch, loses nothing, and is forgotten when there is room`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let world = SessionWorld(store)
@@ -76,8 +76,8 @@ struct SessionFaultTests {
         #expect(session?.queuedCount == accepted + 1)
     }
 
-    @Test("Content leaves the file when its last subscriber has it, and nothing is left of anything")
-    func contentGoes() async throws {
+    @Test
+    func `content leaves the file when its last subscriber has it, and nothing is left of anything`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let world = SessionWorld(store)
@@ -108,8 +108,8 @@ struct SessionFaultTests {
         #expect(counts == counts.map { _ in 0 })
     }
 
-    @Test("Queues are read and completed wherever they lie: fresh, settled, or some of each")
-    func settling() async throws {
+    @Test
+    func `queues are read and completed wherever they lie: fresh, settled, or some of each`() async throws {
         let directory = try TemporaryDirectory()
         let world = SessionWorld(try directory.openStore())
         let ids = try ["a", "b"].map { try world.open($0).id }
@@ -135,8 +135,8 @@ struct SessionFaultTests {
         #expect(try await world.store.sessions().map(\.queuedCount) == [count - 2_991, count / 3 * 2])
     }
 
-    @Test("Purge finds its work by an index", arguments: SessionPurger.Query.all)
-    func plans(_ sql: String) async throws {
+    @Test(arguments: SessionPurger.Query.all)
+    func `purge finds its work by an index`(_ sql: String) async throws {
         let directory = try TemporaryDirectory()
         try directory.openStore().close()
         let plan = try await DatabaseQueue(path: directory.database).read { db in
@@ -150,8 +150,8 @@ struct SessionFaultTests {
         }
     }
 
-    @Test("A store of the version before is carried over")
-    func migration() async throws {
+    @Test
+    func `a store of the version before is carried over`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         _ = try await StoreWorld(store: store)

@@ -8,8 +8,8 @@ import Testing
 
 @Suite("The stores keep the same sessions")
 struct SessionStoreModelTests {
-    @Test("After any operations, in any batches, with restarts in between", arguments: [1, 2, 3, 4])
-    func sameAsMemory(_ seed: UInt64) async throws {
+    @Test(arguments: [1, 2, 3, 4])
+    func `after any operations, in any batches, with restarts in between`(_ seed: UInt64) async throws {
         var generator = Generator(random: SplitMix(state: seed))
         let settings = StoreSettings(maxQueuedMessages: 12, maxQueuedBytes: 3000)
         let directory = try TemporaryDirectory()

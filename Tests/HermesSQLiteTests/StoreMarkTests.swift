@@ -38,8 +38,8 @@ struct StoreMarkTests {
         return left
     }
 
-    @Test("A store that was closed keeps its epoch, whatever happened to the machine since")
-    func closed() throws {
+    @Test
+    func `a store that was closed keeps its epoch, whatever happened to the machine since`() throws {
         let directory = try TemporaryDirectory()
         let first = try open(directory, boot: "a")
         try first.close()
@@ -50,15 +50,15 @@ struct StoreMarkTests {
         }
     }
 
-    @Test("A killed process loses nothing: the epoch stays")
-    func killed() throws {
+    @Test
+    func `a killed process loses nothing: the epoch stays`() throws {
         let directory = try TemporaryDirectory()
         let first = try open(directory, boot: "a")
         #expect(try open(killed(directory), boot: "a").epoch == first.epoch)
     }
 
-    @Test("A copy of the files of a running server has a new epoch, also in the same boot")
-    func copied() throws {
+    @Test
+    func `a copy of the files of a running server has a new epoch, also in the same boot`() throws {
         let directory = try TemporaryDirectory()
         let first = try open(directory, boot: "a")
         let restored = try copy(directory)
@@ -68,8 +68,8 @@ struct StoreMarkTests {
         #expect(try open(restored, boot: "a").epoch == second.epoch, "told once")
     }
 
-    @Test("After a power cut the epoch is a new one", arguments: ["b", nil])
-    func cut(boot: String?) throws {
+    @Test(arguments: ["b", nil])
+    func `after a power cut the epoch is a new one`(boot: String?) throws {
         let directory = try TemporaryDirectory()
         let first = try open(directory, boot: "a")
         let left = try killed(directory)
@@ -80,8 +80,8 @@ struct StoreMarkTests {
         #expect(try open(left, boot: "c").epoch == second.epoch)
     }
 
-    @Test("An earlier copy in the place of the file has a new epoch, however it was made")
-    func replaced() throws {
+    @Test
+    func `an earlier copy in the place of the file has a new epoch, however it was made`() throws {
         let directory = try TemporaryDirectory()
         let first = try open(directory, boot: "a")
         try first.close()
@@ -98,8 +98,8 @@ struct StoreMarkTests {
         #expect(try open(alone, boot: "a").epoch != first.epoch)
     }
 
-    @Test("After a loss a kept session's places jump, so that no packet identifier is given twice")
-    func sessions() throws {
+    @Test
+    func `after a loss a kept session's places jump, so that no packet identifier is given twice`() throws {
         let directory = try TemporaryDirectory()
         let store = try open(directory, boot: "a")
         let world = SessionWorld(store)

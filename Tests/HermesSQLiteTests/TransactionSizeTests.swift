@@ -20,8 +20,8 @@ struct TransactionSizeTests {
         return try await store.pool.writeWithoutTransaction { $0.totalChangesCount } - before
     }
 
-    @Test("Fresh entries move a slice at a time, while all of them stay readable")
-    func settling() async throws {
+    @Test
+    func `fresh entries move a slice at a time, while all of them stay readable`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore(sweepRows: 4_000)
         let world = try await StoreWorld(store: store, people: 4)
@@ -60,8 +60,8 @@ struct TransactionSizeTests {
         try store.close()
     }
 
-    @Test("A commit that fails takes its slice back")
-    func failedSettling() async throws {
+    @Test
+    func `a commit that fails takes its slice back`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore(sweepRows: 4_000)
         let world = try await StoreWorld(store: store)
@@ -92,8 +92,8 @@ struct TransactionSizeTests {
         try store.close()
     }
 
-    @Test("Long publications, retained or queued, fill a transaction by their bytes")
-    func longPublications() async throws {
+    @Test
+    func `long publications, retained or queued, fill a transaction by their bytes`() async throws {
         let directory = try TemporaryDirectory()
         // The clock of the store stands still: no transaction ends because of its time.
         let store = try directory.openStore(clock: ManualClock())
@@ -140,8 +140,8 @@ struct TransactionSizeTests {
         return found.withLock { $0 }
     }
 
-    @Test("Who blocks many is not asked for all of them: one row is read for each sender")
-    func blocks() async throws {
+    @Test
+    func `who blocks many is not asked for all of them: one row is read for each sender`() async throws {
         let directory = try TemporaryDirectory()
         var store = try directory.openStore()
         let world = try await StoreWorld(store: store, people: 10)
@@ -175,8 +175,9 @@ struct TransactionSizeTests {
         )
     }
 
-    @Test("An account that has much is deleted in parts; nobody finds it meanwhile, and its name is taken")
-    func deletion() async throws {
+    @Test
+    func `an account that has much is deleted in parts; nobody finds it meanwhile, and its name is taken`() async throws
+    {
         let directory = try TemporaryDirectory()
         var store = try directory.openStore()
         var world = try await StoreWorld(store: store, people: 30)
@@ -263,8 +264,8 @@ struct TransactionSizeTests {
         try store.close()
     }
 
-    @Test("A purge writes little more than it is allowed, whatever there is")
-    func purging() async throws {
+    @Test
+    func `a purge writes little more than it is allowed, whatever there is`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let world = try await StoreWorld(store: store, people: 60)

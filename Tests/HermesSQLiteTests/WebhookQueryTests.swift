@@ -10,11 +10,8 @@ import Testing
 
 @Suite("The queue of webhooks")
 struct WebhookQueryTests {
-    @Test(
-        "No query reads what is not due",
-        arguments: [SQLiteStore.WebhookQuery.due, SQLiteStore.WebhookQuery.line, SQLiteStore.WebhookQuery.next]
-    )
-    func plans(sql: String) async throws {
+    @Test(arguments: [SQLiteStore.WebhookQuery.due, SQLiteStore.WebhookQuery.line, SQLiteStore.WebhookQuery.next])
+    func `no query reads what is not due`(sql: String) async throws {
         let directory = try TemporaryDirectory()
         try directory.openStore().close()
         let plan = try await DatabaseQueue(path: directory.database).read { db in
@@ -25,8 +22,8 @@ struct WebhookQueryTests {
         for step in plan { #expect(step.hasPrefix("SEARCH "), "\(step)") }
     }
 
-    @Test("Many that wait for an earlier one of their user do not hide others; the count stays right")
-    func waiting() async throws {
+    @Test
+    func `many that wait for an earlier one of their user do not hide others; the count stays right`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
         let users = try [1, 2].map { try #require(UserID(rawValue: $0)) }

@@ -11,7 +11,7 @@ import Testing
 
 @Suite struct AdministrationTests {
     /// The same requests, with a server on the directory and without.
-    @Test func accountsAreManagedWhetherAServerRunsOrNot() async throws {
+    @Test func `accounts are managed whether a server runs or not`() async throws {
         try await withServer(store: .sqlite) { server in
             try await manage(server.dataDirectory, prefix: "online")
             let users = try await server.messenger().accounts.accounts(after: nil, limit: 10)
@@ -63,7 +63,7 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: file))
     }
 
-    @Test func administratorsAreManagedWhetherAServerRunsOrNot() async throws {
+    @Test func `administrators are managed whether a server runs or not`() async throws {
         try await withServer(store: .sqlite) { server in try await manageAdministrators(server.dataDirectory) }
         let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
         defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -109,7 +109,7 @@ import Testing
         #expect(log.allSatisfy { $0.who == "command line" && !"\($0)".contains("horse") })
     }
 
-    @Test func theSocketIsForTheOwnerAlone() async throws {
+    @Test func `the socket is for the owner alone`() async throws {
         try await withServer(store: .sqlite) { server in
             let path = server.dataDirectory + "/control.sock"
             let attributes = try FileManager.default.attributesOfItem(atPath: path)
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func aPasswordChangeEndsSessions() async throws {
+    @Test func `a password change ends sessions`() async throws {
         try await withServer(store: .sqlite) { server in
             let accounts = try server.messenger().accounts
             let device = try #require(DeviceID("phone"))
@@ -143,7 +143,7 @@ import Testing
 }
 
 extension AdministrationTests {
-    @Test func keysOfTheAPIAreMadeListedAndRevoked() async throws {
+    @Test func `keys of the API are made listed and revoked`() async throws {
         try await withServer(store: .sqlite) { server in
             let directory = server.dataDirectory
             let made = try await administer(.createAPIKey(name: "shop", scopes: "push,users:read"), directory)
@@ -174,7 +174,7 @@ extension AdministrationTests {
     }
 
     /// A connection that is being accepted when the server stops must not end the process.
-    @Test(.timeLimit(.minutes(1))) func whoConnectsWhileTheServerStopsIsDropped() async throws {
+    @Test(.timeLimit(.minutes(1))) func `who connects while the server stops is dropped`() async throws {
         for _ in 0..<5 {
             let coming = try await withServer(store: .sqlite) { server in
                 let path = server.dataDirectory + "/control.sock"
@@ -188,7 +188,7 @@ extension AdministrationTests {
         }
     }
 
-    @Test func requestsThatAreNoneAreToldSoOrClosed() async throws {
+    @Test func `requests that are none are told so or closed`() async throws {
         try await withServer(store: .sqlite) { server in
             let path = server.dataDirectory + "/control.sock"
             func ask(_ bytes: ByteBuffer) async throws -> String {

@@ -20,8 +20,8 @@ struct ControlListTests {
         )
     }
 
-    @Test("Conversations are listed, with a running server and without")
-    func conversations() async throws {
+    @Test
+    func `conversations are listed, with a running server and without`() async throws {
         let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
         defer { try? FileManager.default.removeItem(atPath: directory) }
         for name in ["ann", "bob"] {
@@ -66,8 +66,8 @@ struct ControlListTests {
         }
     }
 
-    @Test("Clients are listed and disconnected, which the audit log has")
-    func clients() async throws {
+    @Test
+    func `clients are listed and disconnected, which the audit log has`() async throws {
         try await withServer(store: .sqlite) { server in
             let client = try server.mqtt(as: nil, id: "Lamp")
             _ = try await client.connect()
@@ -99,8 +99,8 @@ struct ControlListTests {
         }
     }
 
-    @Test("Figures over time are those that the server keeps")
-    func figures() async throws {
+    @Test
+    func `figures over time are those that the server keeps`() async throws {
         try await withServer(store: .sqlite) { server in
             let figures = try #require(try server.assembly().figures)
             while figures.history.recent.newest == nil {
@@ -131,8 +131,8 @@ struct ControlListTests {
         }
     }
 
-    @Test("Without a running server there are neither clients nor figures")
-    func offline() async throws {
+    @Test
+    func `without a running server there are neither clients nor figures`() async throws {
         let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let requests: [ControlRequest] = [

@@ -15,15 +15,15 @@ import Testing
         try String(contentsOf: Self.docs.appending(path: name), encoding: .utf8)
     }
 
-    @Test func theAnnotatedFileIsCurrent() throws {
+    @Test func `the annotated file is current`() throws {
         #expect(try document("hermes.yaml") == ConfigurationText.annotatedFile(), "run make docs")
     }
 
-    @Test func theReferenceIsCurrent() throws {
+    @Test func `the reference is current`() throws {
         #expect(try document("configuration.md") == ConfigurationText.reference(), "run make docs")
     }
 
-    @Test func theAnnotatedFileSaysWhatTheDefaultsSay() throws {
+    @Test func `the annotated file says what the defaults say`() throws {
         let path = Self.docs.appending(path: "hermes.yaml").path
         var settings = try HermesServer.load(environment: [:], file: path)
         let defaults = try ServerSettings.defaults()
@@ -33,24 +33,24 @@ import Testing
     }
 
     @Test(arguments: InboxRule.allCases)
-    func whoMayWriteIntoOthersInboxesIsDocumented(_ rule: InboxRule) throws {
+    func `who may write into others' inboxes is documented`(_ rule: InboxRule) throws {
         #expect(try document("access.md").contains("\n| \(rule.rawValue) | "), "docs/access.md has no row of it")
     }
 
     @Test(arguments: ServerFailure.ExitCode.allCases)
-    func everyExitCodeIsDocumented(_ code: ServerFailure.ExitCode) throws {
+    func `every exit code is documented`(_ code: ServerFailure.ExitCode) throws {
         #expect(try document("operations.md").contains("| \(code.rawValue) |"))
     }
 
     @Test(arguments: APIScope.allCases)
-    func everyScopeIsDocumented(_ scope: APIScope) throws {
+    func `every scope is documented`(_ scope: APIScope) throws {
         #expect(try document("http-api.md").contains("`\(scope.rawValue)`"))
         let command = Self.docs.deletingLastPathComponent()
             .appending(path: "Sources/HermesCLI/APIKey/APIKeyCommand.swift")
         #expect(try String(contentsOf: command, encoding: .utf8).contains(scope.rawValue), "the help lacks it")
     }
 
-    @Test func everyErrorCodeIsDocumented() throws {
+    @Test func `every error code is documented`() throws {
         let source = Self.docs.deletingLastPathComponent().appending(path: "Sources/HermesCore/HermesError.swift")
         let text = try String(contentsOf: source, encoding: .utf8)
         let errors = try document("errors.md")

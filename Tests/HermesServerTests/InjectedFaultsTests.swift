@@ -40,11 +40,10 @@ struct InjectedFaultsTests {
     }
 
     @Test(
-        "Lost and repeated inbox entries are what the statistics report",
         arguments: 1...3 as ClosedRange<UInt64>,
         Carrier.allCases
     )
-    func entries(seed: UInt64, carrier: Carrier) async throws {
+    func `lost and repeated inbox entries are what the statistics report`(seed: UInt64, carrier: Carrier) async throws {
         try await withServer { server in
             let faults = carrier.eventFaults(burst: Self.burst, entry: Self.entryVerdict(seed))
             let network = try await FaultyProxy(to: server.port(carrier.listener), events: faults)
@@ -79,8 +78,8 @@ struct InjectedFaultsTests {
         }
     }
 
-    @Test("Lost pushes to a room are what the statistics report", arguments: Carrier.allCases)
-    func pushes(carrier: Carrier) async throws {
+    @Test(arguments: Carrier.allCases)
+    func `lost pushes to a room are what the statistics report`(carrier: Carrier) async throws {
         try await withServer { server in
             let lost: Set<UInt64> = [2, 5, 6, 9]
             let faults = carrier.eventFaults(entry: { _ in .pass }, push: { lost.contains($0) ? .lose : .pass })

@@ -21,7 +21,7 @@ private final class Lines: Sendable {
 }
 
 @Suite struct LogTests {
-    @Test func logfmtIsOneLineWhateverTheValue() throws {
+    @Test func `logfmt is one line whatever the value`() throws {
         let lines = Lines()
         lines.logger(.logfmt).info("two words", metadata: ["plain": "a1", "bad key\n": "x\ny \"q\" \u{2028}\u{1B}[0m"])
         let line = try #require(lines.all.first)
@@ -30,7 +30,7 @@ private final class Lines: Sendable {
         #expect(line.filter(\.isNewline).count == 1)
     }
 
-    @Test func jsonIsJSON() throws {
+    @Test func `JSON is JSON`() throws {
         let lines = Lines()
         lines.logger(.json).warning("a \"b\"", metadata: ["k": "\u{0}\u{7F}\\"])
         let line = try #require(lines.all.first)
@@ -40,7 +40,7 @@ private final class Lines: Sendable {
         #expect(object["k"] == "\u{0}\u{7F}\\")
     }
 
-    @Test func whatIsLessImportantIsLeftOut() {
+    @Test func `what is less important is left out`() {
         let lines = Lines()
         lines.logger(.logfmt).debug("quiet")
         #expect(lines.all.isEmpty)

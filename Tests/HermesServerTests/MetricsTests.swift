@@ -6,7 +6,7 @@ import HermesServer
 import Testing
 
 @Suite struct MetricsTests {
-    @Test func countersGaugesAndHistogramsAreWritten() {
+    @Test func `counters gauges and histograms are written`() {
         let registry = MetricsRegistry()
         registry.makeCounter(label: "a_total", dimensions: [("gateway", "impb")]).increment(by: 2)
         registry.makeCounter(label: "a_total", dimensions: [("gateway", "impb")]).increment(by: 3)
@@ -26,13 +26,13 @@ import Testing
         #expect(text.contains("process_cpu_seconds_total "))
     }
 
-    @Test func labelsAreEscaped() {
+    @Test func `labels are escaped`() {
         let registry = MetricsRegistry()
         registry.makeCounter(label: "x", dimensions: [("a b", "one\"two\\three\nfour")]).increment(by: 1)
         #expect(registry.text().contains("x{a_b=\"one\\\"two\\\\three\\nfour\"} 1\n"))
     }
 
-    @Test func theNumberOfSeriesIsBounded() {
+    @Test func `the number of series is bounded`() {
         let registry = MetricsRegistry()
         for index in 0..<3000 { registry.makeCounter(label: "n", dimensions: [("i", "\(index)")]).increment(by: 1) }
         let lines = registry.text().split(separator: "\n").filter { $0.hasPrefix("n{") }
@@ -40,7 +40,7 @@ import Testing
         #expect(lines.contains("n{overflow=\"true\"} 2000"))
     }
 
-    @Test func aNameKeepsItsKind() {
+    @Test func `a name keeps its kind`() {
         let registry = MetricsRegistry()
         registry.makeCounter(label: "k", dimensions: []).increment(by: 1)
         registry.makeMeter(label: "k", dimensions: [("a", "b")]).set(7.0)

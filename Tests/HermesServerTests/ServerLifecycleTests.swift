@@ -26,7 +26,7 @@ import Testing
             let stop: @Sendable (@escaping @Sendable () async -> Void) -> Void = { stop in
                 Task.immediate { await stop() }
             }
-            try await assembly.run(handlesSignals: false, stop: stop, ready: { _ in })
+            try await assembly.run(stop: stop, ready: { _ in })
         } catch let failure {
             return failure
         }
@@ -36,7 +36,7 @@ import Testing
     private struct NothingFailed: Error {}
 
     @Test(arguments: TestStore.allCases)
-    func startsServesAndStops(_ store: TestStore) async throws {
+    func `starts serves and stops`(_ store: TestStore) async throws {
         try await withServer(store: store) { server in
             for name in ["liveroom", "qsiop", "delimited", "mqtt", "http"] { #expect(server.port(name) > 0, "\(name)") }
             let health = try await body("/healthz", of: server)
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(arguments: TestStore.allCases)
-    func aRestartKeepsDataAndPorts(_ store: TestStore) async throws {
+    func `a restart keeps data and ports`(_ store: TestStore) async throws {
         try await withServer(store: store) { server in
             let port = server.port("delimited")
             let account = try await server.messenger().accounts.createAccount(nickName: "anna", password: "secret12")
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func aPortInUseIsTold() async throws {
+    @Test func `a port in use is told`() async throws {
         try await withServer { other in
             for name in ["delimited", "http"] {
                 var settings = try TestServer.settings(store: .memory, directory: "/nowhere")
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func anAddressOfAnotherMachineIsTold() async throws {
+    @Test func `an address of another machine is told`() async throws {
         var settings = try TestServer.settings(store: .memory, directory: "/nowhere")
         settings.gateways.delimited.host = "192.0.2.1"
         let failure = try await failure(settings)
@@ -140,7 +140,7 @@ import Testing
         #expect(failure.message.contains("listeners.delimited.host"))
     }
 
-    @Test func aCertificateThatIsNoneIsTold() async throws {
+    @Test func `a certificate that is none is told`() async throws {
         var settings = try TestServer.settings(store: .memory, directory: "/nowhere")
         settings.gateways.delimited.tls = TLSSettings(certificatePath: "/no/cert.pem", privateKeyPath: "/no/key.pem")
         let failure = try await failure(settings)
@@ -148,14 +148,14 @@ import Testing
         #expect(failure.message.contains("listeners.delimited.tls"))
     }
 
-    @Test func aDirectoryThatCannotBeMadeIsTold() async throws {
+    @Test func `a directory that cannot be made is told`() async throws {
         let settings = try TestServer.settings(store: .sqlite, directory: "/dev/null/hermes")
         let failure = try await failure(settings)
         #expect(failure.exitCode == .dataNotWritable)
         #expect(failure.message.contains("/dev/null/hermes"))
     }
 
-    @Test func aDamagedDatabaseIsToldAndLeftAsItIs() async throws {
+    @Test func `a damaged database is told and left as it is`() async throws {
         try await withDirectory { directory in
             let path = directory + "/hermes.db"
             let garbage = Data(repeating: 0x5A, count: 20_000)
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    @Test func aDirectoryInUseIsTold() async throws {
+    @Test func `a directory in use is told`() async throws {
         try await withServer(store: .sqlite) { server in
             let settings = try TestServer.settings(store: .sqlite, directory: server.dataDirectory)
             let failure = try await failure(settings)
@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test func aStoppingServerTakesLeaveOfItsClients() async throws {
+    @Test func `a stopping server takes leave of its clients`() async throws {
         try await withServer { server in
             let client = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
                 .connect(host: "127.0.0.1", port: server.port("liveroom")).get()
@@ -189,7 +189,7 @@ import Testing
         }
     }
 
-    @Test func theReadyLineNamesEveryListenerAndACommand() {
+    @Test func `the ready line names every listener and a command`() {
         let line = HermesServer.readyLine([
             BoundAddress(name: "impb", host: "127.0.0.1", port: 6969),
             BoundAddress(name: "delimited", host: "::1", port: 9001),

@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func everyDefaultIsAllowed() throws {
+    @Test func `every default is allowed`() throws {
         let settings = try ServerSettings.defaults()
         #expect(settings.dataDirectory == "./hermes-data")
         #expect(settings.gateways.impb == ListenerSettings(port: 6969))
@@ -54,13 +54,13 @@ import Testing
         #expect(settings.gateways.room == LiveRoomSettings())
     }
 
-    @Test func keysAndVariablesAreUnique() {
+    @Test func `keys and variables are unique`() {
         let settings = ServerSettings.all
         #expect(Set(settings.map(\.key)).count == settings.count)
         #expect(Set(settings.map(\.environmentName)).count == settings.count)
     }
 
-    @Test func commandLineWinsOverEnvironmentWinsOverFile() throws {
+    @Test func `command line wins over environment wins over file`() throws {
         let yaml = "listeners:\n  impb:\n    port: 1\n  qsiop:\n    port: 1\nlog:\n  level: debug\n"
         let environment = ["HERMES_LISTENERS_IMPB_PORT": "2", "HERMES_LISTENERS_QSIOP_PORT": "2"]
         let settings = try load(["--listeners.impb.port", "3"], environment: environment, yaml: yaml)
@@ -69,7 +69,7 @@ import Testing
         #expect(settings.logLevel == .debug)
     }
 
-    @Test func everySettingIsReadFromTheEnvironment() throws {
+    @Test func `every setting is read from the environment`() throws {
         for setting in ServerSettings.all {
             let sources = SettingSources(environment: [setting.environmentName: setting.defaultText])
             let values = try sources.load(ServerSettings.all)
@@ -78,18 +78,18 @@ import Testing
         }
     }
 
-    @Test func camelCaseBecomesWords() throws {
+    @Test func `camel case becomes words`() throws {
         let environment = ["HERMES_LIMITS_CONNECTIONS_PER_ADDRESS": "17", "HERMES_EVENT_LOOPS": "3"]
         let settings = try load(environment: environment)
         #expect(settings.gateways.limits.connectionsPerAddress == 17)
         #expect(settings.eventLoops == 3)
     }
 
-    @Test func argumentsMayUseAnEqualsSign() throws {
+    @Test func `arguments may use an equals sign`() throws {
         #expect(try load(["--data.directory=/tmp/a=b"]).dataDirectory == "/tmp/a=b")
     }
 
-    @Test func unitsAreRead() throws {
+    @Test func `units are read`() throws {
         let settings = try load([
             "--limits.frame", "2 MiB", "--limits.idle", "90s", "--limits.timeToAuthenticate=1 min",
         ])
@@ -101,14 +101,14 @@ import Testing
     @Test(arguments: [
         "", "10", "10 x", "-1 s", "1.5 s", "s", "999999999999999 d", "99999999999999999999 s", "1 s s", "１ s",
     ])
-    func durationsThatAreNone(_ text: String) throws {
+    func `durations that are none`(_ text: String) throws {
         let said = try problems(["--limits.idle", text])
         #expect(said.contains("limits.idle = \"\(text)\" (command line)"))
         #expect(said.contains("with a unit: ms, s, min, h or d"))
     }
 
     @Test(arguments: ["1", "1 kb", "1 TiB", "-1 B", "8 EiB", "9999999999 GiB", "0x10 B"])
-    func sizesThatAreNone(_ text: String) throws {
+    func `sizes that are none`(_ text: String) throws {
         #expect(try problems(["--limits.frame", text]).contains("B, KiB, MiB or GiB"))
     }
 
@@ -122,14 +122,14 @@ import Testing
         ("liveroom.room", "", "1 to 64 bytes"),
         ("log.level", "loud", "trace, debug, info, notice, warning, error, critical"),
     ])
-    func refusalsNameKeyValueAndWhatIsAllowed(_ key: String, _ value: String, _ allowed: String) throws {
+    func `refusals name key value and what is allowed`(_ key: String, _ value: String, _ allowed: String) throws {
         let said = try problems(["--\(key)", value])
         #expect(said.contains(key))
         #expect(said.contains("\"\(value)\""))
         #expect(said.contains(allowed))
     }
 
-    @Test func allProblemsAreToldAtOnce() throws {
+    @Test func `all problems are told at once`() throws {
         let said = try problems(
             ["--listeners.imbp.port", "1"],
             environment: ["HERMES_LOG_LEVLE": "debug", "HERMES_STRICT": "1", "PATH": "/bin"],
@@ -144,7 +144,7 @@ import Testing
         #expect(!said.contains("HERMES_STRICT"))
     }
 
-    @Test func aKeyFarFromAllIsReferredToTheDocumentation() throws {
+    @Test func `a key far from all is referred to the documentation`() throws {
         #expect(try problems(["--zzzzzzzzzzzzzz", "1"]).contains("docs/configuration.md"))
     }
 
@@ -156,28 +156,28 @@ import Testing
         ("log:\n  level: [debug]\n", "must be a single value"),
         ("log:\n  level: debug\nlog:\n  format: json\n", "is not YAML"),
     ])
-    func filesThatAreNone(_ yaml: String, _ message: String) throws {
+    func `files that are none`(_ yaml: String, _ message: String) throws {
         #expect(try problems(yaml: yaml).contains(message))
     }
 
     @Test(arguments: ["", "# nothing\n", "log:\n", "listeners:\n  impb:\n"])
-    func filesThatSayNothing(_ yaml: String) throws {
+    func `files that say nothing`(_ yaml: String) throws {
         let expected = try ServerSettings.defaults().gateways
         #expect(try load(yaml: yaml).gateways == expected)
     }
 
-    @Test func aFileThatDoesNotExistIsAProblem() throws {
+    @Test func `a file that does not exist is a problem`() throws {
         #expect(throws: SettingsError.self) {
             try ServerSettings.load(SettingSources(file: "/does/not/exist.yaml"))
         }
     }
 
-    @Test func anArgumentWithoutValueIsAProblem() throws {
+    @Test func `an argument without value is a problem`() throws {
         #expect(try problems(["--log.level"]).contains("needs a value"))
         #expect(try problems(["log.level"]).contains("--KEY VALUE"))
     }
 
-    @Test func halfATLSConfigurationIsRefused() throws {
+    @Test func `half a TLS configuration is refused`() throws {
         #expect(try problems(["--listeners.impb.tls.certificate", "a.pem"]).contains("listeners.impb.tls.privateKey"))
         #expect(try problems(["--listeners.impb.tls.enabled", "true"]).contains("listeners.impb.tls.certificate"))
         let files = ["--listeners.impb.tls.certificate", "a.pem", "--listeners.impb.tls.privateKey", "b.pem"]
@@ -186,7 +186,7 @@ import Testing
         #expect(try load(files + ["--listeners.impb.tls.enabled", "false"]).gateways.impb.tls == nil)
     }
 
-    @Test func anonymousAccessOnAPublicAddressIsRefusedUnlessSaid() throws {
+    @Test func `anonymous access on a public address is refused unless said`() throws {
         let wide = ["--listeners.liveroom.host", "0.0.0.0"]
         #expect(try problems(wide).contains("access.anonymousOnPublic: true"))
         #expect(try load(wide + ["--access.anonymousOnPublic", "true"]).gateways.liveroom.host == "0.0.0.0")
@@ -205,11 +205,11 @@ import Testing
         ("127.0.0.1", true), ("127.8.9.1", true), ("localhost", true), ("LocalHost", true), ("::1", true),
         ("0.0.0.0", false), ("::", false), ("128.0.0.1", false), ("127.evil.example.org", false), ("127.0.0", false),
     ])
-    func loopback(_ host: String, _ expected: Bool) {
+    func `loopback`(_ host: String, _ expected: Bool) {
         #expect(ListenerSettings(host: host, port: 1).isLoopback == expected)
     }
 
-    @Test func mqttListensByDefaultAndOverTLSWithACertificate() throws {
+    @Test func `MQTT listens by default and over TLS with a certificate`() throws {
         let defaults = try ServerSettings.defaults().gateways
         #expect(defaults.mqtt == ListenerSettings(port: 1883))
         #expect(defaults.mqtts == ListenerSettings(isEnabled: false, port: 8883))
@@ -231,7 +231,7 @@ import Testing
         #expect(try problems(["--listeners.mqtt.unixSocket", long]).contains("103 bytes"))
     }
 
-    @Test func clientCertificatesNeedTLSAndAnAuthority() throws {
+    @Test func `client certificates need TLS and an authority`() throws {
         let files = ["--listeners.mqtts.tls.certificate", "a.pem", "--listeners.mqtts.tls.privateKey", "b.pem"]
         let required = files + ["--listeners.mqtts.tls.clientCertificates", "required"]
         #expect(try problems(required).contains("listeners.mqtts.tls.clientAuthority"))
@@ -251,7 +251,7 @@ import Testing
         #expect(try problems(["--listeners.impb.tls.clientCertificates", "optional"]).contains("needs TLS"))
     }
 
-    @Test func accessIsRead() throws {
+    @Test func `access is read`() throws {
         let settings = try load(
             ["--access.jwt.keys", "k.pem", "--access.jwt.algorithms", "RS256,ES256", "--access.jwt.audience", "me"]
                 + ["--access.rules", "rules", "--accounts.registration", "closed"]

@@ -96,3 +96,123 @@ package enum InboxRule: String, Sendable, CaseIterable {
         }
     }
 }
+
+/// An account's possible effects on another's inbox: for each ``InboxRule``, the same action five times, by an account
+/// that the other does not block and by one that it blocks.
+package enum InboxRuleConformance {
+    /// The scenario of a row. Person 0 acts, the inbox is person 1's, person 2 helps.
+    private struct Scenario {
+        /// Person 1's entries after five actions.
+        let allowed: Int
+        /// The same where person 1 blocks person 0 after the preparation.
+        let blocked: Int
+        /// Prepares the action, and returns it.
+        let prepare: @Sendable (StoreWorld) throws -> (@Sendable () -> WriteOperation)
+    }
+
+    package static let cases = InboxRule.allCases.flatMap { rule in
+        guard let scenario = scenario(of: rule) else { return [ConformanceCase]() }
+        return [false, true].map { isBlocked in
+            ConformanceCase("\(rule.rawValue), five times, \(isBlocked ? "blocked" : "not blocked")") { makeStore in
+                let world = try await StoreWorld(makeStore, people: 3)
+                let operation = try scenario.prepare(world)
+                if isBlocked { try world.contact(.block, 1, 0) }
+                let before = try await world.store.position(of: world[1].user).head
+                for _ in 1...5 {
+                    let next = operation()
+                    try expect(InboxRule.rows(of: next).contains(rule), "another operation than the row's")
+                    _ = try world.commit(next)
+                }
+                let entries = try await world.store.entries(of: world[1].user, after: before, limit: 100).entries
+                try expectEqual(entries.count, isBlocked ? scenario.blocked : scenario.allowed)
+                try expect(entries.allSatisfy { InboxRule.row(of: $0.event) == rule }, "\(entries)")
+            }
+        }
+    }
+
+    /// Nil for rows that no account can cause.
+    private static func scenario(of rule: InboxRule) -> Scenario? {
+        switch rule {
+        case .message:
+            Scenario(allowed: 5, blocked: 0) { world in { .append(world.message("a", from: 0, to: 1)) } }
+        case .groupMessage:
+            // A member who does not want these messages can leave the group.
+            Scenario(allowed: 5, blocked: 5) { world in
+                let group = try world.create([1])
+                return { world.talk("a", 0, group) }
+            }
+        case .readMark:
+            Scenario(allowed: 1, blocked: 0) { world in
+                try world.send("a", from: 1, to: 0)
+                return { .markRead(world.conversation(0, 1), by: world[0].user, upTo: .max / 2) }
+            }
+        case .recalled:
+            // It takes something away.
+            Scenario(allowed: 1, blocked: 1) { world in
+                let id = try world.send("a", from: 0, to: 1).messageID
+                return { .recall(id, world.conversation(0, 1), by: world[0].user, notBefore: StoreWorld.now) }
+            }
+        case .contactRequested:
+            Scenario(allowed: 1, blocked: 0) { world in { world.contactOperation(.request, 0, 1) } }
+        case .contactAccepted:
+            Scenario(allowed: 1, blocked: 0) { world in
+                try world.contact(.request, 1, 0)
+                return { world.contactOperation(.accept, 0, 1) }
+            }
+        case .contactDeclined:
+            Scenario(allowed: 1, blocked: 0) { world in
+                try world.contact(.request, 1, 0)
+                return { world.contactOperation(.decline, 0, 1) }
+            }
+        case .contactRemoved:
+            Scenario(allowed: 1, blocked: 0) { world in
+                try world.contact(.request, 1, 0)
+                try world.contact(.accept, 0, 1)
+                return { world.contactOperation(.remove, 0, 1) }
+            }
+        case .groupCreated:
+            Scenario(allowed: 5, blocked: 0) { world in
+                { .group(.create(name: "g", members: [world[1].user]), by: world[0].user) }
+            }
+        case .groupChanged:
+            Scenario(allowed: 1, blocked: 1) { world in
+                let group = try world.create([1])
+                return { .group(.change(group, GroupChange(name: "another")), by: world[0].user) }
+            }
+        case .groupMembersAdded:
+            Scenario(allowed: 1, blocked: 0) { world in
+                let group = try world.create([2])
+                return { .group(.changeMembers(group, MemberChanges(added: [world[1].user])), by: world[0].user) }
+            }
+        case .groupMembersRemoved:
+            Scenario(allowed: 1, blocked: 1) { world in
+                let group = try world.create([1, 2])
+                return { .group(.changeMembers(group, MemberChanges(removed: [world[1].user])), by: world[0].user) }
+            }
+        case .groupDissolved:
+            Scenario(allowed: 1, blocked: 1) { world in
+                let group = try world.create([1])
+                return { .group(.dissolve(group), by: world[0].user) }
+            }
+        // A back end's push, the server's own entries, and ephemeral events.
+        case .push, .expired, .typing, .presence, .signal, .command: nil
+        }
+    }
+}
+
+extension StoreWorld {
+    /// An entry in short.
+    package static func summary(_ entry: InboxEntry) -> String {
+        switch entry.event {
+        case .message(let message):
+            "\(entry.seq):" + (message.isRecalled ? "-" : String(decoding: message.content.bytes, as: UTF8.self))
+        case .readMark(let mark): "\(entry.seq):read \(mark.upTo)"
+        case .recalled(let recalled): "\(entry.seq):recalled \(recalled.conversationSeq)"
+        case .contact(let event): "\(entry.seq):\(event.kind) by \(event.user)"
+        case .group(let event):
+            "\(entry.seq):\(event.kind) by \(event.by)" + event.users.map { " \($0)" }.joined()
+        case .push(let push): "\(entry.seq):push \(push.content.title)"
+        case .expired(let through): "\(entry.seq)-\(through):hole"
+        }
+    }
+}

@@ -135,12 +135,50 @@ extension MessageStoreConformance {
                     throw ConformanceFailure(description: "not appended")
                 }
                 try expectEqual(receipt.inboxSeq, UInt64(number + 1))
-                try expectEqual(deliveries.count, number <= 10 ? 3 : 2)
+                // Half of the group's quarter: others want to write, too.
+                try expectEqual(deliveries.count, number <= 5 ? 3 : 2)
             }
             let page = try await world.inbox(2)
-            try expectEqual(page.count, 12)
-            try expectEqual(page.suffix(2), ["11:10", "12-13:hole"])
+            try expectEqual(page.count, 7)
+            try expectEqual(page.suffix(2), ["6:5", "7-13:hole"])
             try expectEqual(try await world.inbox(1, after: 12), ["13:12"])
+        },
+        ConformanceCase("One member's messages leave room for those of the others") { makeStore in
+            for isByBytes in [false, true] {
+                // A quarter is 40 messages of a group in the last one's inbox.
+                let limits = isByBytes ? settings(entries: 10_000, bytes: 160 * 1_128) : settings(entries: 160)
+                let text = String(repeating: "x", count: isByBytes ? 1_000 : 1)
+                let world = try await StoreWorld(makeStore, people: 6, settings: limits)
+                let members = world.people.dropFirst().map(\.user)
+                let create = WriteOperation.group(.create(name: "group", members: members), by: world[0].user)
+                guard case .groupChanged(let group, _) = try world.commit(create) else {
+                    throw ConformanceFailure(description: "not created")
+                }
+                var taken: [Int] = []
+                for sender in 0...4 {
+                    var count = 0
+                    for _ in 1...60 {
+                        // All but the last one read all the time.
+                        for person in 0...4 { try world.acknowledge(person) }
+                        try await world.purge()
+                        let append = world.message(text, from: sender, to: group.id)
+                        guard case .appended(_, let deliveries) = try world.commit(.append(append)) else {
+                            throw ConformanceFailure(description: "not appended")
+                        }
+                        if deliveries.contains(where: { $0.user == world[5].user }) { count += 1 }
+                    }
+                    taken.append(count)
+                }
+                try expectEqual(taken, [20, 10, 5, 2, 1])
+                // Who has read what there was gets all of it anew.
+                try world.acknowledge(5)
+                try await world.purge()
+                let append = world.message(text, from: 0, to: group.id)
+                guard case .appended(_, let deliveries) = try world.commit(.append(append)) else {
+                    throw ConformanceFailure(description: "not appended")
+                }
+                try expectEqual(deliveries.count, 6)
+            }
         },
         ConformanceCase("Strangers fill half of an inbox, in groups and by changing them, too") { makeStore in
             let world = try await StoreWorld(makeStore, people: 3, settings: settings())

@@ -159,7 +159,9 @@ extension MessageStoreConformance {
             let page = try await world.store.entries(of: world[1].user, after: 1, limit: 1)
             try expectEqual(
                 page.entries.first?.event,
-                .recalled(conversation, receipt.messageID, conversationSeq: 1, by: world[0].user)
+                .recalled(
+                    RecalledMessage(receipt.messageID, in: conversation, conversationSeq: 1, by: world[0].user)
+                )
             )
             let history = try await world.store.history(of: conversation, before: nil, limit: 9)
             try expectEqual(history.map(\.isRecalled), [true])

@@ -145,10 +145,12 @@ package enum MessageStoreConformance {
                 try expectEqual(
                     events.entries.first?.event,
                     .recalled(
-                        world.conversation(0, 1),
-                        ids[index],
-                        conversationSeq: UInt64(index + 1),
-                        by: world[0].user
+                        RecalledMessage(
+                            ids[index],
+                            in: world.conversation(0, 1),
+                            conversationSeq: UInt64(index + 1),
+                            by: world[0].user
+                        )
                     )
                 )
             }
@@ -198,7 +200,7 @@ package enum MessageStoreConformance {
             try expectEqual(deliveries.map(\.user), [world[1].user, world[0].user])
             let page = try await world.store.entries(of: world[0].user, after: 1, limit: 10)
             try expectEqual(page.entries, [deliveries[1].entry])
-            let event = InboxEvent.readMark(world.conversation(0, 1), by: world[1].user, upTo: 1)
+            let event = InboxEvent.readMark(ReadMark(world.conversation(0, 1), by: world[1].user, upTo: 1))
             try expectEqual(page.entries.first?.event, event)
         },
         ConformanceCase("An empty batch and empty contents are fine") { makeStore in

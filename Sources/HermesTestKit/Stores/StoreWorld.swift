@@ -179,21 +179,6 @@ package struct StoreWorld: Sendable {
         return page.entries.map { Self.summary($0) }
     }
 
-    /// An entry in short.
-    package static func summary(_ entry: InboxEntry) -> String {
-        switch entry.event {
-        case .message(let message):
-            "\(entry.seq):" + (message.isRecalled ? "-" : String(decoding: message.content.bytes, as: UTF8.self))
-        case .readMark(_, _, let seq): "\(entry.seq):read \(seq)"
-        case .recalled(_, _, let seq, _): "\(entry.seq):recalled \(seq)"
-        case .contact(let event): "\(entry.seq):\(event.kind) by \(event.user)"
-        case .group(let event):
-            "\(entry.seq):\(event.kind) by \(event.by)" + event.users.map { " \($0)" }.joined()
-        case .push(let push): "\(entry.seq):push \(push.content.title)"
-        case .expired(let through): "\(entry.seq)-\(through):hole"
-        }
-    }
-
     /// Checks that a page has no unexplained gaps, and that one that reaches the head is complete.
     package static func checkContiguity(_ page: InboxPage, after seq: UInt64) throws {
         guard !page.entries.isEmpty else { return }

@@ -26,7 +26,7 @@ import Testing
         return attachment
     }
 
-    @Test func registersAndLogsIn() async throws {
+    @Test func `registers and logs in`() async throws {
         let accounts = service()
         let first = try await accounts.register(nickName: "Anna", password: "secret", device: phone(), address: nil)
         #expect(first.principal.user.rawValue == 1)
@@ -48,8 +48,10 @@ import Testing
         )
     }
 
-    @Test("After a rename open connections have the new name, and a logout ends nothing of the old name's next owner")
-    func renamedWhileConnected() async throws {
+    @Test
+    func `after a rename open connections have the new name, and a logout ends nothing of the old name's next owner`()
+        async throws
+    {
         let ended = Mutex<[UserID]>([])
         let accounts = AccountService(
             store: store,
@@ -80,7 +82,7 @@ import Testing
         #expect(open.principal.nickName.rawValue == "BERTA")
     }
 
-    @Test func refusesWhatIsWrong() async throws {
+    @Test func `refuses what is wrong`() async throws {
         let accounts = service()
         let device = try phone()
         _ = try await accounts.register(nickName: "anna", password: "secret", device: device, address: nil)
@@ -119,7 +121,7 @@ import Testing
         #expect(try await closed.createAccount(nickName: "b", password: "secret").nickName.rawValue == "b")
     }
 
-    @Test func delaysFailedLoginsPerAccount() async throws {
+    @Test func `delays failed logins per account`() async throws {
         let accounts = service { $0.loginLimits.failuresPerSource = 3 }
         let device = try phone()
         _ = try await accounts.createAccount(nickName: "anna", password: "secret")
@@ -135,7 +137,7 @@ import Testing
     }
 
     /// One wrong password a minute from elsewhere locked an account's owner out for good.
-    @Test func nobodyElsewhereLocksTheOwnerOut() async throws {
+    @Test func `nobody elsewhere locks the owner out`() async throws {
         let owner = service()
         let registered = try await owner.register(
             nickName: "anna",
@@ -171,7 +173,7 @@ import Testing
         _ = try await accounts.logIn(.token(token), device: phone("z"), address: "10.0.0.1")
     }
 
-    @Test func aClaimMakesNoAddressKnown() async throws {
+    @Test func `a claim makes no address known`() async throws {
         let accounts = service { $0.loginLimits.failuresPerSource = 1 }
         let anna = try await accounts.createAccount(nickName: "anna", password: "secret")
         let meter = DeviceDescription(id: try device("meter"))
@@ -185,7 +187,7 @@ import Testing
         #expect(codes == [.wrongCredentials, .loginDelayed])
     }
 
-    @Test func delaysFailedLoginsPerAddress() async throws {
+    @Test func `delays failed logins per address`() async throws {
         let accounts = service { $0.loginLimits.failuresPerAddress = 5 }
         let device = try phone()
         let login = try await accounts.register(
@@ -211,7 +213,7 @@ import Testing
         #expect(refusal == .loginDelayed)
     }
 
-    @Test func disablingEndsSessions() async throws {
+    @Test func `disabling ends sessions`() async throws {
         let accounts = service()
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         let attachment = attach(login)
@@ -232,7 +234,7 @@ import Testing
         #expect(devices.isOnline(login.principal.user))
     }
 
-    @Test func removingADeviceEndsItsSessionOnly() async throws {
+    @Test func `removing a device ends its session only`() async throws {
         let accounts = service()
         let first = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         let credential = Credential.password(nickName: "anna", password: "secret")
@@ -249,7 +251,7 @@ import Testing
         #expect(await code { _ = try await accounts.logIn(.token(tokens[1]), device: device, address: nil) } == nil)
     }
 
-    @Test func changingThePasswordEndsTheOthers() async throws {
+    @Test func `changing the password ends the others`() async throws {
         let accounts = service()
         let first = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         let credential = Credential.password(nickName: "anna", password: "secret")
@@ -281,7 +283,7 @@ import Testing
         )
     }
 
-    @Test func logsOut() async throws {
+    @Test func `logs out`() async throws {
         let accounts = service()
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         try await accounts.logOut(login.principal, token: login.tokenHash, removeDevice: true)
@@ -293,7 +295,7 @@ import Testing
         )
     }
 
-    @Test func oneDeviceTooManyIsRefusedAndRemovesNone() async throws {
+    @Test func `one device too many is refused and removes none`() async throws {
         let accounts = service { $0.maxDevices = 3 }
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone("d0"), address: nil)
         let user = login.principal.user
@@ -318,7 +320,7 @@ import Testing
     }
 
     /// Who is no device, or none yet, registers none: 50 MQTT clients without an id drove out the phone.
-    @Test func admissionRegistersNoDevice() async throws {
+    @Test func `admission registers no device`() async throws {
         let accounts = service { $0.maxDevices = 2 }
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         for number in 0..<100 {
@@ -336,7 +338,7 @@ import Testing
     }
 
     /// A claim without a token took over a QSIOP device that had shown one.
-    @Test func aDeviceBelongsToItsStrongestProof() async throws {
+    @Test func `a device belongs to its strongest proof`() async throws {
         let accounts = service()
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         let user = login.principal.user
@@ -360,7 +362,7 @@ import Testing
     }
 
     /// Known devices come in while the disk is full.
-    @Test func aKnownDeviceLogsInWithoutAWrite() async throws {
+    @Test func `a known device logs in without a write`() async throws {
         let accounts = service()
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         let token = try #require(login.token)
@@ -385,7 +387,7 @@ import Testing
         #expect(stored.description.appVersion == "2")
     }
 
-    @Test func zerosAreNoPartOfAPassword() async throws {
+    @Test func `zeros are no part of a password`() async throws {
         let accounts = service()
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         for password in ["secret\u{0}", "secret\u{0}\u{0}", "\u{0}secret"] {
@@ -409,7 +411,7 @@ import Testing
         }
     }
 
-    @Test func hashesOfOlderServersAreRenewedAtLogin() async throws {
+    @Test func `hashes of older servers are renewed at login`() async throws {
         let accounts = service()
         let anna = try await accounts.createAccount(nickName: "anna", password: "secret")
         // As a server before this format made it: of the password itself.
@@ -427,7 +429,7 @@ import Testing
         #expect(await code { _ = try await accounts.admit(wrong, device: nil, address: nil) } == .wrongCredentials)
     }
 
-    @Test func aClaimDrivesOutNobody() async throws {
+    @Test func `a claim drives out nobody`() async throws {
         let accounts = service { $0.maxDevices = 2 }
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         let attachment = attach(login)
@@ -448,7 +450,7 @@ import Testing
         )
     }
 
-    @Test func changesProfiles() async throws {
+    @Test func `changes profiles`() async throws {
         let accounts = service()
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         let user = login.principal.user
@@ -466,7 +468,7 @@ import Testing
         #expect(try await accounts.accounts(after: nil, limit: 10).map(\.id) == [user])
     }
 
-    @Test func deviceDescriptionsAreCut() async throws {
+    @Test func `device descriptions are cut`() async throws {
         let accounts = service()
         var description = try phone()
         description.name = "a\u{1B}[2Jb" + String(repeating: "é", count: 100)
@@ -475,8 +477,10 @@ import Testing
         #expect(login.device.description.name.hasPrefix("a[2Jbé"))
     }
 
-    @Test("An account changes itself 60 times a minute; each change is a transaction for which all messages wait")
-    func changesAreLimited() async throws {
+    @Test
+    func `an account changes itself 60 times a minute; each change is a transaction for which all messages wait`()
+        async throws
+    {
         let accounts = service()
         let tokens = PushTokenService(store: store, time: time)
         var people: [Principal] = []

@@ -6,7 +6,7 @@ import Testing
 
 /// A device that acknowledges and comes back before that is in the store gets nothing twice.
 @Suite struct AcknowledgedCursorTests {
-    @Test func aLoginKnowsWhatIsOnItsWayIntoTheStore() async throws {
+    @Test func `a login knows what is on its way into the store`() async throws {
         let store = MemoryStore()
         let messenger = Messenger(
             accountStore: store,

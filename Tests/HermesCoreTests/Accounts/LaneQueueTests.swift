@@ -30,7 +30,7 @@ import Testing
         return taken
     }
 
-    @Test func everybodyHasATurn() {
+    @Test func `everybody has a turn`() {
         var queue = LaneQueue<String>(maxCount: 100, maxCountOfOne: 10)
         let many = (0...10).map { append("a\($0)", to: &queue, at: place(true, "a")).waits }
         #expect(many == Array(repeating: true, count: 10) + [false])
@@ -45,15 +45,15 @@ import Testing
         #expect(queue.count == 0)
     }
 
-    @Test("An address with many accounts has no more turns than one with a single account")
-    func addressesTakeTurnsBeforeTheirAccounts() {
+    @Test
+    func `an address with many accounts has no more turns than one with a single account`() {
         var queue = LaneQueue<String>(maxCount: 100, maxCountOfOne: 10)
         for number in 0..<20 { _ = append("a\(number)", to: &queue, at: place(true, "a", "\(number)")) }
         for number in 0..<3 { _ = append("b\(number)", to: &queue, at: place(true, "b", "one")) }
         #expect(takeAll(&queue).prefix(6) == ["a0", "b0", "a1", "b1", "a2", "b2"])
     }
 
-    @Test func aFullLaneLeavesRoomInTheOther() {
+    @Test func `a full lane leaves room in the other`() {
         var queue = LaneQueue<String>(maxCount: 5, maxCountOfOne: 5)
         let taken = (0...5).map { append("s\($0)", to: &queue, at: place(false, "s\($0)")).waits }
         #expect(taken == [true, true, true, true, true, false])
@@ -63,8 +63,8 @@ import Testing
         #expect(first == "t")
     }
 
-    @Test("Six accounts of one address do not fill the lane of logins for others")
-    func aFullLaneTakesFromWhoHasTheMost() {
+    @Test
+    func `six accounts of one address do not fill the lane of logins for others`() {
         var queue = LaneQueue<String>(maxCount: 100, maxCountOfOne: 20)
         for number in 0..<120 { _ = append("a\(number)", to: &queue, at: place(true, "a", "\(number % 6)")) }
         #expect(queue.count == 100)
@@ -77,8 +77,8 @@ import Testing
         #expect(second.contains("b0"), "it is the victim's turn at once: \(second)")
     }
 
-    @Test("Within an address, the account with the most makes room")
-    func aFullLaneTakesFromTheAccountWithTheMost() {
+    @Test
+    func `within an address, the account with the most makes room`() {
         var queue = LaneQueue<String>(maxCount: 10, maxCountOfOne: 9)
         for number in 0..<9 { _ = append("a\(number)", to: &queue, at: place(true, "proxy", "a")) }
         _ = append("b0", to: &queue, at: place(true, "proxy", "b"))
@@ -87,8 +87,8 @@ import Testing
         #expect(takeAll(&queue).count == 10)
     }
 
-    @Test("Whatever comes and goes, each item is taken, replaced or refused, once", arguments: 1...20)
-    func eachItemHasOneEnd(_ seed: UInt64) {
+    @Test(arguments: 1...20)
+    func `whatever comes and goes, each item is taken, replaced or refused, once`(_ seed: UInt64) {
         var random = SplitMix(state: seed)
         var queue = LaneQueue<String>(maxCount: 8, maxCountOfOne: 4)
         var ended: [String] = []

@@ -19,14 +19,14 @@ import Testing
         if case .go = throttle.begin(attempt, now: now) { true } else { false }
     }
 
-    @Test func manyAtOnceGainNothing() {
+    @Test func `many at once gain nothing`() {
         var throttle = LoginThrottle(limits: Self.limits)
         let attempt = Attempt(account: "anna", address: "1.2.3.4")
         let begun = (0..<100).filter { _ in isAdmitted(&throttle, attempt) }
         #expect(begun.count == 3)
     }
 
-    @Test func successForgets() {
+    @Test func `success forgets`() {
         var throttle = LoginThrottle(limits: Self.limits)
         let attempts = [
             Attempt(account: "anna", address: "1.2.3.4"), Attempt(account: "anna", address: nil),
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func timeWinsBack() {
+    @Test func `time wins back`() {
         var throttle = LoginThrottle(limits: Self.limits)
         let attempt = Attempt(account: "anna", address: "1.2.3.4")
         for _ in 0..<3 { _ = throttle.begin(attempt, now: .zero) }
@@ -55,7 +55,7 @@ import Testing
         #expect((0..<10).filter { _ in isAdmitted(&throttle, attempt, .seconds(10_000)) }.count == 3)
     }
 
-    @Test func anAddressIsLimitedOverAllAccounts() {
+    @Test func `an address is limited over all accounts`() {
         var throttle = LoginThrottle(limits: Self.limits)
         for number in 0..<6 { #expect(isAdmitted(&throttle, Attempt(account: "a\(number)", address: "1.2.3.4"))) }
         #expect(throttle.begin(Attempt(account: "other", address: "1.2.3.4"), now: .zero) == .wait(.seconds(10)))
@@ -65,7 +65,7 @@ import Testing
         #expect(isAdmitted(&throttle, Attempt(account: "other", address: "1.2.3.4", isAddressKnown: true)))
     }
 
-    @Test func strangersAreLimitedTogether() {
+    @Test func `strangers are limited together`() {
         var throttle = LoginThrottle(limits: Self.limits)
         let begun = (0..<50).filter { isAdmitted(&throttle, Attempt(account: "anna", address: "10.0.0.\($0)")) }
         #expect(begun.count == 5)
@@ -74,7 +74,7 @@ import Testing
         #expect(isAdmitted(&throttle, Attempt(account: "anna", address: "9.9.9.9", isAddressKnown: true)))
     }
 
-    @Test func aDeviceAndItsAddressHaveBudgetsOfTheirOwn() {
+    @Test func `a device and its address have budgets of their own`() {
         var throttle = LoginThrottle(limits: Self.limits)
         let phone = Attempt(account: "anna", address: "9.9.9.9", device: DeviceID("phone"), isAddressKnown: true)
         let begun = (0..<50).filter { _ in isAdmitted(&throttle, phone) }
@@ -83,7 +83,7 @@ import Testing
         #expect(isAdmitted(&throttle, pad))
     }
 
-    @Test func floodingTheTablesResetsNothing() {
+    @Test func `flooding the tables resets nothing`() {
         var throttle = LoginThrottle(limits: Self.limits)
         let anna = (0..<5).map { Attempt(account: "anna", address: "10.0.0.\($0)") }
         for attempt in anna { #expect(isAdmitted(&throttle, attempt)) }
@@ -96,7 +96,7 @@ import Testing
         #expect(!isAdmitted(&throttle, Attempt(account: "anna", address: "10.0.0.9")))
     }
 
-    @Test func tablesAreBounded() {
+    @Test func `tables are bounded`() {
         var table = FailureTable<Int>(capacity: 3, per: .seconds(60), maxEntries: 100)
         for number in 0..<10_000 {
             table.charge(number, now: .seconds(number / 100))
@@ -108,7 +108,7 @@ import Testing
 
     /// An owner who comes from a known address gets in whatever others do; and however many addresses somebody guesses from, an hour
     /// never holds more guesses than the strangers' budget twice over (full at its beginning, and won back within it).
-    @Test(arguments: 0..<20) func modelOfOwnerAndAttacker(seed: UInt64) {
+    @Test(arguments: 0..<20) func `model of owner and attacker`(seed: UInt64) {
         var random = SplitMix(state: seed)
         let limits = LoginThrottle.Limits()
         var throttle = LoginThrottle(limits: limits)
@@ -161,22 +161,22 @@ import Testing
         ("2001:0DB8:0001:0002::9", "2001:db8:1:2::/64"), ("2001:db8:1:2::", "2001:db8:1:2::/64"),
         ("1::4:5:6:7:8", "1:::4::/64"), ("1:0:0:4:5:6:7:8", "1:::4::/64"),
     ])
-    func networksCountAsOne(address: String, key: String) { #expect(NetworkAddress.key(of: address) == key) }
+    func `networks count as one`(address: String, key: String) { #expect(NetworkAddress.key(of: address) == key) }
 
     @Test(arguments: [
         ("2001:db8::1", "2001:db8:0:0:9:8:7:6", true), ("2001:db8::1", "2001:db9::1", false),
         ("::1", "0:0:0:0:0:0:0:2", true), ("fe80::1%eth0", "fe80::2%lo", true), ("2001:db8::1", "2001:DB8::1", true),
         ("1::4:5:6:7:8", "1::3:5:6:7:8", false), ("1.2.3.4", "1.2.3.5", false),
     ])
-    func hostsOfOneNetworkAreOne(one: String, other: String, areOne: Bool) {
+    func `hosts of one network are one`(one: String, other: String, areOne: Bool) {
         #expect((NetworkAddress.key(of: one) == NetworkAddress.key(of: other)) == areOne)
     }
 
-    @Test func keysAreShort() {
+    @Test func `keys are short`() {
         #expect(NetworkAddress.key(of: String(repeating: "x", count: 10_000)).utf8.count <= 64)
     }
 
-    @Test func marksDifferByAccountAndNetwork() throws {
+    @Test func `marks differ by account and network`() throws {
         let users = try [#require(UserID(rawValue: 1)), #require(UserID(rawValue: 2))]
         let marks = users.flatMap { user in ["1.2.3.4", "1.2.3.5", nil].map { NetworkMark(of: user, at: $0) } }
         #expect(Set(marks).count == 6)

@@ -9,17 +9,17 @@ import Testing
         ("anna", "ANNA"), ("Ångström", "A\u{30A}ngstro\u{308}m"), ("ﬁsh", "fish"), ("Straße", "STRASSE"),
         ("Σίσυφος", "ΣΊΣΥΦΟΣ"), ("①", "1"), ("❤️", "❤"), ("ＡＢＣ", "abc"),
     ])
-    func areTheSame(one: String, other: String) throws {
+    func `are the same`(one: String, other: String) throws {
         #expect(try NickName(one) == NickName(other))
         #expect(try NickName(one).key == NickName(other).key)
     }
 
     @Test(arguments: [("anna", "anne"), ("é", "e"), ("ab", "a b")])
-    func areDifferent(one: String, other: String) throws {
+    func `are different`(one: String, other: String) throws {
         #expect(try NickName(one) != NickName(other))
     }
 
-    @Test func isShownAsTyped() throws {
+    @Test func `is shown as typed`() throws {
         #expect(try NickName("Anna Maria").rawValue == "Anna Maria")
         #expect(try NickName("李小龙").rawValue == "李小龙")
         #expect(try Array(NickName("e\u{301}").rawValue.utf8) == Array("\u{E9}".utf8))
@@ -32,12 +32,12 @@ import Testing
         String(repeating: "a", count: 65), String(repeating: "ﷺ", count: 10), String(repeating: "é", count: 129),
         "a" + String(repeating: "\u{301}", count: 200), String(repeating: "x", count: 1_000_000),
     ])
-    func isRefused(text: String) throws {
+    func `is refused`(text: String) throws {
         let error = #expect(throws: HermesError.self) { try NickName(text) }
         #expect(error?.code == .invalidArgument)
     }
 
-    @Test func limitsAreInclusive() throws {
+    @Test func `limits are inclusive`() throws {
         #expect(try NickName(String(repeating: "a", count: 64)).key.count == 64)
         #expect(try NickName(String(repeating: "😀", count: 64)).rawValue.utf8.count == 256)
     }

@@ -10,7 +10,7 @@ import Testing
     /// "secret" as older servers stored it: scrypt of the password itself, computed elsewhere.
     static let plainSecret = "$scrypt$ln=4,r=8,p=1$U29kaXVtQ2hsb3JpZGU$Dp7T+ulAfvRsdwTSZfyEyLgGAdqXG3ntD4EvExeZJPU"
 
-    @Test func verifiesWhatItHashed() async throws {
+    @Test func `verifies what it hashed`() async throws {
         let hasher = PasswordHasher(parameters: Self.cheap)
         let hash = try await hasher.hash("pässword")
         #expect(hash.phc.hasPrefix("$scrypt-sha256$ln=4,r=8,p=1$"))
@@ -24,7 +24,7 @@ import Testing
     }
 
     /// RFC 7914, section 12: scrypt("pleaseletmein", "SodiumChloride", N = 16384, r = 8, p = 1), first 32 bytes.
-    @Test func agreesWithTheStandard() async throws {
+    @Test func `agrees with the standard`() async throws {
         let hash: [UInt8] = [
             0x70, 0x23, 0xBD, 0xCB, 0x3A, 0xFD, 0x73, 0x48, 0x46, 0x1C, 0x06, 0xCD, 0x81, 0xFD, 0x38, 0xEB,
             0xFD, 0xA8, 0xFB, 0xBA, 0x90, 0x4F, 0x8E, 0x3E, 0xA9, 0xB5, 0x43, 0xF6, 0x54, 0x5D, 0xA1, 0xF2,
@@ -40,7 +40,7 @@ import Testing
     }
 
     /// HMAC takes a key with zeros behind it, and a long key's hash, for the key.
-    @Test func passwordsThatHMACDoesNotTellApartDiffer() async throws {
+    @Test func `passwords that HMAC does not tell apart differ`() async throws {
         let hasher = PasswordHasher(parameters: Self.cheap)
         let old = PasswordHash(phc: Self.plainSecret)
         let right = try await hasher.verify("secret", against: old)
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func aStrongerCostIsTakenOverAtTheNextLogin() async throws {
+    @Test func `a stronger cost is taken over at the next login`() async throws {
         let hash = try await PasswordHasher(parameters: Self.cheap).hash("secret")
         let stronger = PasswordHasher(parameters: .init(ln: 5, r: 8, p: 1))
         #expect(try await stronger.verify("wrong", against: hash).renewed == nil)
@@ -73,13 +73,13 @@ import Testing
         "$scrypt$ln=4,r=8,p=1$!$c2FsdHNhbHRzYWx0c2FsdA", "$scrypt$ln=4,r=8,p=1$c2FsdHNhbHQ$",
         "$scrypt$ln=4,ln=4,r=8,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA",
     ])
-    func refusesBrokenHashes(phc: String) async {
+    func `refuses broken hashes`(phc: String) async {
         let hasher = PasswordHasher(parameters: Self.cheap)
         let refusal = await code { _ = try await hasher.verify("x", against: PasswordHash(phc: phc)) }
         #expect(refusal == .internalError)
     }
 
-    @Test func boundsWhatWaits() async throws {
+    @Test func `bounds what waits`() async throws {
         let hasher = PasswordHasher(parameters: .standard, maxConcurrent: 1, maxWaiting: 2)
         let codes = await withTaskGroup(of: HermesError.Code?.self) { group in
             for _ in 0..<20 { group.addTask { await code { _ = try await hasher.hash("secret") } } }
@@ -91,7 +91,7 @@ import Testing
         _ = try await hasher.hash("later")
     }
 
-    @Test func tokensAreLongAndDifferent() {
+    @Test func `tokens are long and different`() {
         let tokens = (0..<100).map { _ in AccessToken() }
         #expect(Set(tokens.map(\.text)).count == 100)
         for token in tokens {
@@ -104,7 +104,7 @@ import Testing
         #expect(TokenHash(ofToken: String(repeating: "a", count: 129)) == nil)
     }
 
-    @Test func secretsStayOutOfTexts() {
+    @Test func `secrets stay out of texts`() {
         #expect(!"\(Credential.token("topsecret"))".contains("topsecret"))
         #expect(!"\(Credential.password(nickName: "anna", password: "topsecret"))".contains("topsecret"))
     }

@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func anAddressMakesSoManyAccountsAnHour() async throws {
+    @Test func `an address makes so many accounts an hour`() async throws {
         let accounts = service { $0.registrationLimits = .init(perAddress: 3, inTotal: 100) }
         for number in 0..<3 { #expect(await register("a\(number)", at: accounts) == nil) }
         #expect(await register("b", at: accounts) == .rateLimited)
@@ -52,7 +52,7 @@ import Testing
         #expect(try await accounts.createAccount(nickName: "f", password: "secret").nickName.rawValue == "f")
     }
 
-    @Test func allTogetherMakeSoManyAccountsAnHour() async throws {
+    @Test func `all together make so many accounts an hour`() async throws {
         let accounts = service { $0.registrationLimits = .init(perAddress: 3, inTotal: 5) }
         var codes: [HermesError.Code?] = []
         for number in 0..<8 { codes.append(await register("a\(number)", from: "1.2.3.\(number)", at: accounts)) }
@@ -60,14 +60,14 @@ import Testing
         #expect(codes.filter { $0 == .rateLimited }.count == 3)
     }
 
-    @Test func whatMakesNoAccountIsNotCounted() async throws {
+    @Test func `what makes no account is not counted`() async throws {
         let accounts = service { $0.registrationLimits = .init(perAddress: 2, inTotal: 2) }
         #expect(await register("a", at: accounts) == nil)
         for _ in 0..<5 { #expect(await register("A", at: accounts) == .nameTaken) }
         #expect(await register("b", at: accounts) == nil)
     }
 
-    @Test func whoMayNotTryAgainYetIsToldWhatItIsAbout() async throws {
+    @Test func `who may not try again yet is told what it is about`() async throws {
         let accounts = service { $0.registrationLimits = .init(perAddress: 2, inTotal: 2) }
         #expect(await register("a", at: accounts) == nil)
         // Names must not be probed at full speed.
@@ -91,13 +91,13 @@ import Testing
         #expect(login?.code == .loginDelayed && login?.message.contains("register") == false)
     }
 
-    @Test func noLimitIsNoLimit() async throws {
+    @Test func `no limit is no limit`() async throws {
         let accounts = service { $0.registrationLimits = .init(perAddress: 0, inTotal: 0) }
         for number in 0..<50 { #expect(await register("a\(number)", at: accounts) == nil) }
     }
 
     /// 1,100 registrations of one address kept everybody else's password logins waiting until they were refused.
-    @Test func registrationsDoNotKeepLoginsWaiting() async throws {
+    @Test func `registrations do not keep logins waiting`() async throws {
         let accounts = service {
             $0.passwordParameters = .init(ln: 10, r: 8, p: 1)
             $0.maxConcurrentHashes = 1
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func invitationsLetInAsManyAsTheySay() async throws {
+    @Test func `invitations let in as many as they say`() async throws {
         let accounts = service { $0.registration = .invitation }
         let (invitation, text) = try await accounts.invitations.create(name: "friends", uses: 2, days: 7)
         #expect(invitation.used == 0)
@@ -134,7 +134,7 @@ import Testing
         #expect(try await accounts.invitations.invitations().map(\.used) == [2])
     }
 
-    @Test func invitationsOfOneUseMakeOneAccountHoweverManyTry() async throws {
+    @Test func `invitations of one use make one account however many try`() async throws {
         let accounts = service { $0.registration = .invitation }
         let (_, text) = try await accounts.invitations.create(name: "one", uses: 1, days: 0)
         let made = await withTaskGroup(of: Bool.self) { group in
@@ -146,7 +146,7 @@ import Testing
         #expect(made == 1)
     }
 
-    @Test func invitationsEnd() async throws {
+    @Test func `invitations end`() async throws {
         let accounts = service { $0.registration = .invitation }
         let (_, text) = try await accounts.invitations.create(name: "week", uses: 9, days: 7)
         let (_, other) = try await accounts.invitations.create(name: "other", uses: 9, days: 0)
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func codesAreGuessedAsSlowlyAsPasswords() async throws {
+    @Test func `codes are guessed as slowly as passwords`() async throws {
         let accounts = service {
             $0.registration = .invitation
             $0.loginLimits.failuresPerAddress = 5
@@ -174,7 +174,7 @@ import Testing
         #expect(codes.suffix(5).allSatisfy { $0 == .loginDelayed })
     }
 
-    @Test func codesAreReadAsPeopleWriteThem() throws {
+    @Test func `codes are read as people write them`() throws {
         let text = InvitationCode().text
         #expect(text.utf8.count == 23)
         let hash = try #require(InvitationCode.hash(of: text))

@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test(arguments: PlaceStoreConformance.cases)
-    func places(_ conformance: ConformanceCase) async throws {
+    func `places`(_ conformance: ConformanceCase) async throws {
         try await conformance.run { settings in MemoryStore(settings: settings) }
     }
 }

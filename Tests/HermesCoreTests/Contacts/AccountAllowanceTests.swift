@@ -9,7 +9,7 @@ struct AccountAllowanceTests {
     private let ann = UserID(1)
     private let bob = UserID(2)
 
-    @Test func soManyAnHourEachAndAsManyAsABurst() throws {
+    @Test func `so many an hour each and as many as a burst`() throws {
         var allowance = AccountAllowance(perHour: 60)
         let ann = try #require(ann)
         let bob = try #require(bob)
@@ -24,7 +24,7 @@ struct AccountAllowanceTests {
         #expect(allowance.take(1, of: ann, now: .seconds(100_000)) != nil)
     }
 
-    @Test func whatCostMoreIsPaidOff() throws {
+    @Test func `what cost more is paid off`() throws {
         var allowance = AccountAllowance(perHour: 3_600)
         let ann = try #require(ann)
         #expect(allowance.take(1, of: ann, now: .zero) == nil)
@@ -38,7 +38,7 @@ struct AccountAllowanceTests {
         #expect(allowance.take(1, of: ann, now: .zero) != nil)
     }
 
-    @Test func whoHasEverythingAgainIsForgotten() throws {
+    @Test func `who has everything again is forgotten`() throws {
         var allowance = AccountAllowance(perHour: 1)
         for number in 1...120_000 {
             let user = try #require(UserID(Int64(number)))
@@ -48,7 +48,7 @@ struct AccountAllowanceTests {
     }
 
     /// The table is bounded; whoever used most is remembered.
-    @Test func whoeverUsedLeastIsForgotten() throws {
+    @Test func `whoever used least is forgotten`() throws {
         var allowance = AccountAllowance(1_000, each: .seconds(86_400))
         let ann = try #require(ann)
         #expect(allowance.take(1_000, of: ann, now: .zero) == nil)
@@ -68,7 +68,7 @@ struct AccountAllowanceTests {
         #expect(allowance.count >= AccountAllowance.maxRemembered / 2)
     }
 
-    @Test func whatDidNotHappenIsGivenBack() throws {
+    @Test func `what did not happen is given back`() throws {
         var allowance = AccountAllowance(10, each: .seconds(10))
         let ann = try #require(ann)
         #expect(allowance.take(10, of: ann, now: .zero) == nil)

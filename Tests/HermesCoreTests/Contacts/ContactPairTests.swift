@@ -62,7 +62,7 @@ import Testing
     ]
 
     @Test(arguments: Standing.allCases)
-    func everyCommand(in standing: Standing) throws {
+    func `every command`(in standing: Standing) throws {
         let row = try #require(Self.table[standing])
         #expect(row.count == ContactCommand.allCases.count)
         for (command, expected) in zip(ContactCommand.allCases, row) {
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func statesFollowFromTheRows() {
+    @Test func `states follow from the rows`() {
         let states = Standing.allCases.map(\.pair.state)
         #expect(states == [nil, .requested, .incoming, .accepted, .blocked, nil, .blocked])
     }

@@ -35,8 +35,10 @@ import Testing
         return people
     }
 
-    @Test("An account blocks 600 others an hour, each of whom stays in its list; it ends blocks as it likes")
-    func blocksAreLimited() async throws {
+    @Test
+    func `an account blocks 600 others an hour, each of whom stays in its list; it ends blocks as it likes`()
+        async throws
+    {
         let people = try await people(4)
         let contacts = messenger.contacts
         func block(_ peer: Int, by person: Int, _ command: ContactCommand = .block) async throws {
@@ -60,8 +62,8 @@ import Testing
         await messenger.shutdown()
     }
 
-    @Test("A page of friends looks at 10,000 rows at most, and says at how many it looked")
-    func lookedAt() async throws {
+    @Test
+    func `a page of friends looks at 10,000 rows at most, and says at how many it looked`() async throws {
         let people = try await people(ContactService.maxLookedAt + 2)
         let (user, last) = (people[0], people[people.count - 1])
         // All are blocked but the last, which is the only friend.

@@ -47,7 +47,7 @@ import Testing
         results.map { try? $0.get().clientID }
     }
 
-    @Test func aReceiptCountsTheDevicesThatGetTheMessage() async throws {
+    @Test func `a receipt counts the devices that get the message`() async throws {
         let committer = committer()
         let phones = try (0..<3).map { RecordingAttachment(try principal(2, "d\($0)")) }
         for phone in phones { devices.attach(phone) }
@@ -59,7 +59,7 @@ import Testing
         #expect(phones.allSatisfy { $0.calls.count == 1 })
     }
 
-    @Test func groupsWhatWaitsAndKeepsTheOrder() async throws {
+    @Test func `groups what waits and keeps the order`() async throws {
         let committer = committer(CommitLimits(maxBatch: 10))
         store.close()
         try submit(0..<1, to: committer)
@@ -75,7 +75,7 @@ import Testing
         #expect(committer.statistics.waiting == 0)
     }
 
-    @Test func aTransactionThatTakesOnlyAPartLeavesTheRestToTheNext() async throws {
+    @Test func `a transaction that takes only a part leaves the rest to the next`() async throws {
         let committer = committer(CommitLimits(maxBatch: 10, acknowledgementDelay: .seconds(3600)))
         store.close()
         store.cut(to: 4)
@@ -106,8 +106,8 @@ import Testing
         }
     }
 
-    @Test("Accounts take turns: a message does not wait for the many of another account")
-    func accountsTakeTurns() async throws {
+    @Test
+    func `accounts take turns: a message does not wait for the many of another account`() async throws {
         let committer = committer(CommitLimits(maxBatch: 10))
         store.close()
         try submit(0..<1, to: committer)
@@ -121,8 +121,8 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test("One account does not use up the room of others")
-    func oneAccountLeavesRoom() async throws {
+    @Test
+    func `one account does not use up the room of others`() async throws {
         let committer = committer(CommitLimits(maxWaiting: 24))
         store.close()
         try submit(0..<1, to: committer)
@@ -136,7 +136,7 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test func refusesWhenTooMuchWaits() async throws {
+    @Test func `refuses when too much waits`() async throws {
         // An eighth of it for one account.
         let committer = committer(CommitLimits(maxWaiting: 24))
         store.close()
@@ -160,7 +160,7 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test func refusesWhenWhatWaitsIsTooLarge() async throws {
+    @Test func `refuses when what waits is too large`() async throws {
         // Each holds half a kilobyte and a little.
         let committer = committer(CommitLimits(maxWaitingBytes: 1024))
         store.close()
@@ -181,7 +181,7 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test func aFailedCommitFailsItsBatchAlone() async throws {
+    @Test func `a failed commit fails its batch alone`() async throws {
         let committer = committer()
         store.close()
         try submit(0..<1, to: committer)
@@ -203,7 +203,7 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test func aRefusedOperationDoesNotDisturbTheOthers() async throws {
+    @Test func `a refused operation does not disturb the others`() async throws {
         let committer = committer()
         store.close()
         try submit(0..<1, to: committer)
@@ -215,7 +215,7 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test func shutdownCommitsWhatWaitsThenRefuses() async throws {
+    @Test func `shutdown commits what waits then refuses`() async throws {
         let committer = committer()
         store.close()
         try submit(0..<1, to: committer)
@@ -235,7 +235,7 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test func acknowledgementsAreCoalescedAndRideAlong() async throws {
+    @Test func `acknowledgements are coalesced and ride along`() async throws {
         let committer = committer(CommitLimits(acknowledgementDelay: .seconds(3600)))
         try submit(0..<20, to: committer)
         _ = await results.next(20)
@@ -251,7 +251,7 @@ import Testing
         #expect(try await store.base.devices(of: user(2)).first?.cursor == 9)
     }
 
-    @Test func acknowledgementsAreCommittedWhenNothingElseComes() async throws {
+    @Test func `acknowledgements are committed when nothing else comes`() async throws {
         let committer = committer(CommitLimits(acknowledgementDelay: .milliseconds(1)))
         committer.acknowledge(try user(2), try device("phone"), upTo: 1)
         await store.waitForCommit()
@@ -259,14 +259,14 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test func shutdownCommitsAcknowledgements() async throws {
+    @Test func `shutdown commits acknowledgements`() async throws {
         let committer = committer(CommitLimits(acknowledgementDelay: .seconds(3600)))
         committer.acknowledge(try user(2), try device("phone"), upTo: 1)
         await committer.shutdown()
         #expect(store.batches.map(\.count) == [1])
     }
 
-    @Test func deliversOnceForEachAttachmentAndBatch() async throws {
+    @Test func `delivers once for each attachment and batch`() async throws {
         let committer = committer()
         let attachments = try [principal(1), principal(1, "pad"), principal(2), principal(3)].map(
             RecordingAttachment.init
@@ -285,7 +285,7 @@ import Testing
         #expect(attachments[3].calls.isEmpty)
     }
 
-    @Test func keepsTheOrderOfEachOfManyThreads() async throws {
+    @Test func `keeps the order of each of many threads`() async throws {
         let committer = committer()
         let completed = Collector<(thread: Int, number: Int)>()
         let operations = try (0..<4).map { thread in

@@ -15,8 +15,8 @@ import Testing
         }
     }
 
-    @Test("A content is read once, whoever has a copy, and what is kept for long is unread")
-    func once() {
+    @Test
+    func `a content is read once, whoever has a copy, and what is kept for long is unread`() {
         let content = MessageContent(bytes: Array("hi".utf8))
         let copies = (0..<1_000).map { _ in content }
         var count = 0
@@ -34,8 +34,8 @@ import Testing
         #expect(content != MessageContent(bytes: [1]))
     }
 
-    @Test("All who read at once get the same")
-    func atOnce() async {
+    @Test
+    func `all who read at once get the same`() async {
         for _ in 0..<200 {
             let content = MessageContent(bytes: [1, 2, 3])
             let readings = await withTaskGroup(of: (any ContentReading).self) { group in
@@ -46,8 +46,8 @@ import Testing
         }
     }
 
-    @Test("A message to many is committed with one content, which all of their connections share")
-    func sharedByAllMembers() async throws {
+    @Test
+    func `a message to many is committed with one content, which all of their connections share`() async throws {
         let store = MemoryStore(settings: StoreSettings(historyPeriod: .seconds(3_600)))
         let messenger = Messenger(
             accountStore: store,

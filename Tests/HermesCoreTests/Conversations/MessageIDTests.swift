@@ -5,7 +5,7 @@ import HermesCore
 import Testing
 
 @Suite struct MessageIDTests {
-    @Test func growsEvenIfTheClockDoesNot() {
+    @Test func `grows even if the clock does not`() {
         var generator = MessageIDGenerator()
         var ids: [MessageID] = []
         for moment in [5, 5, 5, 6, 3, 6, 7] as [Int64] {
@@ -20,7 +20,7 @@ import Testing
         _ = generator.next(now: Timestamp(rawValue: .max))
     }
 
-    @Test func readsWhatItWrites() throws {
+    @Test func `reads what it writes`() throws {
         var generator = MessageIDGenerator()
         for moment in [0, 1, 1_800_000_000_000] as [Int64] {
             let id = generator.next(now: Timestamp(rawValue: moment))
@@ -42,7 +42,7 @@ import Testing
         "7ZZZZZZZZZZZZUZZZZZZZZZZZZ",
         "7ZZZZZZZZZZZZ ZZZZZZZZZZZZ", "7ZZZZZZZZZZZZéZZZZZZZZZZZ",
     ])
-    func refuses(text: String) {
+    func `refuses`(text: String) {
         #expect(MessageID(text) == nil)
         #expect(MessageID(bytes: [1, 2, 3]) == nil)
     }

@@ -48,7 +48,7 @@ import Testing
         return page.entries
     }
 
-    @Test func sendsToBothSides() async throws {
+    @Test func `sends to both sides`() async throws {
         let receiver = RecordingAttachment(try principal(2))
         messenger.devices.attach(receiver)
         let receipt = try await send(draft(clientID: "c1"), from: principal(1))
@@ -68,7 +68,7 @@ import Testing
         #expect(receiver.calls.map { $0.map(\.seq) } == [[1]])
     }
 
-    @Test func sendingAgainIsTheSame() async throws {
+    @Test func `sending again is the same`() async throws {
         let first = try await send(draft(clientID: "c1"), from: principal(1))
         let again = try await send(draft(clientID: "c1"), from: principal(1, "pad"))
         #expect(again.isDuplicate)
@@ -80,7 +80,7 @@ import Testing
         await messenger.shutdown()
     }
 
-    @Test func refusesWhatIsNotAllowed() async throws {
+    @Test func `refuses what is not allowed`() async throws {
         let sender = try principal(1)
         func refusal(_ draft: MessageDraft) async -> HermesError.Code? {
             await code { _ = try await send(draft, from: sender) }
@@ -104,7 +104,7 @@ import Testing
         #expect(await refusal(try draft()) == .shuttingDown)
     }
 
-    @Test func expiryIsBoundedByRetention() async throws {
+    @Test func `expiry is bounded by retention`() async throws {
         for (asked, expected) in [
             (Duration.seconds(5), Duration.seconds(5)), (.seconds(1e12), .seconds(30 * 24 * 3600)),
         ] {
@@ -123,24 +123,25 @@ import Testing
         _ = try await messenger.inbox.answer(.recall(id, in: conversation), for: caller.user)
     }
 
-    @Test func recallsOnesOwnWhileItIsYoung() async throws {
+    @Test func `recalls one's own while it is young`() async throws {
         let receipt = try await send(draft(), from: principal(1))
         #expect(await code { try await recall(receipt.messageID, by: principal(2)) } == .forbidden)
         #expect(await code { try await recall(receipt.messageID, by: principal(3)) } == .forbidden)
         #expect(await code { try await recall(MessageID(high: 1, low: 1), by: principal(1)) } == .notFound)
         time.advance(by: .seconds(120))
         try await recall(receipt.messageID, by: principal(1))
-        guard case .recalled(_, receipt.messageID, _, _)? = try await entries(of: 2).last?.event else {
+        guard case .recalled(let recalled)? = try await entries(of: 2).last?.event else {
             Issue.record("not recalled")
             return
         }
+        #expect(recalled.id == receipt.messageID)
         let late = try await send(draft(), from: principal(1))
         time.advance(by: .seconds(121))
         #expect(await code { try await recall(late.messageID, by: principal(1)) } == .forbidden)
         await messenger.shutdown()
     }
 
-    @Test func marksAsReadForBothSides() async throws {
+    @Test func `marks as read for both sides`() async throws {
         let conversation = try draft().conversation
         func mark(_ seq: UInt64, by caller: Principal) async throws {
             _ = try await messenger.inbox.answer(.markRead(conversation, upTo: seq), for: caller.user)
@@ -150,7 +151,7 @@ import Testing
         for number in [1, 2] as [Int32] { #expect(try await entries(of: number).isEmpty) }
         _ = try await send(draft(), from: principal(1))
         for seq in [.max, 1, .max] as [UInt64] { try await mark(seq, by: principal(2)) }
-        let expected = InboxEvent.readMark(conversation, by: try user(2), upTo: 1)
+        let expected = InboxEvent.readMark(ReadMark(conversation, by: try user(2), upTo: 1))
         for number in [1, 2] as [Int32] {
             #expect(try await entries(of: number).dropFirst().map(\.event) == [expected])
         }
@@ -159,7 +160,7 @@ import Testing
         await messenger.shutdown()
     }
 
-    @Test func readsHistoryForThoseWhoTakePart() async throws {
+    @Test func `reads history for those who take part`() async throws {
         let conversation = try draft().conversation
         _ = try await send(draft(), from: principal(1))
         let read = try await messenger.inbox.answer(.history(conversation, before: .max, limit: .max), for: user(2))
@@ -173,7 +174,7 @@ import Testing
         await messenger.shutdown()
     }
 
-    @Test func acknowledgedEntriesAreCleanedUp() async throws {
+    @Test func `acknowledged entries are cleaned up`() async throws {
         let receipt = try await send(draft(), from: principal(1))
         messenger.inbox.acknowledge(try principal(1), upTo: receipt.inboxSeq)
         messenger.inbox.acknowledge(try principal(2), upTo: .max)
@@ -184,8 +185,8 @@ import Testing
         #expect(try await messenger.messages.position(of: user(2)).oldest == 2)
     }
 
-    @Test("A clock that is ahead for a moment destroys nothing")
-    func aClockThatIsAheadForAMomentDestroysNothing() async throws {
+    @Test
+    func `a clock that is ahead for a moment destroys nothing`() async throws {
         _ = try await send(draft(), from: principal(1))
         time.jump(by: .seconds(400 * 86_400))
         for _ in 0..<3 {

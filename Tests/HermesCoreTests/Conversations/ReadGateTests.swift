@@ -10,8 +10,8 @@ import Testing
     private let first = CommitSource.subject("first")
     private let second = CommitSource.subject("second")
 
-    @Test("Those who read take turns, whoever asks for more")
-    func turns() async {
+    @Test
+    func `those who read take turns, whoever asks for more`() async {
         let gate = ReadGate(maxRunning: 1, maxWaiting: 1_000)
         let (mayGo, go) = AsyncStream<Void>.makeStream()
         let (done, end) = AsyncStream<String>.makeStream()
@@ -31,8 +31,8 @@ import Testing
         #expect(order.filter { $0 != "second" } == (0..<100).map { "first \($0)" })
     }
 
-    @Test("One that asks for too much is refused, and leaves room for others")
-    func room() async {
+    @Test
+    func `one that asks for too much is refused, and leaves room for others`() async {
         let gate = ReadGate(maxRunning: 1, maxWaiting: 80)
         let (mayGo, go) = AsyncStream<Void>.makeStream()
         #expect(gate.run(for: first) { for await _ in mayGo { return } })
@@ -42,8 +42,10 @@ import Testing
         go.yield()
     }
 
-    @Test("Tasks and reads that nobody waits for take turns at the same places; each place is free in the end")
-    func tasks() async throws {
+    @Test
+    func `tasks and reads that nobody waits for take turns at the same places; each place is free in the end`()
+        async throws
+    {
         let gate = ReadGate(maxRunning: 2, maxWaiting: 1_000)
         let most = Mutex([0, 0])
         let sum = Mutex(0)
@@ -77,8 +79,8 @@ import Testing
         #expect(sum.withLock { $0 } == 120)
     }
 
-    @Test("A task that finds no room is refused at once, and its error frees the place of one that ran")
-    func refusals() async throws {
+    @Test
+    func `a task that finds no room is refused at once, and its error frees the place of one that ran`() async throws {
         let gate = ReadGate(maxRunning: 1, maxWaiting: 8)
         await #expect(throws: HermesError.self) {
             try await gate.turn(of: first) { () async throws(HermesError) in throw ReadGate.tooManyReads }

@@ -227,8 +227,8 @@ import Testing
 
     static let reads: [Read] = [contacts, groups, accounts, messages, logins].flatMap { $0 }
 
-    @Test("Each read waits for its turn, and goes on then", arguments: ReadTurnTests.reads)
-    func turns(_ read: Read) async throws {
+    @Test(arguments: ReadTurnTests.reads)
+    func `each read waits for its turn, and goes on then`(_ read: Read) async throws {
         let world = try await Self.world()
         let gate = read.gate(world)
         // All places are taken.

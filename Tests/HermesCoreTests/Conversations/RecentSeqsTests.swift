@@ -6,8 +6,8 @@ import Testing
 
 @Suite("The recent seqs of a conversation")
 struct RecentSeqsTests {
-    @Test("Counts what a set of all seqs counts, as long as the mark is in the window")
-    func model() {
+    @Test
+    func `counts what a set of all seqs counts, as long as the mark is in the window`() {
         var random = SystemRandomNumberGenerator()
         for _ in 0..<200 {
             var seqs = RecentSeqs()
@@ -28,8 +28,8 @@ struct RecentSeqsTests {
         }
     }
 
-    @Test("No number leaves the range")
-    func extremes() {
+    @Test
+    func `no number leaves the range`() {
         var seqs = RecentSeqs(newest: .max, bits: .max)
         seqs.insert(.max)
         seqs.insert(0)
@@ -43,16 +43,15 @@ struct RecentSeqsTests {
         #expect(far.bits == 1 && far.newest == .max)
     }
 
-    @Test("A place is read back from its text", arguments: ["user:1", "user:2147483647", "group:9"])
-    func places(text: String) {
+    @Test(arguments: ["user:1", "user:2147483647", "group:9"])
+    func `a place is read back from its text`(text: String) {
         #expect(ConversationPlace(text: text)?.text == text)
     }
 
-    @Test(
-        "No other text is a place",
-        arguments: ["", ":", "user", "user:", "user:0", "user:-1", "user:+1", "user:2147483648", "room:1", "user:1:2"]
-    )
-    func noPlaces(text: String) {
+    @Test(arguments: [
+        "", ":", "user", "user:", "user:0", "user:-1", "user:+1", "user:2147483648", "room:1", "user:1:2",
+    ])
+    func `no other text is a place`(text: String) {
         #expect(ConversationPlace(text: text) == nil)
     }
 }

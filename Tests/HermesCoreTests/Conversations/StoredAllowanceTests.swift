@@ -39,7 +39,7 @@ import Testing
         }.get()
     }
 
-    @Test func messagesThatAreAcknowledgedAtOnceAreRefusedOnceTheDayIsUsed() async throws {
+    @Test func `messages that are acknowledged at once are refused once the day is used`() async throws {
         let messenger = try await messenger(messages: 10)
         for _ in 1...10 {
             let receipt = try await send(messenger, from: 1)
@@ -60,7 +60,7 @@ import Testing
         await messenger.shutdown()
     }
 
-    @Test func onlyWhatIsStoredIsCharged() async throws {
+    @Test func `only what is stored is charged`() async throws {
         let messenger = try await messenger(messages: 3)
         _ = try await send(messenger, from: 1, clientID: "a")
         for _ in 1...10 { #expect(try await send(messenger, from: 1, clientID: "a").isDuplicate) }

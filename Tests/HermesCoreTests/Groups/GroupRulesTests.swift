@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func createdByItsOwner() throws {
+    @Test func `created by its owner`() throws {
         let id = try #require(GroupID(rawValue: 1))
         let outcome = try Group.created(
             id,
@@ -60,7 +60,7 @@ import Testing
         #expect(outcome.notices.map(\.recipients) == [outcome.group.users])
     }
 
-    @Test func fiveHundredAndNoMore() throws {
+    @Test func `five hundred and no more`() throws {
         let id = try #require(GroupID(rawValue: 1))
         let others = try (2...500).map { try user($0) }
         let full = try Group.created(id, name: "g", members: others, by: try user(1), now: Self.now).group
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(arguments: [(1, nil), (2, nil), (4, .forbidden), (9, .forbidden)] as [(Int32, HermesError.Code?)])
-    func administratorsChangeTheGroup(_ actor: Int32, _ refusal: HermesError.Code?) throws {
+    func `administrators change the group`(_ actor: Int32, _ refusal: HermesError.Code?) throws {
         #expect(try result({ .change($0, GroupChange(name: "h")) }, by: actor).refusal == refusal)
         #expect(try result(changes(add: [6]), by: actor).refusal == refusal)
         #expect(try result(changes(remove: [5]), by: actor).refusal == refusal)
@@ -89,7 +89,7 @@ import Testing
             (1, 1, .invalidArgument),
         ] as [(Int32, Int32, HermesError.Code?)]
     )
-    func removedByThoseAbove(_ actor: Int32, _ target: Int32, _ refusal: HermesError.Code?) throws {
+    func `removed by those above`(_ actor: Int32, _ target: Int32, _ refusal: HermesError.Code?) throws {
         let result = try result(changes(remove: [target]), by: actor)
         #expect(result.refusal == refusal)
         if refusal == nil { #expect(result.told == [.membersRemoved]) }
@@ -102,7 +102,7 @@ import Testing
             (1, 9, .member, .notFound), (4, 5, .administrator, .forbidden),
         ] as [(Int32, Int32, GroupRole, HermesError.Code?)]
     )
-    func rolesAreTheOwners(
+    func `roles are the owners`(
         _ actor: Int32,
         _ target: Int32,
         _ role: GroupRole,
@@ -113,7 +113,7 @@ import Testing
         if refusal == nil { #expect(result.roles[Int(target) - 1] == role) }
     }
 
-    @Test func oneOwnerAlways() throws {
+    @Test func `one owner always`() throws {
         let handedOn = try result(changes(role: (4, .owner, 0)), by: 1)
         #expect(handedOn.roles == [.administrator, .administrator, .administrator, .owner, .member])
         // Who hands it on has no say after that, not even within the same request.
@@ -123,7 +123,7 @@ import Testing
         #expect(try result({ .changeMembers($0, twice) }, by: 1).refusal == .forbidden)
     }
 
-    @Test func leavingAndDissolving() throws {
+    @Test func `leaving and dissolving`() throws {
         let left = try result({ .leave($0) }, by: 5)
         #expect(left.roles.count == 4)
         #expect(left.told == [.membersRemoved])
@@ -141,7 +141,7 @@ import Testing
         #expect(outcome.notices.map(\.event.kind) == [.dissolved])
     }
 
-    @Test func whoIsToldWhat() throws {
+    @Test func `who is told what`() throws {
         let group = try group()
         let all = MemberChanges(
             added: [try user(6), try user(5)],
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func whoMayTalk() throws {
+    @Test func `who may talk`() throws {
         func talks(_ group: Group, _ number: Int32, at time: Int64 = 1_000) throws -> [Int32]? {
             try? group.recipients(ofMessageFrom: try user(number), now: Timestamp(rawValue: time)).map(\.rawValue)
         }

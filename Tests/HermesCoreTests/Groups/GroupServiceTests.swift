@@ -9,8 +9,8 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct GroupServiceTests {
     private let store = FakeStore()
 
-    @Test("Whoever dissolves a group or removes members pays for everybody who is told")
-    func everybodyToldIsPaidFor() async throws {
+    @Test
+    func `whoever dissolves a group or removes members pays for everybody who is told`() async throws {
         var settings = MessageSettings()
         settings.groupEntriesPerHour = 30
         let messenger = Messenger(
@@ -39,8 +39,10 @@ import Testing
         await messenger.shutdown()
     }
 
-    @Test("Whoever runs the server changes groups with the owner's rights, free of charge, and leaves each an owner")
-    func administration() async throws {
+    @Test
+    func `whoever runs the server changes groups with the owner's rights, free of charge, and leaves each an owner`()
+        async throws
+    {
         var settings = MessageSettings()
         settings.groupEntriesPerHour = 10
         let messenger = Messenger(

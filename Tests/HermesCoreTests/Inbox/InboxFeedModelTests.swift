@@ -9,7 +9,7 @@ import Testing
 /// whole and ahead of the rest.
 @Suite struct InboxFeedModelTests {
     @Test(arguments: 0..<200)
-    func deliversEachEntryOnceInOrder(seed: UInt64) throws {
+    func `delivers each entry once in order`(seed: UInt64) throws {
         var model = try Model(seed: seed)
         for _ in 0..<600 { try model.step() }
         try model.finish()

@@ -44,7 +44,7 @@ import Testing
 
     // MARK: Not opened
 
-    @Test func beforeItIsOpenedNothingHappens() throws {
+    @Test func `before it is opened nothing happens`() throws {
         var feed = try feed()
         #expect(feed.handle(.entriesCommitted(try entries(3...5))) == .none)
         let silent: [InboxFeed.Event] = [
@@ -58,14 +58,14 @@ import Testing
         #expect(feed.head == 5)
     }
 
-    @Test func aCursorBeyondTheHeadIsCut() throws {
+    @Test func `a cursor beyond the head is cut`() throws {
         var feed = try feed()
         #expect(feed.handle(.opened(after: .max, head: 7)) == .load(after: 7, limit: 4))
     }
 
     // MARK: Loading
 
-    @Test func whileLoadingNoSecondLoadBegins() throws {
+    @Test func `while loading no second load begins`() throws {
         var feed = try feed()
         #expect(feed.handle(.opened(after: 0, head: 6)) == .load(after: 0, limit: 4))
         let silent: [InboxFeed.Event] = [
@@ -81,7 +81,7 @@ import Testing
         #expect(feed.isLive)
     }
 
-    @Test func aFailedLoadWaitsForTheRetry() throws {
+    @Test func `a failed load waits for the retry`() throws {
         var feed = try feed()
         _ = feed.handle(.opened(after: 0, head: 2))
         #expect(feed.handle(.pageFailed) == .none)
@@ -95,7 +95,7 @@ import Testing
         #expect(feed.handle(page(try entries(1...3), head: 3)) == .write(try entries(1...3)))
     }
 
-    @Test func acknowledgingBeyondWhatWasWrittenSkips() throws {
+    @Test func `acknowledging beyond what was written skips`() throws {
         var feed = try feed()
         _ = feed.handle(.opened(after: 0, head: 8))
         #expect(feed.handle(.acknowledged(upTo: 6)) == .none)
@@ -107,7 +107,7 @@ import Testing
         #expect(feed.takeAcknowledgement() == nil)
     }
 
-    @Test func holesAreToldAndPassed() throws {
+    @Test func `holes are told and passed`() throws {
         var feed = try feed()
         _ = feed.handle(.opened(after: 0, head: 20))
         let hole = InboxEntry(seq: 1, committedAt: Timestamp(rawValue: 0), event: .expired(through: 9))
@@ -126,7 +126,7 @@ import Testing
 
     // MARK: Live
 
-    @Test func liveEntriesAreWrittenOnce() throws {
+    @Test func `live entries are written once`() throws {
         var feed = try liveFeed(at: 5)
         #expect(feed.handle(.entriesCommitted(try entries(6...7))) == .write(try entries(6...7)))
         #expect(feed.handle(.entriesCommitted(try entries(6...7))) == .none)
@@ -140,7 +140,7 @@ import Testing
         #expect(feed.isLive)
     }
 
-    @Test func aGapIsLoaded() throws {
+    @Test func `a gap is loaded`() throws {
         var feed = try liveFeed(at: 5)
         #expect(feed.handle(.entriesCommitted(try entries(8...9))) == .load(after: 5, limit: 4))
         #expect(feed.handle(.entriesCommitted([try entry(10)])) == .none)
@@ -150,7 +150,7 @@ import Testing
         #expect(other.handle(.entriesCommitted([try entry(6), try entry(8)])) == .load(after: 5, limit: 4))
     }
 
-    @Test func unwritableStopsUntilWritable() throws {
+    @Test func `unwritable stops until writable`() throws {
         var feed = try liveFeed(at: 0)
         #expect(feed.handle(.unwritable) == .none)
         #expect(feed.handle(.entriesCommitted(try entries(1...2))) == .none)
@@ -161,7 +161,7 @@ import Testing
         #expect(feed.handle(page(try entries(1...2), head: 2)) == .write(try entries(1...2)))
     }
 
-    @Test func theWindowBoundsWhatIsNotAcknowledged() throws {
+    @Test func `the window bounds what is not acknowledged`() throws {
         var feed = try liveFeed(at: 0, window: 3)
         #expect(feed.handle(.entriesCommitted(try entries(1...5))) == .write(try entries(1...3)))
         let silent: [InboxFeed.Event] = [
@@ -175,8 +175,8 @@ import Testing
         #expect(feed.handle(.acknowledged(upTo: 5)) == .load(after: 5, limit: 3))
     }
 
-    @Test("What was never committed is not acknowledged")
-    func whatWasNeverCommittedIsNotAcknowledged() throws {
+    @Test
+    func `what was never committed is not acknowledged`() throws {
         var feed = try liveFeed(at: 5)
         // Of an inbox that the store has lost: to be checked against the store, once.
         #expect(feed.handle(.acknowledged(upTo: 9)) == .load(after: 5, limit: 4))
@@ -189,7 +189,7 @@ import Testing
         #expect(feed.takeAcknowledgement() == 7)
     }
 
-    @Test func whatIsCommittedMayBeAcknowledgedBeforeThisHearsOfIt() throws {
+    @Test func `what is committed may be acknowledged before this hears of it`() throws {
         var feed = try liveFeed(at: 5)
         #expect(feed.handle(.acknowledged(upTo: 7)) == .load(after: 5, limit: 4))
         #expect(feed.handle(page(try entries(6...7), head: 7)) == .none)
@@ -206,7 +206,7 @@ import Testing
 
     // MARK: Own echoes
 
-    @Test func ownEchoesAreSkippedButCounted() throws {
+    @Test func `own echoes are skipped but counted`() throws {
         var feed = try liveFeed(at: 0)
         #expect(feed.handle(.entriesCommitted([try entry(1, from: 1)])) == .none)
         #expect(feed.written == 1)
@@ -223,7 +223,7 @@ import Testing
         #expect(feed.takeAcknowledgement() == 6)
     }
 
-    @Test func ownEchoesFromBeforeTheConnectionAreWritten() throws {
+    @Test func `own echoes from before the connection are written`() throws {
         var feed = try feed()
         _ = feed.handle(.opened(after: 0, head: 2))
         let loaded = [try entry(1, from: 1), try entry(2), try entry(3, from: 1)]
@@ -231,7 +231,7 @@ import Testing
         #expect(feed.isLive)
     }
 
-    @Test func aSenderWhoNeverAcknowledgesIsNotStopped() throws {
+    @Test func `a sender who never acknowledges is not stopped`() throws {
         var feed = try liveFeed(at: 0, window: 3)
         for seq in 1...100 as ClosedRange<UInt64> {
             #expect(feed.handle(.entriesCommitted([try entry(seq, from: 1)])) == .none)
@@ -242,7 +242,7 @@ import Testing
 
     // MARK: Peers that do not acknowledge
 
-    @Test func aFrameAcknowledgesWhatHasLeftBefore() throws {
+    @Test func `a frame acknowledges what has left before`() throws {
         var feed = try liveFeed(at: 0)
         _ = feed.handle(.entriesCommitted(try entries(1...4)))
         #expect(feed.handle(.peerSpoke) == .none)
@@ -263,7 +263,7 @@ import Testing
 
     // MARK: What the peer cannot take
 
-    @Test func whatIsLeftOutCountsOnceAllBeforeItIsTaken() throws {
+    @Test func `what is left out counts once all before it is taken`() throws {
         var feed = try liveFeed(at: 2)
         #expect(feed.handle(.entriesCommitted(try entries(3...6))) == .write(try entries(3...6)))
         feed.leftOut(behind: 4)
@@ -280,7 +280,7 @@ import Testing
         #expect(feed.takeAcknowledgement() == 8)
     }
 
-    @Test func whatWasCutShortIsNotLeftOut() throws {
+    @Test func `what was cut short is not left out`() throws {
         var feed = try liveFeed(at: 0)
         #expect(feed.handle(.entriesCommitted(try entries(1...4))) == .write(try entries(1...4)))
         #expect(feed.handle(.cutShort(after: 2)) == .none)
@@ -291,8 +291,8 @@ import Testing
 
     // MARK: Pages that the peer asks for
 
-    @Test("A page that was asked for leaves as it is, and what is new leaves again in its turn")
-    func requestedPage() throws {
+    @Test
+    func `a page that was asked for leaves as it is, and what is new leaves again in its turn`() throws {
         var feed = try liveFeed(at: 4)
         let page = try entries(2...6)
         #expect(feed.handle(.pageRequested(page)) == .writePage(page[...]))
@@ -308,8 +308,8 @@ import Testing
         #expect(feed.takeAcknowledgement() == nil)
     }
 
-    @Test("What of a page does not fit leaves before anything else, once there is room")
-    func requestedPageThatIsCut() throws {
+    @Test
+    func `what of a page does not fit leaves before anything else, once there is room`() throws {
         var feed = try liveFeed(at: 6)
         let page = try entries(1...6)
         #expect(feed.handle(.pageRequested(page)) == .writePage(page[...]))
@@ -329,8 +329,8 @@ import Testing
         #expect(feed.handle(self.page(try entries(7...8), head: 8)) == .write(try entries(7...8)))
     }
 
-    @Test("A page that was being loaded is loaded again behind one that was asked for")
-    func requestedPageWhileLoading() throws {
+    @Test
+    func `a page that was being loaded is loaded again behind one that was asked for`() throws {
         var feed = try feed()
         #expect(feed.handle(.opened(after: 0, head: 3)) == .load(after: 0, limit: 4))
         let asked = try entries(1...2)

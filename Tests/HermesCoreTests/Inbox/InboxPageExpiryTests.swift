@@ -29,7 +29,7 @@ import Testing
         InboxEntry(seq: first, committedAt: Timestamp(rawValue: 0), event: .expired(through: last))
     }
 
-    @Test("Runs of expired messages and holes become one hole") func coalesced() throws {
+    @Test func `runs of expired messages and holes become one hole`() throws {
         let position = InboxPosition(epoch: 1, head: 9, oldest: 3)
         let fresh = try [message(5, expiresAt: 101), message(9, expiresAt: 500)]
         let entries = try [
@@ -41,7 +41,7 @@ import Testing
         #expect(page.position == position)
     }
 
-    @Test("Nothing expired, nothing changed") func untouched() throws {
+    @Test func `nothing expired, nothing changed`() throws {
         let entries = try [message(1, expiresAt: 101), hole(2, 4), message(5, expiresAt: 102)]
         let page = InboxPage(entries: entries, position: InboxPosition(epoch: 1, head: 5, oldest: 1))
         #expect(page.withoutExpired(at: Timestamp(rawValue: 100)) == page)

@@ -57,8 +57,8 @@ import Testing
         return page
     }
 
-    @Test("Who names no limit gets as many as is usual, and nobody more than the most")
-    func limits() {
+    @Test
+    func `who names no limit gets as many as is usual, and nobody more than the most`() {
         for limit in [PageLimit.inbox, .history, .conversations] {
             #expect(limit.applied(to: 0) == limit.usual && limit.applied(to: -1) == limit.usual)
             #expect(limit.applied(to: 1) == 1 && limit.applied(to: limit.most) == limit.most)
@@ -67,8 +67,8 @@ import Testing
         }
     }
 
-    @Test("Who takes no part is refused, whatever it asks")
-    func strangers() async throws {
+    @Test
+    func `who takes no part is refused, whatever it asks`() async throws {
         let message = try await send(to: pair).messageID
         let group = try await messenger.groups.apply(
             .create(name: "three", members: [try user(2), try user(3)]),
@@ -101,8 +101,9 @@ import Testing
         await messenger.shutdown()
     }
 
-    @Test("A page ends at its limit and at its bytes, has at least one entry, and tells that more follow")
-    func pages() async throws {
+    @Test
+    func `a page ends at its limit and at its bytes, has at least one entry, and tells that more follow`() async throws
+    {
         for number in 0..<5 { try await send(String(repeating: "\(number)", count: 1_000), to: pair) }
         let whole = try await history(.history(pair, before: nil, limit: 5), for: 2)
         #expect(whole.messages.map(\.conversationSeq) == [1, 2, 3, 4, 5] && !whole.hasMore)
@@ -125,12 +126,14 @@ import Testing
         }
         let cost = try await reply(.history(pair, before: nil, limit: 2), for: 2).cost
         #expect(cost == ReadCost(entries: 3, bytes: 3_000))
-        #expect(try await reply(.markRead(pair, upTo: 1), for: 2) == InboxReply(answer: .done, cost: nil))
+        // Whom a change reaches is told to who pays: the reader and the other one.
+        let reached = InboxReply(answer: .done, cost: nil, reach: ChangeReach(entries: 2, devices: 0))
+        #expect(try await reply(.markRead(pair, upTo: 1), for: 2) == reached)
         await messenger.shutdown()
     }
 
-    @Test("A page that the store has cut says that more follow")
-    func cutByTheStore() async throws {
+    @Test
+    func `a page that the store has cut says that more follow`() async throws {
         let large = String(repeating: "x", count: 65_536)
         let count = StoreSettings.maxPageBytes / 65_536 + 2
         for _ in 0..<count { try await send(large, to: pair) }
@@ -141,8 +144,8 @@ import Testing
         await messenger.shutdown()
     }
 
-    @Test("What was written before a member joined is not in its history")
-    func historyOfAGroup() async throws {
+    @Test
+    func `what was written before a member joined is not in its history`() async throws {
         let group = try await messenger.groups.apply(.create(name: "two", members: [try user(2)]), by: principal(1))
         let conversation = ConversationID.group(group.id)
         for _ in 0..<3 { try await send(to: conversation) }
@@ -156,8 +159,8 @@ import Testing
         await messenger.shutdown()
     }
 
-    @Test("All that reads waits for its turn, and who asks for too much is refused", arguments: 0..<3)
-    func turns(_ kind: Int) async throws {
+    @Test(arguments: 0..<3)
+    func `all that reads waits for its turn, and who asks for too much is refused`(_ kind: Int) async throws {
         let request = [
             InboxRequest.page(after: 0, limit: 1), .history(pair, before: nil, limit: 1),
             .conversations(after: nil, limit: 1),

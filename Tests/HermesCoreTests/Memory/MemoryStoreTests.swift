@@ -10,42 +10,42 @@ struct MemoryStoreTests {
     private static let makeStore: StoreMaker = { MemoryStore(settings: $0) }
 
     @Test(arguments: MessageStoreConformance.cases)
-    func messages(_ conformanceCase: ConformanceCase) async throws {
+    func `messages`(_ conformanceCase: ConformanceCase) async throws {
         try await conformanceCase.run(Self.makeStore)
     }
 
     @Test(arguments: InboxRuleConformance.cases)
-    func inboxesOfOthers(_ conformanceCase: ConformanceCase) async throws {
+    func `inboxes of others`(_ conformanceCase: ConformanceCase) async throws {
         try await conformanceCase.run(Self.makeStore)
     }
 
     @Test(arguments: SocialStoreConformance.cases)
-    func social(_ conformanceCase: ConformanceCase) async throws {
+    func `social`(_ conformanceCase: ConformanceCase) async throws {
         try await conformanceCase.run(Self.makeStore)
     }
 
     @Test(arguments: SessionStoreConformance.cases)
-    func sessions(_ conformanceCase: ConformanceCase) async throws {
+    func `sessions`(_ conformanceCase: ConformanceCase) async throws {
         try await conformanceCase.run(Self.makeStore)
     }
 
     @Test(arguments: APIKeyStoreConformance.cases + AdministratorStoreConformance.cases)
-    func apiKeys(_ conformanceCase: ConformanceCase) async throws {
+    func `API keys`(_ conformanceCase: ConformanceCase) async throws {
         try await conformanceCase.run(Self.makeStore)
     }
 
     @Test(arguments: PushTokenStoreConformance.cases + WebhookStoreConformance.cases)
-    func push(_ conformanceCase: ConformanceCase) async throws {
+    func `push`(_ conformanceCase: ConformanceCase) async throws {
         try await conformanceCase.run(Self.makeStore)
     }
 
     @Test(arguments: AccountStoreConformance.cases)
-    func accounts(_ conformanceCase: ConformanceCase) async throws {
+    func `accounts`(_ conformanceCase: ConformanceCase) async throws {
         try await conformanceCase.run(Self.makeStore)
     }
 
-    @Test("A full store refuses the whole batch and recovers")
-    func capacity() async throws {
+    @Test
+    func `a full store refuses the whole batch and recovers`() async throws {
         let store = MemoryStore()
         let world = try await StoreWorld(store: store)
         try world.send("a", from: 0, to: 1)
@@ -58,8 +58,8 @@ struct MemoryStoreTests {
         #expect(try await world.inbox(1) == ["1:a", "2:b", "3:c"])
     }
 
-    @Test("It has no file to copy")
-    func backup() async throws {
+    @Test
+    func `it has no file to copy`() async throws {
         try await expectError(.unsupported) { try await MemoryStore().backup(to: "/nowhere") }
     }
 }

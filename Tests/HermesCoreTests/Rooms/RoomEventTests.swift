@@ -44,8 +44,8 @@ import Testing
         .noticed("closing", at: Timestamp(rawValue: 5)), .kicked(.byOperator), .application(16, ByteBuffer(bytes: [7])),
     ]
 
-    @Test("The kinds' numbers never change; those below 16 without a meaning are none")
-    func numbers() {
+    @Test
+    func `the kinds' numbers never change; those below 16 without a meaning are none`() {
         let kinds: [RoomEvent.Kind] = [.joined, .left, .said, .gave, .noticed, .kicked]
         #expect(kinds.map(\.number) == [0, 1, 2, 3, 4, 5])
         for (number, kind) in zip(0..., kinds) { #expect(RoomEvent.Kind(number: UInt16(number)) == kind) }
@@ -57,8 +57,8 @@ import Testing
         #expect(Publication.Kind.plain.number == nil && Publication.Kind.room(.gave).number == 3)
     }
 
-    @Test("A client's own type with a number of the server's is not the server's")
-    func serversKinds() {
+    @Test
+    func `a client's own type with a number of the server's is not the server's`() {
         for content in Self.contents {
             let isServers =
                 switch content {
@@ -74,8 +74,8 @@ import Testing
         }
     }
 
-    @Test("Texts are dropped first, the server's own never")
-    func dropClasses() {
+    @Test
+    func `texts are dropped first, the server's own never`() {
         let classes = Self.contents.map(\.kind.dropClass)
         #expect(classes == [.presence, .presence, .text, .gift, .control, .control, .gift])
         let plain = Publication(topic: RoomName.lobby.topic, payload: ByteBuffer(), kind: .plain)
@@ -84,8 +84,8 @@ import Testing
         #expect(plain.ofKind(.plain).kind == .plain)
     }
 
-    @Test("An event is read from its publication as it was", arguments: contents)
-    func publication(content: RoomEvent.Content) throws {
+    @Test(arguments: contents)
+    func `an event is read from its publication as it was`(content: RoomEvent.Content) throws {
         let place = TopicNumbers.Place(epoch: 9, seq: 3)
         let isNotice = content.kind == .noticed
         let event = RoomEvent(content, in: .lobby, sender: UserID(7), place: isNotice ? place : nil)
@@ -97,8 +97,8 @@ import Testing
         #expect(RoomEvent(publication, payloads: Payloads()) == event)
     }
 
-    @Test("Only a notice has a place, whatever properties others have")
-    func places() throws {
+    @Test
+    func `only a notice has a place, whatever properties others have`() throws {
         func place(_ kind: RoomEvent.Kind, _ properties: [(name: String, value: String)]) -> TopicNumbers.Place? {
             let details = PublicationDetails(userProperties: properties)
             let payload = ByteBuffer(string: "<ann>hi")
@@ -112,8 +112,8 @@ import Testing
         #expect(place(.said, [("seq", "2"), ("epoch", "1")]) == nil)
     }
 
-    @Test("A plain publication to a room is a text of the name that its publisher gives")
-    func plain() throws {
+    @Test
+    func `a plain publication to a room is a text of the name that its publisher gives`() throws {
         func read(_ payload: ByteBuffer, _ topic: String = "room/lobby", name: String? = nil) throws -> RoomEvent? {
             let publication = Publication(
                 topic: try #require(TopicName(topic)),
@@ -132,14 +132,14 @@ import Testing
         for topic in ["lobby", "room/", "room/a/b", "room/ä"] { #expect(try read(hi, topic) == nil) }
     }
 
-    @Test("A payload that does not fit its kind is no event")
-    func unreadable() {
+    @Test
+    func `a payload that does not fit its kind is no event`() {
         let publication = Publication(.said, ByteBuffer(string: "?"), to: RoomName.lobby.topic, sender: nil)
         #expect(RoomEvent(publication, payloads: Payloads()) == nil)
     }
 
-    @Test("The lengths that clients may use are limited")
-    func limits() throws {
+    @Test
+    func `the lengths that clients may use are limited`() throws {
         func text(_ count: Int) -> String { String(repeating: "x", count: count) }
         func gift(_ name: Int, _ url: Int) -> RoomEvent.Content {
             .gave(Self.ann, RoomGift(name: text(name), url: text(url), count: .min))

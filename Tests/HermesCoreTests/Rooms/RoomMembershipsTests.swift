@@ -18,11 +18,11 @@ import Testing
         mayHear: Bool = true,
         mayTalk: Bool = true
     ) throws -> RoomEvent.Content? {
-        try rooms.enter(room, as: member, mayHear: mayHear, mayTalk: mayTalk) { 7 }
+        try rooms.enter(room, as: member, mayHear: mayHear, isTold: mayTalk) { 7 }
     }
 
-    @Test("A member comes, talks and goes; the others are told")
-    func life() throws {
+    @Test
+    func `a member comes, talks and goes; the others are told`() throws {
         var rooms = Rooms()
         #expect(try Self.enter(&rooms, .lobby) == .joined(Self.ann))
         #expect(rooms.names == [.lobby] && !rooms.isEmpty)
@@ -33,8 +33,8 @@ import Testing
         #expect(rooms.isEmpty && rooms[.lobby] == nil)
     }
 
-    @Test("Who may only listen comes and goes unannounced, even if it may talk by then")
-    func listener() throws {
+    @Test
+    func `who may only listen comes and goes unannounced, even if it may talk by then`() throws {
         var rooms = Rooms()
         #expect(try Self.enter(&rooms, .lobby, mayTalk: false) == nil)
         let refusal = #expect(throws: HermesError.self) { try rooms.speaker(in: .lobby, mayTalk: false) }
@@ -43,8 +43,8 @@ import Testing
         #expect(try rooms.leave(.lobby).farewell == nil)
     }
 
-    @Test("Who is not in a room can neither talk nor leave")
-    func outside() throws {
+    @Test
+    func `who is not in a room can neither talk nor leave`() throws {
         var rooms = Rooms()
         _ = try Self.enter(&rooms, try Self.room("hall"))
         let silent = #expect(throws: HermesError.self) { try rooms.speaker(in: .lobby, mayTalk: true) }
@@ -54,8 +54,8 @@ import Testing
         #expect(rooms.names == [try Self.room("hall")])
     }
 
-    @Test("What is refused changes and holds nothing")
-    func refused() throws {
+    @Test
+    func `what is refused changes and holds nothing`() throws {
         var rooms = Rooms()
         _ = try Self.enter(&rooms, .lobby)
         let hall = try Self.room("hall")
@@ -63,7 +63,7 @@ import Testing
         var held = 0
         func code(_ room: RoomName, _ member: RoomMember = Self.ann, mayHear: Bool = true) -> HermesError.Code? {
             let error = #expect(throws: HermesError.self) {
-                try rooms.enter(room, as: member, mayHear: mayHear, mayTalk: true) {
+                try rooms.enter(room, as: member, mayHear: mayHear, isTold: true) {
                     held += 1
                     return held
                 }
@@ -76,8 +76,8 @@ import Testing
         #expect(held == 0 && rooms.names == [.lobby] && rooms[.lobby]?.held == 7)
     }
 
-    @Test("One connection is in a hundred rooms at most, and may come again where it left")
-    func limit() throws {
+    @Test
+    func `one connection is in a hundred rooms at most, and may come again where it left`() throws {
         var rooms = Rooms()
         for number in 1...Rooms.limit { _ = try Self.enter(&rooms, try Self.room("\(number)")) }
         #expect(Rooms.limit == 100)
@@ -86,8 +86,8 @@ import Testing
         #expect(try Self.enter(&rooms, .lobby) != nil)
     }
 
-    @Test("All rooms are left at once")
-    func leavingAll() throws {
+    @Test
+    func `all rooms are left at once`() throws {
         var rooms = Rooms()
         _ = try Self.enter(&rooms, .lobby)
         _ = try Self.enter(&rooms, try Self.room("hall"), mayTalk: false)
@@ -98,8 +98,8 @@ import Testing
         #expect(rooms.leaveAll().isEmpty)
     }
 
-    @Test("An operator removes one account, by its number or its proved name, or everybody")
-    func expulsion() throws {
+    @Test
+    func `an operator removes one account, by its number or its proved name, or everybody`() throws {
         let id = try #require(UserID(7))
         let account = Account(id: id, nickName: try NickName("Ann"), createdAt: Timestamp(rawValue: 0))
         let one = RoomExpulsion(of: account, from: .lobby)
@@ -110,8 +110,8 @@ import Testing
         #expect(all.means(id) && all.means(nil) && all.means(userName: "bob") && all.means(userName: nil))
     }
 
-    @Test("Every protocol tells the same reason")
-    func reasons() {
+    @Test
+    func `every protocol tells the same reason`() {
         #expect(RoomRemoval.byOperator == RoomRemoval(.forbidden, "removed from the room"))
         #expect(RoomRemoval.forbidden(.lobby) == RoomRemoval(BoundTopicRules.refusal(.subscribe, .lobby)))
     }

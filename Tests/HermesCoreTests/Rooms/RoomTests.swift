@@ -6,12 +6,12 @@ import Testing
 
 @Suite struct RoomTests {
     @Test(arguments: ["lobby", "a", "A-Z_0.9", String(repeating: "x", count: 64)])
-    func goodNames(text: String) {
+    func `good names`(text: String) {
         #expect(RoomName(text)?.rawValue == text)
     }
 
     @Test(arguments: ["", "a b", "a/b", "ä", "#", "+", "a\n", "\u{0}", String(repeating: "x", count: 65)])
-    func badNames(text: String) {
+    func `bad names`(text: String) {
         #expect(RoomName(text) == nil)
     }
 }

@@ -17,7 +17,7 @@ import Testing
         return attachment
     }
 
-    @Test func theSameDeviceReplacesAndOthersLiveSideBySide() throws {
+    @Test func `the same device replaces and others live side by side`() throws {
         let first = try attach(1)
         let pad = try attach(1, "pad")
         let second = try attach(1)
@@ -36,7 +36,7 @@ import Testing
         #expect(devices.count == 0)
     }
 
-    @Test func endsThoseThatMatch() throws {
+    @Test func `ends those that match`() throws {
         let phone = try attach(1)
         let pad = try attach(1, "pad")
         let other = try attach(2)
@@ -68,7 +68,7 @@ import Testing
         #expect(watcher.events.last == .presence(flapping, isOnline: false, lastSeen: time.now()))
     }
 
-    @Test func notifiesAllDevices() throws {
+    @Test func `notifies all devices`() throws {
         let phone = try attach(1)
         let pad = try attach(1, "pad")
         let event = EphemeralEvent.signal(from: try user(2), device: try device("x"), payload: [1])
@@ -112,7 +112,7 @@ import Testing
         #expect(pairs.contains { $1 < $0 * 8 }, "\(pairs)")
     }
 
-    @Test func watchersHearOfPresence() throws {
+    @Test func `watchers hear of presence`() throws {
         let watcher = try attach(1)
         let watched = try user(2)
         devices.watch([watched], by: watcher)
@@ -128,8 +128,8 @@ import Testing
         #expect(watcher.events.count == 2)
     }
 
-    @Test("Who comes or goes learns how many were told, to pay for them")
-    func watchersAreCounted() throws {
+    @Test
+    func `who comes or goes learns how many were told, to pay for them`() throws {
         for number in Int32(10)..<15 { devices.watch([try user(2)], by: try attach(number)) }
         let phone = RecordingAttachment(try principal(2))
         let pad = RecordingAttachment(try principal(2, "pad"))
@@ -139,7 +139,7 @@ import Testing
         #expect(devices.detach(pad) == 5)
     }
 
-    @Test func aReplacedConnectionIsNotOffline() throws {
+    @Test func `a replaced connection is not offline`() throws {
         let watcher = try attach(1)
         devices.watch([try user(2)], by: watcher)
         let first = try attach(2)
@@ -148,7 +148,7 @@ import Testing
         #expect(watcher.events.count == 1)
     }
 
-    @Test func watchersThatLeaveAreForgotten() throws {
+    @Test func `watchers that leave are forgotten`() throws {
         let watcher = try attach(1)
         devices.watch([try user(2)], by: watcher)
         devices.detach(watcher)
@@ -162,7 +162,7 @@ import Testing
         #expect(replaced.events.isEmpty)
     }
 
-    @Test func watchingIsBounded() throws {
+    @Test func `watching is bounded`() throws {
         let watcher = try attach(1)
         devices.watch(try (2...1500).map(user), by: watcher)
         _ = try attach(1001)
@@ -174,7 +174,7 @@ import Testing
         #expect(watcher.events.count == 2)
     }
 
-    @Test func theLastPresenceIsRightWhateverTheOrder() async throws {
+    @Test func `the last presence is right whatever the order`() async throws {
         let watcher = try attach(1)
         let watched = try user(2)
         devices.watch([watched], by: watcher)

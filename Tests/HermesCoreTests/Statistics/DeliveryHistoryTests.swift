@@ -17,10 +17,10 @@ import Testing
         lost: UInt64 = 0,
         heartbeat: Duration = .zero
     ) throws -> ClientReport {
-        var counts = DeliveryCounts()
-        counts.received = within1s
-        counts.within1s = within1s
-        counts.lost = lost
+        var counts = ReportCounts()
+        counts[.received] = within1s
+        counts[.within1s] = within1s
+        counts[.never] = lost
         return try ClientReport(
             appVersion: version,
             networks: [.init(label: label, counts: counts, heartbeat: heartbeat)]
@@ -120,8 +120,8 @@ import Testing
 
     @Test func `whatever clients report, the size is bounded, and counts do not overflow`() throws {
         var history = DeliveryHistory()
-        var counts = DeliveryCounts()
-        counts.received = .max
+        var counts = ReportCounts()
+        counts[.received] = .max
         for step in 0..<400 {
             let networks = try (0..<ClientReport.maxNetworks).map {
                 try ClientReport.Network(label: "\(step)-\($0)" + String(repeating: "x", count: 56), counts: counts)
@@ -162,6 +162,38 @@ import Testing
         #expect(read == history)
         let empty = DeliveryHistory()
         #expect(DeliveryHistory(bytes: empty.bytes) == empty)
+    }
+
+    @Test func `a file with fewer figures is read: those of an older version`() throws {
+        var history = DeliveryHistory()
+        for version in ["1", "2"] {
+            history.add(try Self.report(version, within1s: 5, heartbeat: .seconds(700)), now: Self.at(30))
+        }
+        // The last figure is cut out: 4 bytes in each ring's one row, of each group.
+        let columns = ReportRing.Row.columns
+        var bytes = history.bytes
+        var place = 6
+        for group in history.groups { place += 2 + group.appVersion.utf8.count + group.network.utf8.count }
+        for ring in [history.recent, history.thin] {
+            let groups = try #require(ring.rows.first).groups.count
+            place += 2 + 8 + 1 + groups
+            for _ in 0..<groups {
+                place += 4 * (columns - 1)
+                bytes.removeSubrange(place..<place + 4)
+            }
+        }
+        #expect(place == bytes.count)
+        bytes[4] -= 1
+        let read = try #require(DeliveryHistory(bytes: bytes))
+        #expect(within1s(read, .hour, at: 30) == [5, 5])
+        let counts = read.groups(.hour, now: Self.at(30)).map(\.counts)
+        #expect(counts.map { $0[.reports] } == [1, 1] && counts.map { $0[.heartbeatLonger] } == [0, 0])
+        #expect(history.groups(.hour, now: Self.at(30)).map { $0.counts[.heartbeatLonger] } == [1, 1])
+        bytes[4] = 0
+        #expect(DeliveryHistory(bytes: bytes) == nil)
+        bytes = history.bytes
+        bytes[4] += 1
+        #expect(DeliveryHistory(bytes: bytes) == nil, "of a newer version")
     }
 
     @Test func `damaged bytes are refused, and never crash`() throws {

@@ -9,7 +9,7 @@ import Testing
     private let flooder = CommitSource(host: "10.0.0.1")
     private let other = CommitSource.subject("ann")
 
-    @Test func sourcesTakeTurnsAndKeepTheirOrder() {
+    @Test func `sources take turns and keep their order`() {
         var queue = FairQueue<String>()
         for number in 0..<1000 { queue.append("f\(number)", bytes: 10, of: flooder) }
         for number in 0..<3 { queue.append("o\(number)", bytes: 10, of: other) }
@@ -26,7 +26,7 @@ import Testing
         #expect(queue.take(maxCount: 1, maxBytes: 1) == [])
     }
 
-    @Test func aBatchIsBoundedByBytesAndHoldsOneAtLeast() {
+    @Test func `a batch is bounded by bytes and holds one at least`() {
         var queue = FairQueue<Int>()
         for number in 0..<5 { queue.append(number, bytes: 100, of: flooder) }
         #expect(queue.take(maxCount: 9, maxBytes: 1) == [0])

@@ -7,7 +7,7 @@ import Testing
 @testable import HermesCore
 
 @Suite struct HookTests {
-    @Test func callsAllInTheOrderInWhichTheyWereAdded() {
+    @Test func `calls all in the order in which they were added`() {
         let hook = Hook<Int>()
         let called = Mutex<[String]>([])
         hook(1)
@@ -17,8 +17,8 @@ import Testing
         #expect(called.withLock { $0 } == ["a2", "b2"])
     }
 
-    @Test("A call uses as much of the stack as the one before, however many there were")
-    func stack() {
+    @Test
+    func `a call uses as much of the stack as the one before, however many there were`() {
         let hook = Hook<(number: Int, isLast: Bool)>()
         let depths = Mutex<Set<UInt>>([])
         hook.observe { event in

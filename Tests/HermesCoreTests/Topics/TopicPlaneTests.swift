@@ -23,7 +23,7 @@ import Testing
         return (subscriber, loops[index].run { shard.subscribe(subscriber, to: topic) })
     }
 
-    @Test func reachesOtherLoops() {
+    @Test func `reaches other loops`() {
         let loops = ManualLoops(3)
         let (here, _) = subscribe(loops, 0)
         let (there, held) = subscribe(loops, 1)
@@ -44,7 +44,7 @@ import Testing
         #expect(there.received == ["1", "2"])
     }
 
-    @Test func oneHandOverATick() {
+    @Test func `one hand over a tick`() {
         let loops = ManualLoops(2)
         let (there, _) = subscribe(loops, 1)
         loops.settle()
@@ -56,7 +56,7 @@ import Testing
         #expect(there.received == (0..<1000).map(String.init))
     }
 
-    @Test func manyDeliveriesOfAnotherLoopTakeTurnsWithOthers() throws {
+    @Test func `many deliveries of another loop take turns with others`() throws {
         let loops = ManualLoops(2)
         let subscribers = (0..<100).map { _ in subscribe(loops, 1) }
         loops.settle()
@@ -101,7 +101,7 @@ import Testing
         for (subscriber, _) in subscribers { #expect(subscriber.received == ["first"] + all + all + ["last", "late"]) }
     }
 
-    @Test func veryManyPublicationsToFewSubscribersTakeTurnsWithOthers() {
+    @Test func `very many publications to few subscribers take turns with others`() {
         let loops = ManualLoops(2)
         let (there, _) = subscribe(loops, 1)
         loops.settle()
@@ -116,7 +116,7 @@ import Testing
         #expect(there.received == (0..<10_000).map(String.init) + ["late"])
     }
 
-    @Test func whatWaitsForACrowdThatHasLeftIsForgotten() {
+    @Test func `what waits for a crowd that has left is forgotten`() {
         let loops = ManualLoops(2, maxBacklogBytes: 1 << 20)
         let subscribers = (0..<1_000).map { _ in subscribe(loops, 1) }
         loops.settle()
@@ -138,7 +138,7 @@ import Testing
         #expect(late.received == ["late"])
     }
 
-    @Test func thePaceFollowsTheTimeOfDeliveries() {
+    @Test func `the pace follows the time of deliveries`() {
         var pace = DeliveryPace()
         pace.learn(10_000, .milliseconds(50))
         #expect(pace.most == DeliveryPace.least)
@@ -150,7 +150,7 @@ import Testing
         #expect(pace.most == 20_000)
     }
 
-    @Test func aConfirmedSubscriptionIsNeverMissed() {
+    @Test func `a confirmed subscription is never missed`() {
         let loops = ManualLoops(2)
         let publisher = loops.shard(0)
         for round in 0..<10 {
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func publishesFromAnyThread() async {
+    @Test func `publishes from any thread`() async {
         let loops = ManualLoops(2)
         let (here, _) = subscribe(loops, 0)
         let (there, _) = subscribe(loops, 1)
@@ -174,7 +174,7 @@ import Testing
         #expect(there.received == here.received)
     }
 
-    @Test func aLoopThatIsFarBehindIsNotFedWithoutBound() {
+    @Test func `a loop that is far behind is not fed without bound`() {
         let loops = ManualLoops(2, maxBacklogBytes: 10_000)
         let (there, _) = subscribe(loops, 1)
         loops.settle()
@@ -195,7 +195,7 @@ import Testing
         #expect(loops[0].run { !shard.publish(publication("x")).isCongested })
     }
 
-    @Test func countsOverAllLoops() async {
+    @Test func `counts over all loops`() async {
         let loops = (0..<3).map(QueueLoop.init)
         let plane = TopicPlane(loops: loops.map(\.handle))
         for (index, loop) in loops.enumerated() {
@@ -209,7 +209,7 @@ import Testing
         #expect(await plane.droppedCount() == 0)
     }
 
-    @Test func keepsTheOrderOfEachPublisherOnAllLoops() async throws {
+    @Test func `keeps the order of each publisher on all loops`() async throws {
         let loops = (0..<4).map(QueueLoop.init)
         let plane = TopicPlane(loops: loops.map(\.handle))
         let total = 4 * 2000
@@ -242,7 +242,7 @@ import Testing
         }
     }
 
-    @Test func mailboxesWakeTheLoopOnce() {
+    @Test func `mailboxes wake the loop once`() {
         let scheduled = Mutex<[@Sendable () -> Void]>([])
         let received = Mutex<[[Int]]>([])
         let mailbox = Mailbox<Int>(

@@ -6,8 +6,8 @@ import Testing
 @testable import HermesCore
 
 struct TopicShapesTests {
-    @Test("Filters with their wildcards at the same levels have one shape, exact and shared ones none")
-    func shapes() {
+    @Test
+    func `filters with their wildcards at the same levels have one shape, exact and shared ones none`() {
         var shapes = TopicShapes()
         for filter in ["a/+/c", "b/+/d", "b/+", "a/b", "x", "$share/g/+/+/#", "+/b", "a/#", "a/b/#", "b/#", "#", "+"] {
             #expect(shapes.take(TopicShape(of: filter), limit: 6) == true)
@@ -19,8 +19,8 @@ struct TopicShapesTests {
         #expect(shapes.take(TopicShape(of: "q/+"), limit: 6) == true)
     }
 
-    @Test("A shape is free again once its last filter is gone")
-    func givingBack() {
+    @Test
+    func `a shape is free again once its last filter is gone`() {
         var shapes = TopicShapes()
         for filter in ["a/+", "b/+"] { #expect(shapes.take(TopicShape(of: filter), limit: 1) == true) }
         #expect(shapes.take(TopicShape(of: "+"), limit: 1) == false)
@@ -32,8 +32,8 @@ struct TopicShapesTests {
         #expect(shapes.count == 1)
     }
 
-    @Test("No topic matches more filters than there are shapes")
-    func bound() throws {
+    @Test
+    func `no topic matches more filters than there are shapes`() throws {
         var shapes = TopicShapes()
         var matching = 0
         let topic = try #require(TopicName("a/a/a/a/a/a/a/a/a/a"))
@@ -46,8 +46,8 @@ struct TopicShapesTests {
         #expect(matching == 129)
     }
 
-    @Test("The check of a filter finds the same shape as a walk of its own, also of a shared one")
-    func withShape() throws {
+    @Test
+    func `the check of a filter finds the same shape as a walk of its own, also of a shared one`() throws {
         for filter in ["a", "a/b", "+", "#", "a/+/c", "a/+/#", "+/+", "/", "//+", "sport/+/player/#", "é/+"] {
             let found = try #require(TopicFilter.withShape(filter))
             #expect(found.filter == TopicFilter(filter) && found.shape == TopicShape(of: filter))

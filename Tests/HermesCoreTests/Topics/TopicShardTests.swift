@@ -14,7 +14,7 @@ import Testing
         Publication(topic: topic ?? self.topic, payload: ByteBuffer(string: text), kind: .plain)
     }
 
-    @Test func deliversToWhoSubscribesAndOnlyThen() throws {
+    @Test func `delivers to who subscribes and only then`() throws {
         let loops = ManualLoops(1)
         let shard = loops.shard(0)
         let other = try #require(TopicName("room/other"))
@@ -35,7 +35,7 @@ import Testing
         #expect(subscribers.map(\.received) == [["1"], ["1", "2"], ["1", "2"]])
     }
 
-    @Test func observersGetPublicationsAndAreNotCounted() throws {
+    @Test func `observers get publications and are not counted`() throws {
         let loops = ManualLoops(1)
         let shard = loops.shard(0)
         let filter = try #require(TopicFilter(topic.rawValue))
@@ -55,7 +55,7 @@ import Testing
         #expect(observer.received == ["1"])
     }
 
-    @Test func removingIsSafeInAnyOrder() {
+    @Test func `removing is safe in any order`() {
         var random = SeededGenerator(state: 7)
         let loops = ManualLoops(1)
         let shard = loops.shard(0)
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func leavingAndJoiningDuringADeliveryIsSafe() {
+    @Test func `leaving and joining during a delivery is safe`() {
         let loops = ManualLoops(1)
         let shard = loops.shard(0)
         let subscribers = (0..<10).map { _ in RecordingSubscriber() }
@@ -99,7 +99,7 @@ import Testing
         #expect(late.received == ["2"])
     }
 
-    @Test func publishingDuringADeliveryKeepsOneOrder() {
+    @Test func `publishing during a delivery keeps one order`() {
         let loops = ManualLoops(1)
         let shard = loops.shard(0)
         let subscribers = (0..<3).map { _ in RecordingSubscriber() }
@@ -114,7 +114,7 @@ import Testing
         for subscriber in subscribers { #expect(subscriber.received == ["a", "a+", "a++", "a+++"]) }
     }
 
-    @Test func eachProtocolEncodesOnceForAllSubscribers() {
+    @Test func `each protocol encodes once for all subscribers`() {
         let loops = ManualLoops(1)
         let shard = loops.shard(0)
         var encoded: [EncodingSlot] = []
@@ -139,7 +139,7 @@ import Testing
         #expect(seen == ["0:a", "1:a", "2:a", "0:a", "1:a", "2:a", "0:b", "1:b", "2:b", "0:b", "1:b", "2:b"])
     }
 
-    @Test func aKeptDeliveryStaysAsItIs() {
+    @Test func `a kept delivery stays as it is`() {
         let loops = ManualLoops(1)
         let shard = loops.shard(0)
         var kept: [Delivery] = []
@@ -153,11 +153,11 @@ import Testing
     }
 
     @Test(arguments: ["", "a+b", "#", "a\u{0}b", String(repeating: "x", count: 65_536)])
-    func topicNamesAreChecked(text: String) {
+    func `topic names are checked`(text: String) {
         #expect(TopicName(text) == nil)
     }
 
-    @Test func roomsAreTopics() throws {
+    @Test func `rooms are topics`() throws {
         let room = try #require(RoomName("lobby"))
         #expect(room.topic == topic)
         #expect(topic.room == room)

@@ -50,8 +50,10 @@ import Testing
         traces.delivered(try seqs.map { try entry($0) }[...], behind: .max, to: principal, by: gateway)
     }
 
-    @Test("The time of a delivery begins with the acceptance, or the commit; what waited for the device has none")
-    func times() async throws {
+    @Test
+    func `the time of a delivery begins with the acceptance, or the commit; what waited for the device has none`()
+        async throws
+    {
         let receipt = try await send("c1", 1)
         #expect(receipt.conversationSeq == 1)
         let phone = try principal(2)
@@ -71,8 +73,8 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test("Entries that were just committed know when they were accepted")
-    func acceptance() async throws {
+    @Test
+    func `entries that were just committed know when they were accepted`() async throws {
         let bob = RecordingAttachment(try principal(2))
         _ = devices.attach(bob)
         time.advance(by: .milliseconds(7))
@@ -83,8 +85,8 @@ import Testing
         #expect(entry == InboxEntry(seq: entry.seq, committedAt: entry.committedAt, event: entry.event))
     }
 
-    @Test("The steps of a message are found by its id and by its client id")
-    func steps() async throws {
+    @Test
+    func `the steps of a message are found by its id and by its client id`() async throws {
         let receipt = try await send("c1", 1)
         let bob = try principal(2, "laptop")
         time.advance(by: .milliseconds(3))
@@ -105,8 +107,8 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test("Of cumulative acknowledgements the first one behind the entry counts, once for each device")
-    func acknowledgements() async throws {
+    @Test
+    func `of cumulative acknowledgements the first one behind the entry counts, once for each device`() async throws {
         for number in 1...3 { _ = try await send("c\(number)", UInt64(number)) }
         let (phone, laptop) = (try principal(2, "phone"), try principal(2, "laptop"))
         try delivered(1...3, to: phone, by: "impb")
@@ -128,8 +130,8 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test("A notification belongs to the conversation that it names")
-    func pushes() async throws {
+    @Test
+    func `a notification belongs to the conversation that it names`() async throws {
         _ = try await send("c1", 1)
         let phone = try principal(2)
         traces.pushed(1...4, phone.user, phone.device, scope: "direct/3", result: "apns delivered")
@@ -146,8 +148,8 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test("A push to many has the steps of its first inboxes, and the number of all so far")
-    func fanOut() async throws {
+    @Test
+    func `a push to many has the steps of its first inboxes, and the number of all so far`() async throws {
         let push = Push(
             id: MessageID(high: 7, low: 7),
             content: PushContent(title: "a"),
@@ -167,8 +169,8 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test("What is refused is found, with the reason; a repetition is not a message of its own")
-    func refusals() async throws {
+    @Test
+    func `what is refused is found, with the reason; a repetition is not a message of its own`() async throws {
         _ = try await send("c1", 1)
         _ = try await send("c1", 2)
         #expect(traces.find("c1").count == 1)
@@ -178,8 +180,8 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test("Messages, inboxes and steps are bounded, whatever is sent")
-    func bounds() async throws {
+    @Test
+    func `messages, inboxes and steps are bounded, whatever is sent`() async throws {
         let receipt = try await send("first", 1)
         let place = InboxDelivery(
             user: try user(2),
@@ -220,8 +222,8 @@ import Testing
         await committer.shutdown()
     }
 
-    @Test("A ring keeps the last ones in their order")
-    func ring() {
+    @Test
+    func `a ring keeps the last ones in their order`() {
         var ring = TraceRing<Int>(capacity: 3)
         #expect(ring.oldest(9) { _ in true }.isEmpty)
         for number in 1...7 {

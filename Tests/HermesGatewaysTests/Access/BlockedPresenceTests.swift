@@ -8,9 +8,9 @@ import Testing
 
 @Suite("To whom one blocks one is never there", .timeLimit(.minutes(1)))
 struct BlockedPresenceTests {
-    @Test("every answer that tells who is online, in each protocol")
-    func answers() async throws {
-        try await GatewayTestServer.with { server in
+    @Test
+    func `every answer that tells who is online, in each protocol`() async throws {
+        try await GatewayHarness.with { server in
             let bob = try await server.delimited()
             let bobUID = try await bob.register("bob").uid
             let desk = try await server.delimited()
@@ -52,9 +52,9 @@ struct BlockedPresenceTests {
         }
     }
 
-    @Test("who watched before the block sees the other go, and then nothing")
-    func events() async throws {
-        try await GatewayTestServer.with { server in
+    @Test
+    func `who watched before the block sees the other go, and then nothing`() async throws {
+        try await GatewayHarness.with { server in
             let bob = try await server.delimited()
             let bobUID = try await bob.register("bob").uid
             let ann = try await server.delimited()

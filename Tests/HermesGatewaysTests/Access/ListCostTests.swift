@@ -22,7 +22,7 @@ import Testing
     }
 
     /// Has an account block others, without a request.
-    private static func block(by uid: UInt32, _ store: MemoryStore, _ server: GatewayTestServer) async throws {
+    private static func block(by uid: UInt32, _ store: MemoryStore, _ server: GatewayHarness) async throws {
         let principal = try await server.principal(uid)
         for number in 0..<rows {
             let name = try NickName("blocked\(number)")
@@ -34,7 +34,7 @@ import Testing
     }
 
     /// The connections that wait because they asked for too much.
-    private static func throttled(_ server: GatewayTestServer) async throws -> Int {
+    private static func throttled(_ server: GatewayHarness) async throws -> Int {
         var count = 0
         for loop in server.environment.loops.all {
             count += try await loop.eventLoop.submit { loop.connections.count { $0.pauses.contains(.throttled) } }.get()
@@ -44,7 +44,7 @@ import Testing
 
     @Test func `a page of friends is paid for by the rows of the whole list, which need not be friends`() async throws {
         let store = MemoryStore()
-        try await GatewayTestServer.with(settings: Self.settings(), store: store) { server in
+        try await GatewayHarness.with(settings: Self.settings(), store: store) { server in
             let client = try await server.impb()
             let uid = try await client.register("ann").uid
             _ = try await client.logIn("ann")
@@ -68,7 +68,7 @@ import Testing
 
     @Test func `a page of contacts and requests is paid for by its rows`() async throws {
         let store = MemoryStore()
-        try await GatewayTestServer.with(settings: Self.settings(), store: store) { server in
+        try await GatewayHarness.with(settings: Self.settings(), store: store) { server in
             let client = try await server.delimited()
             let uid = try await client.register("ann").uid
             func contacts(_ id: UInt64) async throws -> Int {

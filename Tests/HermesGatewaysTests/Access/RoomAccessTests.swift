@@ -4,7 +4,6 @@
 import HermesCore
 import HermesWire
 import NIOCore
-import NIOPosix
 import SwiftProtobuf
 import Testing
 
@@ -26,10 +25,13 @@ struct RoomAccessTests {
         ("blind", false, true),
     ]
 
-    @Test("each protocol, each action", arguments: RoomProtocol.allCases, rooms)
-    func table(_ kind: RoomProtocol, _ row: (room: String, enters: Bool, talks: Bool)) async throws {
+    @Test(arguments: RoomProtocol.allCases, rooms)
+    func `each protocol, each action`(
+        _ kind: RoomProtocol,
+        _ row: (room: String, enters: Bool, talks: Bool)
+    ) async throws {
         let access = TopicAccess(try TopicRules(parsing: Self.rules))
-        try await GatewayTestServer.with(access: access, loops: 1) { server in
+        try await GatewayHarness.with(access: access, loops: 1) { server in
             let witness = try await server.delimited()
             _ = try await witness.register("ann")
             let registration = try await server.delimited()
@@ -57,15 +59,16 @@ struct RoomAccessTests {
         }
     }
 
-    @Test("rules that are reloaded remove who may not be there any more", arguments: RoomProtocol.allCases)
-    func reload(_ kind: RoomProtocol) async throws {
+    @Test(arguments: RoomProtocol.allCases)
+    func `rules that are reloaded remove who may not be there any more`(_ kind: RoomProtocol) async throws {
         let access = TopicAccess()
-        try await GatewayTestServer.with(access: access, loops: 1) { server in
+        try await GatewayHarness.with(access: access, loops: 1) { server in
             let registration = try await server.delimited()
             let token = try await registration.register("bob", device: "first").token
             let bob = try await kind.connect(to: server, token: token)
             #expect(try await bob.enter("lobby"))
             access.replace(with: try TopicRules(parsing: "deny user bob read room/lobby"))
+            await server.turnsAreTaken()
             if kind != .mqtt { #expect(try await bob.isToldThatItIsOut()) }
             let ann = try await server.delimited()
             _ = try await ann.register("ann")
@@ -75,16 +78,13 @@ struct RoomAccessTests {
         }
     }
 
-    @Test("a viewer that the rules keep out without an account waits outside until it shows one")
-    func anonymousViewer() async throws {
+    @Test
+    func `a viewer that the rules keep out without an account waits outside until it shows one`() async throws {
         let access = TopicAccess(try TopicRules(parsing: "deny anonymous readwrite room/lobby"))
-        try await GatewayTestServer.with(access: access, loops: 1) { server in
+        try await GatewayHarness.with(access: access, loops: 1) { server in
             let registration = try await server.delimited()
             let token = try await registration.register("bob", device: "first").token
-            let viewer = try await FramePeer<LiveRoomFrameDecoder>.connect(
-                to: server.port("liveroom"),
-                group: MultiThreadedEventLoopGroup.singleton
-            )
+            let viewer = try await WireClient<LiveRoomFrameDecoder>.connect(port: server.port("liveroom"))
             // Nobody hears the first, not even the viewer.
             try await viewer.send(
                 try LiveRoomTestFrames.text("unheard"),
@@ -92,17 +92,14 @@ struct RoomAccessTests {
                 try LiveRoomTestFrames.text("heard")
             )
             #expect(try await viewer.next() == LiveRoomTestFrames.text("heard"))
-            let other = try await FramePeer<LiveRoomFrameDecoder>.connect(
-                to: server.port("liveroom"),
-                group: MultiThreadedEventLoopGroup.singleton
-            )
+            let other = try await WireClient<LiveRoomFrameDecoder>.connect(port: server.port("liveroom"))
             try await other.send(try LiveRoomTestFrames.enter(room: "lobby"))
             #expect(try await other.next()?.type == .kicked)
         }
     }
 
-    @Test("the rules for keys of the HTTP API are those that name one")
-    func keys() throws {
+    @Test
+    func `the rules for keys of the HTTP API are those that name one`() throws {
         let rules = TopicAccess(
             try TopicRules(parsing: "deny key news write room/staff\ndeny anonymous write room/#\ndeny all readwrite #")
         )
@@ -127,17 +124,14 @@ enum RoomProtocol: CaseIterable {
     case nativeOverMQTT
 
     /// Bob, connected.
-    func connect(to server: GatewayTestServer, token: String) async throws -> any RoomGuest {
+    func connect(to server: GatewayHarness, token: String) async throws -> any RoomGuest {
         switch self {
         case .delimited:
             let client = try await server.delimited()
             _ = try await client.authenticate(token: token, device: "first")
             return DelimitedGuest(client: client)
         case .liveRoom:
-            let viewer = try await FramePeer<LiveRoomFrameDecoder>.connect(
-                to: server.port("liveroom"),
-                group: MultiThreadedEventLoopGroup.singleton
-            )
+            let viewer = try await WireClient<LiveRoomFrameDecoder>.connect(port: server.port("liveroom"))
             return LiveRoomGuest(viewer: viewer, token: token, plane: server.environment.loops.topicPlane)
         case .mqtt:
             return MQTTGuest(client: try await Self.mqtt(server))
@@ -148,7 +142,7 @@ enum RoomProtocol: CaseIterable {
         }
     }
 
-    private static func mqtt(_ server: GatewayTestServer) async throws -> MQTTTestClient {
+    private static func mqtt(_ server: GatewayHarness) async throws -> MQTTTestClient {
         let client = try await MQTTTestClient.open(port: server.port("mqtt"))
         var connect = MQTTConnect(version: .v5, clientID: "first")
         connect.userName = "bob"
@@ -226,13 +220,13 @@ private final class DelimitedGuest: NativeGuest {
 }
 
 private final class LiveRoomGuest: RoomGuest {
-    let viewer: FramePeer<LiveRoomFrameDecoder>
+    let viewer: WireClient<LiveRoomFrameDecoder>
     let token: String
     let plane: TopicPlane
     private var heard: [LiveRoomFrame] = []
     private var isOut = false
 
-    init(viewer: FramePeer<LiveRoomFrameDecoder>, token: String, plane: TopicPlane) {
+    init(viewer: WireClient<LiveRoomFrameDecoder>, token: String, plane: TopicPlane) {
         self.viewer = viewer
         self.token = token
         self.plane = plane

@@ -45,8 +45,8 @@ import Testing
         return texts
     }
 
-    @Test("A thousand members over all protocols cause one parse")
-    func once() throws {
+    @Test
+    func `a thousand members over all protocols cause one parse`() throws {
         let content = MessageContent(bytes: try bytes("hello"))
         let entry = try entry(content)
         var readings: Set<ObjectIdentifier> = []
@@ -68,8 +68,8 @@ import Testing
         #expect(parses == 0)
     }
 
-    @Test("No translation looks at the bytes once they are read")
-    func nobodyParsesAgain() throws {
+    @Test
+    func `no translation looks at the bytes once they are read`() throws {
         let content = MessageContent(bytes: try bytes("hidden"))
         let planted = try bytes("planted")
         _ = content.reading { _ in CanonicalReading(planted) }
@@ -82,8 +82,8 @@ import Testing
         #expect(MessageText.json(of: content).contains("planted"))
     }
 
-    @Test("Bytes that are no content are empty to all, and QSIOP says so")
-    func unreadable() throws {
+    @Test
+    func `bytes that are no content are empty to all, and QSIOP says so`() throws {
         let content = MessageContent(bytes: [0xFF])
         #expect(CanonicalReading.of(content).content == nil)
         #expect(CanonicalContent.parsed(content) == Hermes_V1_Content())

@@ -10,8 +10,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct DelimitedConversationTests {
-    @Test func readMarksRecallsAndHistory() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `read marks recalls and history`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await server.delimited()
             let annUID = try await ann.register("ann").uid
             let bob = try await server.delimited()
@@ -55,8 +55,8 @@ struct DelimitedConversationTests {
         }
     }
 
-    @Test func synchronizeRepeatsEntries() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `synchronize repeats entries`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await server.delimited()
             _ = try await ann.register("ann")
             let bob = try await server.delimited()
@@ -79,8 +79,8 @@ struct DelimitedConversationTests {
         }
     }
 
-    @Test func ephemeralEventsReachThePeer() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `ephemeral events reach the peer`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await server.delimited()
             let annUID = try await ann.register("ann").uid
             let bob = try await server.delimited()
@@ -117,7 +117,7 @@ struct DelimitedConversationTests {
     }
 
     @Test func `whom a connection watches counts as its memory until it leaves`() async throws {
-        try await GatewayTestServer.with { server in
+        try await GatewayHarness.with { server in
             let memory = server.environment.loops.memory
             let ann = try await server.delimited()
             _ = try await ann.register("ann")
@@ -134,8 +134,8 @@ struct DelimitedConversationTests {
         }
     }
 
-    @Test func roomsReachEveryoneInThem() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `rooms reach everyone in them`() async throws {
+        try await GatewayHarness.with { server in
             // Four connections, so that both event loops have some.
             var viewers: [DelimitedTestClient] = []
             for name in ["a", "b", "c", "d"] {
@@ -195,8 +195,8 @@ struct DelimitedConversationTests {
         }
     }
 
-    @Test func devicesAccountsAndLoggingOut() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `devices accounts and logging out`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await server.delimited()
             let session = try await ann.register("ann", device: "phone")
             let tablet = try await server.delimited()
@@ -216,7 +216,7 @@ struct DelimitedConversationTests {
 
             let out = try await ann.ask(6, .logOut(.init()))
             #expect(!out.hasError)
-            #expect(await ann.wire.next() == nil)
+            #expect(try await ann.wire.next() == nil)
             let back = try await server.delimited()
             await #expect(throws: Unexpected.self) {
                 try await back.authenticate(token: session.token, device: "phone")

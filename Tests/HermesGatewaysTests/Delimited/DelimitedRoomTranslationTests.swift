@@ -21,8 +21,8 @@ import Testing
         return DelimitedRoomTranslation.packet(for: event).ephemeral.room
     }
 
-    @Test("What members do is told with the member and its account")
-    func members() throws {
+    @Test
+    func `what members do is told with the member and its account`() throws {
         let id = try #require(UserID(7))
         let gift = RoomGift(name: "rose", url: "u", count: 3)
         let ann = Self.ann
@@ -39,8 +39,8 @@ import Testing
         }
     }
 
-    @Test("A notice has its number, a removal its reason, and an application's own its bytes")
-    func others() throws {
+    @Test
+    func `a notice has its number, a removal its reason, and an application's own its bytes`() throws {
         let place = TopicNumbers.Place(epoch: 9, seq: 3)
         let notice = Self.event(.noticed("closing", at: Timestamp(rawValue: 5)), place: place)
         #expect(notice.notice.text == "closing" && notice.topicSeq == 3 && notice.topicEpoch == 9)
@@ -52,8 +52,8 @@ import Testing
         #expect(own.custom.type == 4 && own.custom.data == Data([1, 2]) && !own.hasUser)
     }
 
-    @Test("A request is what the member does, within the limits; others are refused")
-    func requests() throws {
+    @Test
+    func `a request is what the member does, within the limits; others are refused`() throws {
         func content(_ change: (inout Hermes_V1_RoomRequest) -> Void) throws(HermesError) -> RoomEvent.Content {
             var request = Hermes_V1_RoomRequest()
             change(&request)
@@ -91,8 +91,8 @@ import Testing
         #expect(code { _ in } == .unsupported)
     }
 
-    @Test("A member without a name of its choice has its account's")
-    func names() {
+    @Test
+    func `a member without a name of its choice has its account's`() {
         var user = Hermes_V1_RoomUser()
         user.level = 2
         user.iconURL = "i"

@@ -9,8 +9,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct DelimitedSocialTests {
-    @Test func contactsAreAskedAnsweredListedAndBlocked() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `contacts are asked answered listed and blocked`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await Peer(registering: "ann", at: server)
             let annUID = ann.uid
             let bob = try await Peer(registering: "bob", at: server)
@@ -51,8 +51,8 @@ struct DelimitedSocialTests {
         }
     }
 
-    @Test func aBlockedAccountIsNotHeardNorTold() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `a blocked account is not heard nor told`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await Peer(registering: "ann", at: server)
             let annUID = ann.uid
             let bob = try await Peer(registering: "bob", at: server)
@@ -85,8 +85,8 @@ struct DelimitedSocialTests {
         }
     }
 
-    @Test func badContactRequestsAreRefused() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `bad contact requests are refused`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await Peer(registering: "ann", at: server)
             let annUID = ann.uid
             let bobUID = try await Peer(registering: "bob", at: server).uid
@@ -105,8 +105,8 @@ struct DelimitedSocialTests {
         }
     }
 
-    @Test func groupMessagesReachEveryDeviceOnceAndTheAbsentLater() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `group messages reach every device once and the absent later`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await Peer(registering: "ann", at: server)
             let annUID = ann.uid
             let tablet = try await Peer("ann", device: "tablet", at: server)
@@ -180,8 +180,8 @@ struct DelimitedSocialTests {
         }
     }
 
-    @Test func removedMembersAreRefusedEverything() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `removed members are refused everything`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await Peer(registering: "ann", at: server)
             let annUID = ann.uid
             let bob = try await Peer(registering: "bob", at: server)
@@ -237,12 +237,12 @@ private final class Peer {
     let session: Hermes_V1_Session
 
     /// A new account.
-    init(registering name: String, at server: GatewayTestServer) async throws {
+    init(registering name: String, at server: GatewayHarness) async throws {
         client = try await server.delimited()
         session = try await client.register(name)
     }
 
-    init(_ name: String, device: String, at server: GatewayTestServer) async throws {
+    init(_ name: String, device: String, at server: GatewayHarness) async throws {
         client = try await server.delimited()
         var request = Hermes_V1_Authenticate()
         request.password.nickName = name

@@ -9,8 +9,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct CrossProtocolTests {
-    @Test func onePersonOnBothProtocols() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `one person on both protocols`() async throws {
+        try await GatewayHarness.with { server in
             let phone = try await server.impb()
             let annUID = try await phone.register("ann").uid
             _ = try await phone.logIn("ann")
@@ -38,8 +38,8 @@ struct CrossProtocolTests {
         }
     }
 
-    @Test func contentsKeepTheirMeaning() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `contents keep their meaning`() async throws {
+        try await GatewayHarness.with { server in
             let phone = try await server.impb()
             let annUID = try await phone.register("ann").uid
             _ = try await phone.logIn("ann")
@@ -84,9 +84,9 @@ struct CrossProtocolTests {
         }
     }
 
-    @Test("what IMPB cannot carry arrives whole elsewhere, and over IMPB something stands in for it")
-    func standIn() async throws {
-        try await GatewayTestServer.with { server in
+    @Test
+    func `what IMPB cannot carry arrives whole elsewhere, and over IMPB something stands in for it`() async throws {
+        try await GatewayHarness.with { server in
             let desk = try await server.delimited()
             let annUID = try await desk.register("ann", device: "desk").uid
             let tablet = try await server.impb()
@@ -120,8 +120,8 @@ struct CrossProtocolTests {
         }
     }
 
-    @Test func typesOfTheServersOwnAreRefusedAndWhatIsStoredHurtsNobody() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `types of the server's own are refused and what is stored hurts nobody`() async throws {
+        try await GatewayHarness.with { server in
             let phone = try await server.impb()
             let annUID = try await phone.register("ann").uid
             _ = try await phone.logIn("ann")

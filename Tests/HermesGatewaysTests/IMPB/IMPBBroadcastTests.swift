@@ -40,7 +40,7 @@ import Testing
     @Test func `an account that the rules name reaches everyone under its own name; others nobody`() async throws {
         let access = TopicAccess()
         access.replace(with: try TopicRules(parsing: "allow user ann write impb/broadcast"))
-        try await GatewayTestServer.with(access: access) { server in
+        try await GatewayHarness.with(access: access) { server in
             let (ann, eve) = (try await server.impb(), try await server.impb())
             let annUID = try await ann.register("ann").uid
             _ = try await eve.register("eve")
@@ -66,7 +66,7 @@ import Testing
                 #expect(message.text == "ann's")
                 #expect(message.to == 0 && message.seq == 0 && message.messageID.isEmpty)
             }
-            try await silent.wire.write(IMPBFrame(seq: 9, type: .ping))
+            try await silent.wire.send(IMPBFrame(seq: 9, type: .ping))
             #expect(try await silent.next().type == .ping)
             // Nothing of it is stored.
             let user = try #require(UserID(annUID))
@@ -82,7 +82,7 @@ import Testing
         let allowed = "allow user ann write impb/broadcast\n"
         let access = TopicAccess()
         access.replace(with: try TopicRules(parsing: allowed + "deny user eve read impb/broadcast"))
-        try await GatewayTestServer.with(access: access) { server in
+        try await GatewayHarness.with(access: access) { server in
             let (ann, bob, eve) = (try await server.impb(), try await server.impb(), try await server.impb())
             for (client, name) in [(ann, "ann"), (bob, "bob"), (eve, "eve")] {
                 _ = try await client.register(name)
@@ -95,10 +95,16 @@ import Testing
             server.environment.access.replace(
                 with: try TopicRules(parsing: allowed + "deny user bob read impb/broadcast")
             )
+            await server.turnsAreTaken()
             try await Self.send(try Self.text("second"), by: ann, seq: 4)
             #expect(try await Self.next(of: ann).text == "second")
             #expect(try await Self.next(of: eve).text == "second")
+            // It is past bob when bob is answered; the rules are asked at each delivery.
+            await server.turnsAreTaken()
+            try await bob.wire.send(IMPBFrame(seq: 9, type: .ping))
+            #expect(try await bob.next().type == .ping)
             server.environment.access.replace(with: try TopicRules(parsing: allowed))
+            await server.turnsAreTaken()
             try await Self.send(try Self.text("third"), by: ann, seq: 5)
             #expect(try await Self.next(of: bob).text == "third")
         }
@@ -107,7 +113,7 @@ import Testing
     @Test func `what is too long, or no content, goes to nobody, and every kind of content to all`() async throws {
         let access = TopicAccess()
         access.replace(with: try TopicRules(parsing: "allow user ann write impb/broadcast"))
-        try await GatewayTestServer.with(access: access) { server in
+        try await GatewayHarness.with(access: access) { server in
             let (ann, bob) = (try await server.impb(), try await server.impb())
             _ = try await ann.register("ann")
             _ = try await ann.logIn("ann")

@@ -22,7 +22,7 @@ struct IMPBContentTests {
         "impb/-9223372036854775808", "impb/4294967297", "impb/99999999999999999999", "impb/", "impb/x", "impb/+5",
         "impb/004", "impb/0", "impb/1", "impb/6", "impb/٣",
     ])
-    func aStoredTypeThatIsNoneIsAnOrdinaryCustomContent(_ type: String) throws {
+    func `a stored type that is none is an ordinary custom content`(_ type: String) throws {
         var message = IMPB_C2C_msg()
         IMPBContent.fill(&message, with: try custom(type))
         #expect(message.hasEncodableEnums)
@@ -32,7 +32,7 @@ struct IMPBContentTests {
     }
 
     @Test(arguments: [4, 77, -1, Int(Int32.max), Int(Int32.min)])
-    func aTypeWithoutAPublishedBodyComesOutAsItWentIn(_ number: Int) throws {
+    func `a type without a published body comes out as it went in`(_ number: Int) throws {
         var message = IMPB_C2C_msg()
         message.type = try #require(IMPB_Content_type(rawValue: number))
         message.content = Data([1, 2, 3, 250])
@@ -44,7 +44,7 @@ struct IMPBContentTests {
         #expect(try IMPB_C2C_msg(wire: arrived.wireBytes(as: [UInt8].self)) == arrived)
     }
 
-    @Test func whateverIsStoredIsWrittenAndReadAgain() throws {
+    @Test func `whatever is stored is written and read again`() throws {
         var random = SystemRandomNumberGenerator()
         for _ in 0..<2_000 {
             let number = Int64.random(in: .min ... .max, using: &random) >> Int.random(in: 0..<63, using: &random)
@@ -58,7 +58,7 @@ struct IMPBContentTests {
         }
     }
 
-    @Test func onlyTheServerMakesItsOwnTypes() throws {
+    @Test func `only the server makes its own types`() throws {
         var native = Hermes_V1_Content()
         native.custom.type = "impb/5"
         #expect(throws: HermesError.self) { try CanonicalContent.validated(native).get() }
@@ -71,7 +71,7 @@ struct IMPBContentTests {
     }
 
     @Test(arguments: [IMPB_Content_type.text, .image, .sound, .location, .expression, .custom])
-    func aBodyOfWhichNothingIsKnownIsRefused(_ type: IMPB_Content_type) throws {
+    func `a body of which nothing is known is refused`(_ type: IMPB_Content_type) throws {
         var message = IMPB_C2C_msg()
         message.type = type
         // Field 13, a number: parses as any message, and says nothing.
@@ -80,7 +80,7 @@ struct IMPBContentTests {
         #expect(error?.code == .invalidArgument)
     }
 
-    @Test func aTextWithAFieldOfANewerVersionIsATextStill() throws {
+    @Test func `a text with a field of a newer version is a text still`() throws {
         var message = IMPB_C2C_msg()
         message.type = .text
         message.content = try IMPB_msg_text_content.with { $0.text = "hello" }.wireBytes()

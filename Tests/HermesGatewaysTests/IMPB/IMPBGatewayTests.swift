@@ -10,19 +10,19 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct IMPBGatewayTests {
-    @Test func echoesPingsBeforeLogin() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `echoes pings before login`() async throws {
+        try await GatewayHarness.with { server in
             let client = try await server.impb()
             let ping = ByteBuffer(bytes: [0x81, 0, 0, 0, 9, 1, 0, 0])
-            try await client.wire.write(ping)
+            try await client.wire.send(ping)
             var echo = ByteBuffer()
             try await client.next().write(into: &echo)
             #expect(echo == ping)
         }
     }
 
-    @Test func registersLogsInAndTalks() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `registers logs in and talks`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await server.impb()
             let annUID = try await ann.register("ann").uid
             let login = try await ann.logIn("ann")
@@ -68,17 +68,17 @@ struct IMPBGatewayTests {
         }
     }
 
-    @Test func refusesWhatIsNotAllowed() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `refuses what is not allowed`() async throws {
+        try await GatewayHarness.with { server in
             let client = try await server.impb()
             try await client.send("hello", to: 1, seq: 3)
             let stranger = try await client.reply(3)
             #expect(!stranger.isSuc)
             #expect(stranger.error.code == HermesError.Code.notAuthenticated.rawValue)
 
-            try await client.wire.write(IMPBFrame(seq: 4, type: .request, body: ByteBuffer(bytes: [0xFF, 0xFF])))
+            try await client.wire.send(IMPBFrame(seq: 4, type: .request, body: ByteBuffer(bytes: [0xFF, 0xFF])))
             #expect(try await client.reply(4).error.type == .invalidParams)
-            try await client.wire.write(IMPBFrame(seq: 5, type: IMPBFrameType(rawValue: 200)))
+            try await client.wire.send(IMPBFrame(seq: 5, type: IMPBFrameType(rawValue: 200)))
             #expect(try await client.reply(5).isSuc == false)
 
             _ = try await client.register("ann")
@@ -91,14 +91,14 @@ struct IMPBGatewayTests {
             #expect(try await client.reply(9).error.type == .invalidParams)
 
             // A wrong magic byte ends the connection, after an error.
-            try await client.wire.write(ByteBuffer(bytes: [0x82, 0, 0, 0]))
+            try await client.wire.send(ByteBuffer(bytes: [0x82, 0, 0, 0]))
             #expect(try await client.reply(0).isSuc == false)
-            #expect(await client.wire.next() == nil)
+            #expect(try await client.wire.next() == nil)
         }
     }
 
-    @Test func aSilentClientGetsTheMessageAgainASpeakingOneDoesNot() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `a silent client gets the message again a speaking one does not`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await server.impb()
             let annUID = try await ann.register("ann").uid
             _ = try await ann.logIn("ann")
@@ -127,8 +127,8 @@ struct IMPBGatewayTests {
         }
     }
 
-    @Test func aClientThatAcknowledgesItselfIsTakenAtItsWord() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `a client that acknowledges itself is taken at its word`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await server.impb()
             let annUID = try await ann.register("ann").uid
             _ = try await ann.logIn("ann")
@@ -156,10 +156,10 @@ struct IMPBGatewayTests {
         }
     }
 
-    @Test func aPullIsCutToWhatTheConnectionHolds() async throws {
+    @Test func `a pull is cut to what the connection holds`() async throws {
         var settings = GatewaySettings()
         settings.limits.outboundQueueBytes = 64 << 10
-        try await GatewayTestServer.with(settings: settings) { server in
+        try await GatewayHarness.with(settings: settings) { server in
             let ann = try await server.impb()
             let annUID = try await ann.register("ann").uid
             _ = try await ann.logIn("ann")
@@ -189,8 +189,8 @@ struct IMPBGatewayTests {
         }
     }
 
-    @Test func readRecallAndHistory() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `read recall and history`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await server.impb()
             let annUID = try await ann.register("ann").uid
             _ = try await ann.logIn("ann")
@@ -224,8 +224,8 @@ struct IMPBGatewayTests {
         }
     }
 
-    @Test func setsUpADirectLink() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `sets up a direct link`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await server.impb()
             let annUID = try await ann.register("ann").uid
             _ = try await ann.logIn("ann", port: 7)

@@ -11,7 +11,7 @@ import Testing
 /// The notifications that the published app knows: 2, messages wait; 3, a command.
 @Suite(.timeLimit(.minutes(1))) struct IMPBNotificationTests {
     /// Ann, logged in, and three messages that wait for bob.
-    private static func backlog(_ server: GatewayTestServer) async throws -> (ann: IMPBTestClient, uids: [UInt32]) {
+    private static func backlog(_ server: GatewayHarness) async throws -> (ann: IMPBTestClient, uids: [UInt32]) {
         let ann = try await server.impb()
         let annUID = try await ann.register("ann").uid
         _ = try await ann.logIn("ann")
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func `a login with a backlog is told how much waits, before it comes`() async throws {
-        try await GatewayTestServer.with { server in
+        try await GatewayHarness.with { server in
             let (ann, uids) = try await Self.backlog(server)
             let again = try await server.impb()
             let login = try await again.logIn("bob")
@@ -49,7 +49,7 @@ import Testing
             let third = try await server.impb()
             let position = try await third.logIn("bob")
             #expect(position.acknowledgedSeq == position.headSeq)
-            try await third.wire.write(IMPBFrame(seq: 9, type: .ping))
+            try await third.wire.send(IMPBFrame(seq: 9, type: .ping))
             #expect(try await third.next().type == .ping)
         }
     }
@@ -57,7 +57,7 @@ import Testing
     @Test func `receipts with many fields wait until they are paid for`() async throws {
         var settings = GatewaySettings()
         settings.limits.requestsPerSecond = 1_000
-        try await GatewayTestServer.with(settings: settings) { server in
+        try await GatewayHarness.with(settings: settings) { server in
             let ann = try await server.impb()
             _ = try await ann.register("ann")
             _ = try await ann.logIn("ann")
@@ -65,7 +65,7 @@ import Testing
             let body = ByteBuffer(bytes: (0..<4_000).flatMap { _ in [0x7A, 0] as [UInt8] })
             let start = ContinuousClock.now
             for seq in 10..<20 as Range<UInt32> {
-                try await ann.wire.write(IMPBFrame(seq: seq, type: .notification, body: body))
+                try await ann.wire.send(IMPBFrame(seq: seq, type: .notification, body: body))
             }
             try await ann.ping(30)
             #expect(ContinuousClock.now - start > .milliseconds(900))
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test func `its receipt acknowledges nothing`() async throws {
-        try await GatewayTestServer.with { server in
+        try await GatewayHarness.with { server in
             let (ann, uids) = try await Self.backlog(server)
             let again = try await server.impb()
             _ = try await again.logIn("bob")
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test func `a back end's command is notification 3, with its own bytes`() async throws {
-        try await GatewayTestServer.with { server in
+        try await GatewayHarness.with { server in
             let ann = try await server.impb()
             let uid = try await ann.register("ann").uid
             _ = try await ann.logIn("ann")

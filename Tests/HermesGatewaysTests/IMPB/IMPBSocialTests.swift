@@ -9,8 +9,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct IMPBSocialTests {
-    @Test func friendsAreAskedToldAndListed() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `friends are asked told and listed`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await Peer("ann", at: server)
             let bob = try await Peer("bob", at: server)
 
@@ -66,8 +66,8 @@ struct IMPBSocialTests {
         }
     }
 
-    @Test func groupMessagesGoBothWays() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `group messages go both ways`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await Peer("ann", at: server)
             let tablet = try await Peer("ann", device: "tablet", uid: ann.uid, at: server)
             let bob = try await Peer("bob", at: server)
@@ -132,7 +132,7 @@ struct IMPBSocialTests {
     }
 
     @Test func `the history of a group is opened to its members and closed again`() async throws {
-        try await GatewayTestServer.with { server in
+        try await GatewayHarness.with { server in
             let ann = try await Peer("ann", at: server)
             let created = try await ann.group(2, .create, IMPB_group_create_request.with { $0.name = "trip" })
             let id = try IMPB_group_response(wire: created.respon).group.groupID
@@ -151,8 +151,8 @@ struct IMPBSocialTests {
         }
     }
 
-    @Test func anAbsentMemberGetsItAtTheNextLoginAcrossProtocols() async throws {
-        try await GatewayTestServer.with { server in
+    @Test func `an absent member gets it at the next login across protocols`() async throws {
+        try await GatewayHarness.with { server in
             let ann = try await Peer("ann", at: server)
             let bob = try await Peer("bob", at: server)
             try await bob.close()
@@ -184,7 +184,7 @@ private final class Peer {
     let uid: UInt32
 
     /// - Parameter uid: of an account that is there already; nil: registers.
-    init(_ name: String, device: String = "phone", uid: UInt32? = nil, at server: GatewayTestServer) async throws {
+    init(_ name: String, device: String = "phone", uid: UInt32? = nil, at server: GatewayHarness) async throws {
         client = try await server.impb()
         if let uid { self.uid = uid } else { self.uid = try await client.register(name).uid }
         _ = try await client.logIn(name, device: device)

@@ -6,7 +6,7 @@ import NIOCore
 import Testing
 
 struct ConnectionCounterTests {
-    @Test func countsInTotalAndPerAddress() {
+    @Test func `counts in total and per address`() {
         let counter = ConnectionCounter(total: 3, perAddress: 2)
         #expect(counter.add(.v4(1)) == nil)
         #expect(counter.add(.v4(1)) == nil)
@@ -18,7 +18,7 @@ struct ConnectionCounterTests {
         #expect(counter.open == 3)
     }
 
-    @Test func whoIsBehindAProxyCountsOnceThatIsKnown() {
+    @Test func `who is behind a proxy counts once that is known`() {
         let counter = ConnectionCounter(total: 3, perAddress: 1)
         for _ in 0..<3 { #expect(counter.add(.unknown) == nil) }
         #expect(counter.add(.unknown) == .total)
@@ -33,7 +33,7 @@ struct ConnectionCounterTests {
         #expect(counter.add(.v4(1)) == nil)
     }
 
-    @Test func theHTTPPortHasATotalOfItsOwnAndCountsForTheSameAddress() throws {
+    @Test func `the HTTP port has a total of its own and counts for the same address`() throws {
         let counter = ConnectionCounter(total: 1, perAddress: 1000)
         #expect(counter.add(.v4(1)) == nil)
         #expect(counter.add(.v4(2)) == .total)
@@ -58,7 +58,7 @@ struct ConnectionCounterTests {
         #expect(narrow.addHTTP(.v4(1)) == nil)
     }
 
-    @Test func aWebSocketMovesFromTheHTTPPortToItsGateway() throws {
+    @Test func `a WebSocket moves from the HTTP port to its gateway`() throws {
         let counter = ConnectionCounter(total: 1, perAddress: 1)
         let first = try HTTPPlace(counter, .v4(1))
         try first.becomeGateway(as: .v4(1))
@@ -81,7 +81,7 @@ struct ConnectionCounterTests {
         #expect((counter.open, counter.openHTTP) == (0, 0))
     }
 
-    @Test func oneCustomerIsOneAddress() throws {
+    @Test func `one customer is one address`() throws {
         func address(_ text: String) throws -> ConnectionCounter.Address {
             ConnectionCounter.Address(try SocketAddress(ipAddress: text, port: 1))
         }

@@ -91,7 +91,7 @@ struct ConnectionHandlerTests {
         return bytes
     }
 
-    @Test func slicesOfWorkLetTheLoopTurnInBetween() throws {
+    @Test func `slices of work let the loop turn in between`() throws {
         let fixture = try Fixture()
         var slices: [Range<Int>] = []
         var others = 0
@@ -123,7 +123,7 @@ struct ConnectionHandlerTests {
         #expect(small == [0..<4, 0..<0], "little is done at once")
     }
 
-    @Test func slicesEndWithTheConnection() throws {
+    @Test func `slices end with the connection`() throws {
         let fixture = try Fixture()
         var slices = 0
         var isDone = false
@@ -150,7 +150,7 @@ struct ConnectionHandlerTests {
         try fixture.channel.writeInbound(bytes)
     }
 
-    @Test func muchInputTakesTurnsWithOthers() throws {
+    @Test func `much input takes turns with others`() throws {
         let fixture = try Fixture()
         try busy(fixture)
         let first = fixture.session.frames.count
@@ -164,7 +164,7 @@ struct ConnectionHandlerTests {
         #expect(try #require(others) < 100, "others have their turn in between")
     }
 
-    @Test func inputBeforeTheEndIsTakenAlsoIfItWaitsForItsTurn() throws {
+    @Test func `input before the end is taken also if it waits for its turn`() throws {
         let fixture = try Fixture()
         try busy(fixture)
         #expect(fixture.session.frames.count < 100)
@@ -174,7 +174,7 @@ struct ConnectionHandlerTests {
         #expect(fixture.session.isClosed)
     }
 
-    @Test func inputBeforeAResetTakesTheTimeOfOneTurnAtMost() throws {
+    @Test func `input before a reset takes the time of one turn at most`() throws {
         let fixture = try Fixture()
         try busy(fixture)
         let before = fixture.session.frames.count
@@ -186,7 +186,9 @@ struct ConnectionHandlerTests {
     }
 
     /// Parts of a message that never ends, without content; pongs.
-    @Test(arguments: [0x00, 0x8A] as [UInt8]) func webSocketFramesThatNoMessageNeedsAreCharged(_ first: UInt8) throws {
+    @Test(arguments: [0x00, 0x8A] as [UInt8]) func `WebSocket frames that no message needs are charged`(
+        _ first: UInt8
+    ) throws {
         var limits = ConnectionLimits()
         limits.requestsPerSecond = 10
         let fixture = try Fixture(limits, isWebSocket: true)
@@ -205,7 +207,7 @@ struct ConnectionHandlerTests {
         #expect(fixture.connection.isOpen)
     }
 
-    @Test func cutsFramesHoweverTheyArrive() throws {
+    @Test func `cuts frames however they arrive`() throws {
         let fixture = try Fixture()
         var stream = ByteBuffer()
         for seq in 1...20 { stream.writeImmutableBuffer(try ping(UInt32(seq), bodyBytes: seq * 10)) }
@@ -217,7 +219,7 @@ struct ConnectionHandlerTests {
         #expect(fixture.session.frames[39].body == ByteBuffer(repeating: 7, count: 200))
     }
 
-    @Test func writesOnceATick() throws {
+    @Test func `writes once a tick`() throws {
         let fixture = try Fixture()
         for number in 1...5 { fixture.connection.write { $0.writeString("\(number)") } }
         #expect(try fixture.channel.readOutbound(as: ByteBuffer.self) == nil)
@@ -228,7 +230,7 @@ struct ConnectionHandlerTests {
         #expect(try fixture.output().map(\.utf8.count) == [1, 5_000, 1])
     }
 
-    @Test func anEncoderThatFailsLeavesNothingBehind() throws {
+    @Test func `an encoder that fails leaves nothing behind`() throws {
         struct Failure: Error {}
         let fixture = try Fixture()
         fixture.connection.write { $0.writeString("whole") }
@@ -239,7 +241,7 @@ struct ConnectionHandlerTests {
         #expect(try fixture.output() == ["whole"])
     }
 
-    @Test func strangersHaveLimitedTime() throws {
+    @Test func `strangers have limited time`() throws {
         let fixture = try Fixture()
         fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(9))
         #expect(fixture.session.farewells.isEmpty)
@@ -252,7 +254,7 @@ struct ConnectionHandlerTests {
         #expect(!fixture.channel.isActive)
     }
 
-    @Test func signsOfLifeMoveTheIdleDeadline() throws {
+    @Test func `signs of life move the idle deadline`() throws {
         let fixture = try Fixture(idle: .seconds(60))
         fixture.session.authenticates = true
         for _ in 1...10 {
@@ -264,7 +266,7 @@ struct ConnectionHandlerTests {
         #expect(fixture.session.farewells == ["idle"])
     }
 
-    @Test func strangersHaveSmallFrames() throws {
+    @Test func `strangers have small frames`() throws {
         var limits = ConnectionLimits()
         limits.maxLoginFrameBytes = 16_384
         let fixture = try Fixture(limits)
@@ -278,7 +280,7 @@ struct ConnectionHandlerTests {
         #expect(stranger.session.farewells == ["malformed"])
     }
 
-    @Test func aHoldKeepsFramesUntilItsRelease() throws {
+    @Test func `a hold keeps frames until its release`() throws {
         let fixture = try Fixture()
         fixture.session.holds = true
         var stream = try ping(1)
@@ -293,7 +295,7 @@ struct ConnectionHandlerTests {
         #expect(fixture.session.frames.map(\.seq) == [1, 2, 3])
     }
 
-    @Test func ourOwnDelayIsNotThePeersFault() throws {
+    @Test func `our own delay is not the peer's fault`() throws {
         let fixture = try Fixture()
         fixture.session.holds = true
         try fixture.channel.writeInbound(ping(1))
@@ -304,7 +306,7 @@ struct ConnectionHandlerTests {
         #expect(fixture.session.farewells == ["not_authenticated"])
     }
 
-    @Test func framesBeyondTheRateWait() throws {
+    @Test func `frames beyond the rate wait`() throws {
         var limits = ConnectionLimits()
         limits.requestsPerSecond = 10
         let fixture = try Fixture(limits)
@@ -317,7 +319,7 @@ struct ConnectionHandlerTests {
         #expect(fixture.session.farewells.isEmpty)
     }
 
-    @Test func floodingDoesNotKeepAStrangerConnected() throws {
+    @Test func `flooding does not keep a stranger connected`() throws {
         var limits = ConnectionLimits()
         limits.requestsPerSecond = 1
         limits.timeToAuthenticate = .seconds(2)
@@ -327,7 +329,7 @@ struct ConnectionHandlerTests {
         #expect(fixture.session.farewells == ["not_authenticated"])
     }
 
-    @Test func aPeerThatTakesNothingIsClosedInTheEnd() throws {
+    @Test func `a peer that takes nothing is closed in the end`() throws {
         var limits = ConnectionLimits()
         limits.stuck = .seconds(5)
         let fixture = try Fixture(limits)
@@ -347,7 +349,7 @@ struct ConnectionHandlerTests {
         #expect(fixture.session.farewells.isEmpty)
     }
 
-    @Test func whatTheServerHasNotReadYetIsNoSilence() throws {
+    @Test func `what the server has not read yet is no silence`() throws {
         let fixture = try Fixture(idle: .seconds(10))
         fixture.connection.authenticated()
         // Frames that are no sign of life would come here; the session touches nothing, as LiveRoom's.
@@ -360,7 +362,7 @@ struct ConnectionHandlerTests {
         #expect(fixture.session.farewells == ["idle"])
     }
 
-    @Test func aPeerThatDoesNotReadLosesTextThenTheConnection() throws {
+    @Test func `a peer that does not read loses text then the connection`() throws {
         var limits = ConnectionLimits()
         limits.outboundQueueBytes = 40
         let fixture = try Fixture(limits)
@@ -380,7 +382,7 @@ struct ConnectionHandlerTests {
         #expect(fixture.session.isClosed)
     }
 
-    @Test func tellsWhenWhatWasWrittenHasGone() throws {
+    @Test func `tells when what was written has gone`() throws {
         let fixture = try Fixture()
         fixture.connection.write { $0.writeString("entry") }
         fixture.connection.reportWritten(5)
@@ -389,7 +391,7 @@ struct ConnectionHandlerTests {
         #expect(fixture.session.marks == [5])
     }
 
-    @Test func aConnectionThatIsGoneIsForgotten() throws {
+    @Test func `a connection that is gone is forgotten`() throws {
         let fixture = try Fixture()
         #expect(fixture.connection.loop.connectionCount == 1)
         _ = try fixture.channel.finish()
@@ -401,7 +403,7 @@ struct ConnectionHandlerTests {
         #expect(fixture.session.farewells.isEmpty)
     }
 
-    @Test func aPeerThatIsGoneAtTheFarewellIsCountedOnce() throws {
+    @Test func `a peer that is gone at the farewell is counted once`() throws {
         let fixture = try Fixture()
         fixture.session.isGoneAtTheFarewell = true
         #expect(fixture.connection.listener.openCount == 1)

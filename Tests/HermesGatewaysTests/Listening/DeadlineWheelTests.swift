@@ -11,7 +11,7 @@ struct DeadlineWheelTests {
         init(_ name: Int) { self.name = name }
     }
 
-    @Test func handsOutWhatIsDue() {
+    @Test func `hands out what is due`() {
         var wheel = DeadlineWheel<Entry>(slots: 8)
         let entries = (0..<5).map(Entry.init)
         for (index, entry) in entries.enumerated() { wheel.insert(entry, due: UInt32(index + 1)) }
@@ -23,21 +23,21 @@ struct DeadlineWheelTests {
         #expect(entries.allSatisfy { $0.wheelPosition == nil })
     }
 
-    @Test func whatLiesBeyondTheRingComesEarly() {
+    @Test func `what lies beyond the ring comes early`() {
         var wheel = DeadlineWheel<Entry>(slots: 8)
         wheel.insert(Entry(1), due: 1_000_000)
         #expect(wheel.advance(to: 6).isEmpty)
         #expect(wheel.advance(to: 7).count == 1)
     }
 
-    @Test func whatIsPastComesNext() {
+    @Test func `what is past comes next`() {
         var wheel = DeadlineWheel<Entry>(slots: 8)
         _ = wheel.advance(to: 50)
         wheel.insert(Entry(1), due: 3)
         #expect(wheel.advance(to: 51).count == 1)
     }
 
-    @Test func takesOutAndMovesEntries() {
+    @Test func `takes out and moves entries`() {
         var wheel = DeadlineWheel<Entry>(slots: 8)
         let entries = (0..<4).map(Entry.init)
         for entry in entries { wheel.insert(entry, due: 3) }
@@ -49,7 +49,7 @@ struct DeadlineWheelTests {
         #expect(wheel.advance(to: 5).map(\.name) == [0])
     }
 
-    @Test func survivesAnyMixOfCalls() {
+    @Test func `survives any mix of calls`() {
         var wheel = DeadlineWheel<Entry>(slots: 16)
         var random = SystemRandomNumberGenerator()
         let entries = (0..<50).map(Entry.init)

@@ -16,7 +16,7 @@ import Testing
         try EncodedEntries.Key(reader: #require(UserID(reader)), seq: seq, form: form)
     }
 
-    @Test func theDevicesOfAUserShareAnEncoding() throws {
+    @Test func `the devices of a user share an encoding`() throws {
         var entries = EncodedEntries()
         var made = 0
         func frame(_ key: EncodedEntries.Key) -> ByteBuffer {
@@ -38,7 +38,7 @@ import Testing
         #expect(frame(try key(1)) != first)
     }
 
-    @Test func whatIsKeptIsBounded() throws {
+    @Test func `what is kept is bounded`() throws {
         var entries = EncodedEntries()
         var made: [UInt64] = []
         for seq in [1, 2, 3, 1, 3, 4] as [UInt64] {
@@ -54,7 +54,7 @@ import Testing
         #expect(tooLong.readableBytes == EncodedEntries.maxBytes && entries.bytes <= EncodedEntries.maxBytes)
     }
 
-    @Test func eventsOfOtherThreadsTakeTurns() async throws {
+    @Test func `events of other threads take turns`() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let loop = group.next()
         let context = try #require(LoopContexts(group)[loop])
@@ -85,7 +85,7 @@ import Testing
         #expect(stages.count > 10, "\(stages.sorted())")
     }
 
-    @Test func aMessagePaysForDevices() {
+    @Test func `a message pays for devices`() {
         #expect(RequestCost.devices(50, bytes: 60_000).units == 50 + 183)
         #expect(RequestCost.devices(0, bytes: 60_000).units == 0)
     }

@@ -42,7 +42,7 @@ struct HandshakeLineTests {
 
     private func turn() { loop.advanceTime(by: .microseconds(20)) }
 
-    @Test func oneHandshakeATurn() throws {
+    @Test func `one handshake a turn`() throws {
         let all = try (0..<3).map { _ in try channel() }
         for (number, one) in all.enumerated() {
             one.0.pipeline.fireChannelRead(ByteBuffer(string: "hello \(number)"))
@@ -55,7 +55,7 @@ struct HandshakeLineTests {
         }
     }
 
-    @Test func theEndComesBehindWhatWaits() throws {
+    @Test func `the end comes behind what waits`() throws {
         let (channel, recorder) = try channel()
         channel.pipeline.fireChannelRead(ByteBuffer(string: "hello"))
         channel.pipeline.fireChannelRead(ByteBuffer(string: "more"))
@@ -65,7 +65,7 @@ struct HandshakeLineTests {
         #expect(recorder.came == ["hello", "more", "closed"])
     }
 
-    @Test func afterTheHandshakeNothingWaits() throws {
+    @Test func `after the handshake nothing waits`() throws {
         let (channel, recorder) = try channel()
         channel.pipeline.fireChannelRead(ByteBuffer(string: "hello"))
         turn()
@@ -77,7 +77,7 @@ struct HandshakeLineTests {
         #expect(recorder.came == ["hello", "1", "2"])
     }
 
-    @Test func whoHasGoneTakesNoTurn() throws {
+    @Test func `who has gone takes no turn`() throws {
         let (gone, before) = try channel()
         gone.pipeline.fireChannelRead(ByteBuffer(string: "hello"))
         try gone.close().wait()

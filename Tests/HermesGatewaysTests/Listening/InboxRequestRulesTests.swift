@@ -23,6 +23,7 @@ import Testing
         case history(Named, before: UInt64 = 0, limit: UInt32 = 0)
         case markRead(Named, upTo: UInt64)
         case recall(Named, String)
+        case group(GroupCommand)
     }
 
     enum Outcome: Hashable, Sendable {
@@ -66,12 +67,12 @@ import Testing
     /// What there is to ask for: ann (1) has 520 messages of bob (2), 20 long ones of cat (3), and one of dan (4), who
     /// blocks her. She was added late to the group 1, and is no member of the group 2.
     private struct World {
-        let server: GatewayTestServer
+        let server: GatewayHarness
         let bobsMessage: MessageID
         let annsMessage: MessageID
         let foreign: MessageID
 
-        init(_ server: GatewayTestServer) async throws {
+        init(_ server: GatewayHarness) async throws {
             self.server = server
             for name in ["ann", "bob", "cat", "dan"] {
                 let client = try await server.delimited()
@@ -113,7 +114,7 @@ import Testing
             _ text: String,
             _ uid: UInt32,
             _ conversation: ConversationID,
-            _ server: GatewayTestServer
+            _ server: GatewayHarness
         ) async throws -> MessageID {
             let draft = MessageDraft(
                 conversation: conversation,
@@ -183,9 +184,9 @@ import Testing
         }
     }
 
-    @Test("The same is refused, cut and answered over every protocol")
-    func table() async throws {
-        try await GatewayTestServer.with { server in
+    @Test
+    func `the same is refused, cut and answered over every protocol`() async throws {
+        try await GatewayHarness.with { server in
             let world = try await World(server)
             let table = world.table
             for (name, asker) in try await world.askers() {
@@ -197,9 +198,9 @@ import Testing
         }
     }
 
-    @Test("Slow requests are answered one after the other, ahead of what was asked behind them")
-    func order() async throws {
-        try await GatewayTestServer.with { server in
+    @Test
+    func `slow requests are answered one after the other, ahead of what was asked behind them`() async throws {
+        try await GatewayHarness.with { server in
             let world = try await World(server)
             let requests: [Request] = [
                 .history(.user(2), limit: 500), .markRead(.user(2), upTo: 5), .page(after: 10, limit: 20),
@@ -212,9 +213,9 @@ import Testing
         }
     }
 
-    @Test("Without a history there is none, over every protocol")
-    func historyOff() async throws {
-        try await GatewayTestServer.with(store: MemoryStore()) { server in
+    @Test
+    func `without a history there is none, over every protocol`() async throws {
+        try await GatewayHarness.with(store: MemoryStore()) { server in
             let world = try await World(server)
             for (name, asker) in try await world.askers() {
                 let outcome = try await asker.ask(.history(.user(2)))
@@ -272,12 +273,14 @@ extension InboxRequestRulesTests.Request {
             request.conversation = named.conversation
             request.messageID = id
             return .recall(request)
+        case .group(let command):
+            return .group(Hermes_V1_GroupRequest(command))
         }
     }
 }
 
 /// What packets of the native protocol say, whatever carries them.
-private protocol PacketAsker: InboxRequestRulesTests.Asker {
+protocol PacketAsker: InboxRequestRulesTests.Asker {
     func send(_ packet: Hermes_V1_Packet) async throws
     func nextPacket() async throws -> Hermes_V1_Packet
 }
@@ -302,7 +305,7 @@ extension PacketAsker {
                 var seqs: [UInt64] = []
                 for _ in 0..<page.count { seqs.append(try await nextPacket().event.seq) }
                 return .entries(seqs)
-            case nil: return .done
+            case nil, .group: return .done
             default: throw Unexpected("\(result)")
             }
         }
@@ -323,25 +326,25 @@ extension PacketAsker {
     }
 }
 
-private final class DelimitedAsker: PacketAsker {
+final class DelimitedAsker: PacketAsker {
     private let client: DelimitedTestClient
 
     init(_ client: DelimitedTestClient) { self.client = client }
 
-    func send(_ packet: Hermes_V1_Packet) async throws { try await client.wire.write(try DelimitedFrame(packet)) }
+    func send(_ packet: Hermes_V1_Packet) async throws { try await client.wire.send(try DelimitedFrame(packet)) }
 
     func nextPacket() async throws -> Hermes_V1_Packet {
-        guard let frame = await client.wire.next() else { throw Unexpected("the server closed the connection") }
+        guard let frame = try await client.wire.next() else { throw Unexpected("the server closed the connection") }
         // A server's packet, which may have many parts.
         return try frame.packet(maxParts: nil)
     }
 }
 
-private final class MQTTAsker: PacketAsker {
+final class MQTTAsker: PacketAsker {
     private let client: MQTTTestClient
     private let isJSON: Bool
 
-    init(_ server: GatewayTestServer, isJSON: Bool) async throws {
+    init(_ server: GatewayHarness, isJSON: Bool) async throws {
         self.isJSON = isJSON
         client = try await MQTTTestClient.open(port: server.port("mqtt"))
         var connect = MQTTConnect(version: .v5, clientID: isJSON ? "json" : "binary")
@@ -366,12 +369,13 @@ private final class MQTTAsker: PacketAsker {
     }
 }
 
-private final class IMPBAsker: InboxRequestRulesTests.Asker {
+final class IMPBAsker: InboxRequestRulesTests.Asker {
     private let client: IMPBTestClient
 
     init(_ client: IMPBTestClient) { self.client = client }
 
     private func common(_ request: InboxRequestRulesTests.Request) throws -> IMPB_Common {
+        var common = IMPB_Common()
         var message = IMPB_Message_msg()
         switch request {
         case .page(let seq, let limit):
@@ -399,8 +403,11 @@ private final class IMPBAsker: InboxRequestRulesTests.Asker {
             body.messageID = id
             message.cmd = .recall
             message.body = try body.wireBytes()
+        case .group(let command):
+            common.method = .group
+            common.body = try IMPB_Group_cmd(command).wireBytes()
+            return common
         }
-        var common = IMPB_Common()
         common.method = .message
         common.body = try message.wireBytes()
         return common
@@ -419,7 +426,7 @@ private final class IMPBAsker: InboxRequestRulesTests.Asker {
             let count = try IMPB_pull_response(wire: reply.respon).count
             for _ in 0..<count { seqs.append(try await nextSeq()) }
             return .entries(seqs)
-        case .markRead, .recall: return .done
+        case .markRead, .recall, .group: return .done
         }
     }
 
@@ -440,7 +447,7 @@ private final class IMPBAsker: InboxRequestRulesTests.Asker {
         for (index, request) in requests.enumerated() {
             try await client.write(.request, UInt32(index + 1), try common(request))
         }
-        try await client.wire.write(IMPBFrame(seq: 1_000, type: .ping))
+        try await client.wire.send(IMPBFrame(seq: 1_000, type: .ping))
         var order: [Int] = []
         while true {
             let frame = try await client.next()

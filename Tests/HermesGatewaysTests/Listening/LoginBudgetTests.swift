@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func whoHasSentMostPays() {
+    @Test func `who has sent most pays`() {
         let ends = Ends()
         let budget = LoginBudget(limit: 100)
         let shares = (0..<4).map { number in budget.share { ends.add(number) } }
@@ -42,7 +42,7 @@ import Testing
         #expect(budget.bytes == 0)
     }
 
-    @Test func manyComeAndGo() {
+    @Test func `many come and go`() {
         let ends = Ends()
         let limit = 10_000
         let budget = LoginBudget(limit: limit)
@@ -68,8 +68,8 @@ import Testing
         }
     }
 
-    @Test("over the limit the stranger that has sent most is closed, and the others log in")
-    func overSockets() async throws {
+    @Test
+    func `over the limit the stranger that has sent most is closed, and the others log in`() async throws {
         var settings = GatewaySettings()
         settings.limits.maxLoginBytes = 100_000
         try await GatewayHarness.withMQTT(settings: settings) { harness in
@@ -80,13 +80,13 @@ import Testing
             try MQTTPacket.connect(connect).write(into: &whole, version: .v5)
             let half = try #require(whole.getSlice(at: 0, length: 60_000))
             let first = try await MQTTTestClient.open(harness)
-            try await first.wire.write(half)
+            try await first.wire.send(half)
             while harness.environment.loginBudget.bytes < 60_000 { await Task.yield() }
             // The first has still sent most when it becomes too much.
             let second = try await MQTTTestClient.open(harness)
-            try await second.wire.write(try #require(whole.getSlice(at: 0, length: 41_000)))
+            try await second.wire.send(try #require(whole.getSlice(at: 0, length: 41_000)))
             #expect(try await first.untilEnd().isEmpty)
-            try await second.wire.write(try #require(whole.getSlice(at: 41_000, length: whole.readableBytes - 41_000)))
+            try await second.wire.send(try #require(whole.getSlice(at: 41_000, length: whole.readableBytes - 41_000)))
             guard case .connack(let connack) = try await second.next() else { throw Unexpected("no CONNACK") }
             #expect(connack.reason == .success)
             #expect(harness.environment.loginBudget.bytes == 0)

@@ -16,7 +16,7 @@ struct OutboundQueueTests {
         return numbers
     }
 
-    @Test func keepsTheOrderOverAllClasses() {
+    @Test func `keeps the order over all classes`() {
         var queue = OutboundQueue()
         let classes: [Publication.DropClass] = [.control, .text, .gift, .text, .presence, .control]
         for (number, kind) in classes.enumerated() {
@@ -27,7 +27,7 @@ struct OutboundQueueTests {
         #expect(numbers(queue) == [0, 1, 2, 3, 4, 5])
     }
 
-    @Test func aFrameAndWhatItSharesStayTogetherAndBothCount() {
+    @Test func `a frame and what it shares stay together and both count`() {
         var queue = OutboundQueue()
         #expect(queue.append(frame(1), sharing: frame(2), .text, limit: 40) == .queued)
         #expect(queue.append(frame(3), .control, limit: 40) == .queued)
@@ -41,7 +41,7 @@ struct OutboundQueueTests {
         #expect(queue.bytes == 0)
     }
 
-    @Test func dropsTheOldestOfTheLeastImportant() {
+    @Test func `drops the oldest of the least important`() {
         var queue = OutboundQueue()
         _ = queue.append(frame(0), .control, limit: 40)
         _ = queue.append(frame(1), .text, limit: 40)
@@ -59,7 +59,7 @@ struct OutboundQueueTests {
         #expect(numbers(queue) == [0, 5, 6, 7])
     }
 
-    @Test func textMakesNoRoomAtTheCostOfGifts() {
+    @Test func `text makes no room at the cost of gifts`() {
         var queue = OutboundQueue()
         _ = queue.append(frame(0), .gift, limit: 20)
         _ = queue.append(frame(1), .control, limit: 20)
@@ -67,7 +67,7 @@ struct OutboundQueueTests {
         #expect(numbers(queue) == [0, 1])
     }
 
-    @Test func nothingImportantIsDropped() {
+    @Test func `nothing important is dropped`() {
         var queue = OutboundQueue()
         _ = queue.append(frame(0), .control, limit: 20)
         _ = queue.append(frame(1), .control, limit: 20)
@@ -75,7 +75,7 @@ struct OutboundQueueTests {
         #expect(queue.append(ByteBuffer(repeating: 0, count: 21), .control, limit: 20) == .overflow)
     }
 
-    @Test func isEmptyAgainOnceAllIsTaken() {
+    @Test func `is empty again once all is taken`() {
         var queue = OutboundQueue()
         _ = queue.append(frame(0), .text, limit: 20)
         #expect(!queue.isEmpty)
@@ -88,7 +88,7 @@ struct OutboundQueueTests {
 
 /// Costs of the queue beyond its bytes.
 @Suite struct OutboundQueueCostTests {
-    @Test func tinyFramesAreLimitedByTheirNumber() {
+    @Test func `tiny frames are limited by their number`() {
         var queue = OutboundQueue()
         for _ in 0..<10_000 { _ = queue.append(ByteBuffer(bytes: [1]), .text, limit: 64 * 1_024) }
         #expect(queue.count == 1_024)
@@ -97,7 +97,7 @@ struct OutboundQueueTests {
         #expect(queue.append(ByteBuffer(bytes: [1]), .control, limit: 64 * 1_024) == .overflow)
     }
 
-    @Test func aFrameThatMustNotBeDroppedMayBeLongerThanTheLimit() {
+    @Test func `a frame that must not be dropped may be longer than the limit`() {
         var queue = OutboundQueue()
         let long = ByteBuffer(repeating: 0, count: 100)
         #expect(queue.append(ByteBuffer(repeating: 0, count: 30), .control, limit: 64) == .queued)
@@ -111,7 +111,7 @@ struct OutboundQueueTests {
 @Suite struct OutboundQueueRunTests {
     private func frames(_ number: UInt8) -> ByteBuffer { ByteBuffer(repeating: number, count: 30) }
 
-    @Test func comeAndGoTogether() {
+    @Test func `come and go together`() {
         var queue = OutboundQueue()
         #expect(queue.append(frames(1), .text, frameCount: 3, limit: 60) == .queued)
         #expect(queue.append(frames(2), .text, frameCount: 2, limit: 60) == .queued)

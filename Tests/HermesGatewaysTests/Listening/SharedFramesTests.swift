@@ -6,7 +6,7 @@ import Testing
 @testable import HermesGateways
 
 struct SharedFramesTests {
-    @Test func countsBytesOnceForAllWhoShareThem() {
+    @Test func `counts bytes once for all who share them`() {
         var frames = SharedFrames()
         #expect(frames.add(1, bytes: 100) == 100)
         #expect(frames.add(1, bytes: 100) == 0)

@@ -10,7 +10,7 @@ import Testing
 
 /// A device that was away and comes back over a slow network.
 @Suite(.timeLimit(.minutes(2))) struct SlowInboxTests {
-    @Test func itGetsAllThatWaitsHoweverMuchMoreThanTheQueueHolds() async throws {
+    @Test func `it gets all that waits however much more than the queue holds`() async throws {
         var settings = GatewaySettings()
         settings.limits.outboundQueueBytes = 256 * 1024
         try await GatewayHarness.with(DelimitedGateway.self, settings: settings) { harness in
@@ -29,9 +29,9 @@ import Testing
                 }
             }
 
-            let peer = try await FramePeer<DelimitedFrameDecoder>.connect(
-                to: harness.listener.port,
-                group: harness.group,
+            let peer = try await WireClient<DelimitedFrameDecoder>.connect(
+                port: harness.listener.port,
+                tls: nil,
                 receiveBuffer: 16_384
             )
             try await peer.channel.setOption(.autoRead, value: false).get()

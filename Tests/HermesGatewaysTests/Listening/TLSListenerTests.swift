@@ -11,10 +11,10 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade))
 struct TLSListenerTests {
-    @Test func speaksTLSAndReadsItsCertificateAgain() async throws {
+    @Test func `speaks TLS and reads its certificate again`() async throws {
         let files = try TestCertificate()
         defer { files.remove() }
-        try await GatewayTestServer.with(tls: files.settings) { server in
+        try await GatewayHarness.with(tls: files.settings) { server in
             let listener = try #require(server.listeners["delimited"])
             let first = try files.copy()
             let ann = try await DelimitedTestClient.connect(port: listener.port, authority: first)
@@ -40,34 +40,34 @@ struct TLSListenerTests {
         }
     }
 
-    @Test func lastWordsArriveThroughTLS() async throws {
+    @Test func `last words arrive through TLS`() async throws {
         let files = try TestCertificate()
         defer { files.remove() }
-        try await GatewayTestServer.with(tls: files.settings) { server in
+        try await GatewayHarness.with(tls: files.settings) { server in
             let port = server.port("delimited")
             let client = try await DelimitedTestClient.connect(port: port, authority: files.certificate)
-            try await client.wire.write(ByteBuffer(bytes: [3, 0xFF, 0xFF, 0xFF]))
+            try await client.wire.send(ByteBuffer(bytes: [3, 0xFF, 0xFF, 0xFF]))
             #expect(try await client.kicked().reason == .protocol)
-            #expect(await client.wire.next() == nil)
+            #expect(try await client.wire.next() == nil)
             // Somebody who speaks no TLS disturbs nobody.
             let plain = try await DelimitedTestClient.connect(port: port)
-            try await plain.wire.write(ByteBuffer(bytes: [1, 2, 3, 4, 5, 6]))
-            #expect(await plain.wire.next() == nil)
+            try await plain.wire.send(ByteBuffer(bytes: [1, 2, 3, 4, 5, 6]))
+            #expect(try await plain.wire.next() == nil)
             let ann = try await DelimitedTestClient.connect(port: port, authority: files.certificate)
             _ = try await ann.register("ann")
         }
     }
 
-    @Test func nothingIsKeptForAPeerThatDoesNotEndTheHandshake() async throws {
+    @Test func `nothing is kept for a peer that does not end the handshake`() async throws {
         let files = try TestCertificate()
         defer { files.remove() }
-        try await GatewayTestServer.with(tls: files.settings) { server in
+        try await GatewayHarness.with(tls: files.settings) { server in
             let port = server.port("liveroom")
             let silent = try await WireClient<LiveRoomFrameDecoder>.connect(port: port)
             let viewer = try await WireClient<LiveRoomFrameDecoder>.connect(port: port, authority: files.certificate)
             let mark = LiveRoomTestFrames.raw(20)
-            try await viewer.write(mark)
-            #expect(await viewer.next() == mark)
+            try await viewer.send(mark)
+            #expect(try await viewer.next() == mark)
             #expect(await server.environment.loops.topicPlane.subscriberCount(of: RoomName.lobby.topic) == 1)
             try await silent.close()
         }

@@ -11,7 +11,7 @@ struct TokenBucketTests {
         return true
     }
 
-    @Test func allowsTheBurstThenTheRate() {
+    @Test func `allows the burst then the rate`() {
         var bucket = TokenBucket(burst: 3, now: .seconds(10))
         for _ in 1...3 {
             let isTaken = take(from: &bucket, rate: 2, burst: 3, now: .seconds(10))
@@ -28,7 +28,7 @@ struct TokenBucketTests {
     /// In milliseconds: tokens are fractions.
     private func rounded(_ delay: Duration) -> Int { Int((delay / .milliseconds(1)).rounded()) }
 
-    @Test func whatIsOwedIsPaidBeforeAnythingElse() {
+    @Test func `what is owed is paid before anything else`() {
         var bucket = TokenBucket(burst: 10, now: .zero)
         bucket.take(30)
         let isOwing = !bucket.hasToken(rate: 10, burst: 10, now: .zero)
@@ -40,14 +40,14 @@ struct TokenBucketTests {
         #expect(rounded(bucket.delay(rate: 10)) == 5_100)
     }
 
-    @Test func neverHoldsMoreThanTheBurst() {
+    @Test func `never holds more than the burst`() {
         var bucket = TokenBucket(burst: 2, now: .zero)
         var taken = 0
         while take(from: &bucket, rate: 1_000, burst: 2, now: .seconds(3_600)) { taken += 1 }
         #expect(taken == 2)
     }
 
-    @Test func aClockThatGoesBackGivesNothing() {
+    @Test func `a clock that goes back gives nothing`() {
         var bucket = TokenBucket(burst: 1, now: .seconds(5))
         let first = take(from: &bucket, rate: 1, burst: 1, now: .seconds(5))
         let second = take(from: &bucket, rate: 1, burst: 1, now: .seconds(1))

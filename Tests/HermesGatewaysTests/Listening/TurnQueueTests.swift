@@ -11,7 +11,7 @@ import Testing
 struct TurnQueueTests {
     private func at(_ milliseconds: UInt64) -> NIODeadline { .uptimeNanoseconds(milliseconds * 1_000_000) }
 
-    @Test func workIsTakenInOrderWhileTheTurnHasTime() {
+    @Test func `work is taken in order while the turn has time`() {
         var queue = TurnQueue()
         var done: [Int] = []
         for number in 1...3 { queue.append { done.append(number) } }
@@ -29,7 +29,7 @@ struct TurnQueueTests {
         #expect(done == [1, 2, 3] && queue.isEmpty)
     }
 
-    @Test func whatComesLaterInATurnGetsWhatIsLeftOfItsTime() {
+    @Test func `what comes later in a turn gets what is left of its time`() {
         var queue = TurnQueue()
         let isFirst = queue.begin(now: at(10))
         #expect(isFirst)
@@ -41,8 +41,8 @@ struct TurnQueueTests {
         #expect(queue.hasTime(now: at(30)))
     }
 
-    @Test("Turns are short for 300 ms after a connection has broken its silence")
-    func turnsAreShortWhileOthersSpeakNowAndThen() {
+    @Test
+    func `turns are short for 300 ms after a connection has broken its silence`() {
         var queue = TurnQueue()
         #expect(queue.duration(now: at(10)) == TurnQueue.time)
         queue.silenceEnded(now: at(10))
@@ -54,8 +54,8 @@ struct TurnQueueTests {
         #expect(queue.duration(now: at(310)) == TurnQueue.time)
     }
 
-    @Test("A connection that was read a moment before does not shorten the turns of others")
-    func whoSendsWithoutAPauseIsNoReasonForShortTurns() async throws {
+    @Test
+    func `a connection that was read a moment before does not shorten the turns of others`() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let loop = group.next()
         let context = try #require(LoopContexts(group)[loop])
@@ -85,7 +85,7 @@ struct TurnQueueTests {
     }
 
     /// The loop is never without a due task here: each turn causes one that takes longer than the pause.
-    @Test(.timeLimit(.minutes(1))) func theLoopLooksAtItsSocketsBetweenTwoTurns() async throws {
+    @Test(.timeLimit(.minutes(1))) func `the loop looks at its sockets between two turns`() async throws {
         let ticks = LoopTicks()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: ticks)
         let loop = group.next()
@@ -116,5 +116,86 @@ struct TurnQueueTests {
         let counts = seen.ticks.withLock { $0 }
         #expect(counts.count == 50)
         #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 < $1 }, "\(counts)")
+    }
+
+    @Test func `a kind of work has one time in a tick`() {
+        var time = TickTime()
+        let first = time.end(in: 7, now: at(10), .milliseconds(2))
+        #expect(first.endsAt == at(12) && first.isNew)
+        let again = time.end(in: 7, now: at(13), .milliseconds(2))
+        #expect(again.endsAt == at(12) && !again.isNew, "it is over for this tick")
+        let next = time.end(in: 8, now: at(14), .milliseconds(2))
+        #expect(next.endsAt == at(16) && next.isNew)
+        let uncounted = [
+            time.end(in: nil, now: at(20), .milliseconds(2)), time.end(in: nil, now: at(21), .milliseconds(2)),
+        ]
+        #expect(uncounted.map(\.endsAt) == [at(22), at(23)] && uncounted.allSatisfy(\.isNew))
+    }
+
+    /// Each event causes the next one before the tick is over.
+    @Test(.timeLimit(.minutes(1))) func `the loop looks at its sockets between events of other threads`() async throws {
+        let ticks = LoopTicks()
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: ticks)
+        let loop = group.next()
+        let context = try #require(LoopContexts(group, ticks: ticks)[loop])
+        let seen = Seen()
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            @Sendable func event() {
+                seen.ticks.withLock { $0.append(context.ticks ?? 0) }
+                guard seen.ticks.withLock({ $0.count < 50 }) else { return continuation.resume() }
+                context.post(.run(event))
+            }
+            loop.execute {
+                // There is time for one event.
+                var time = NIODeadline.now()
+                context.clock = {
+                    time = time + .milliseconds(15)
+                    return time
+                }
+                context.post(.run(event))
+            }
+        }
+        try await group.shutdownGracefully()
+        let counts = seen.ticks.withLock { $0 }
+        #expect(counts.count == 50)
+        #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 < $1 }, "\(counts)")
+    }
+
+    /// Tasks that come due while others run cannot have a time each.
+    @Test(.timeLimit(.minutes(1))) func `reading has one time in a tick`() async throws {
+        let ticks = LoopTicks()
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: ticks)
+        let loop = group.next()
+        let context = try #require(LoopContexts(group, ticks: ticks)[loop])
+        let answers = try await loop.submit { () -> [Bool] in
+            var time = NIODeadline.now()
+            context.clock = {
+                time = time + .milliseconds(15)
+                return time
+            }
+            return [context.hasTime(), context.hasTime()]
+        }.get()
+        let found = Mutex<[Bool]>([])
+        let tick = try await loop.submit { context.ticks }.get()
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            @Sendable func ask() { found.withLock { $0.append(context.hasTime()) } }
+            @Sendable func inTheNextTick() {
+                guard context.ticks != tick else {
+                    loop.scheduleTask(in: .milliseconds(1), inTheNextTick)
+                    return
+                }
+                ask()
+                ask()
+                loop.execute {
+                    // The loop has not looked at its sockets.
+                    ask()
+                    continuation.resume()
+                }
+            }
+            loop.execute(inTheNextTick)
+        }
+        try await group.shutdownGracefully()
+        #expect(answers == [true, true])
+        #expect(found.withLock { $0 } == [true, true, false])
     }
 }

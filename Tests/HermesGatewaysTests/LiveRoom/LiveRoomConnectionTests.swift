@@ -63,20 +63,20 @@ import Testing
 
     // MARK: Accepted
 
-    @Test func aConnectionBelongsToItsListenersRoomFromTheStart() {
+    @Test func `a connection belongs to its listener's room from the start`() {
         let session = inside()
         #expect(session.state == .inside)
         #expect(session.room == lobby)
         #expect(session.principal == nil)
     }
 
-    @Test func whereAnAccountIsNeededItIsInNoRoom() {
+    @Test func `where an account is needed it is in no room`() {
         var session = outside()
         #expect(session.accepted() == .ignore(.outside))
         #expect(session.state == .outside)
     }
 
-    @Test func acceptedTwiceDoesNothing() throws {
+    @Test func `accepted twice does nothing`() throws {
         var session = inside()
         #expect(session.accepted() == .ignore(.outside))
         var entering = try entering()
@@ -88,7 +88,7 @@ import Testing
 
     // MARK: Frames inside
 
-    @Test func whatViewersSayIsForwarded() throws {
+    @Test func `what viewers say is forwarded`() throws {
         for frame in [
             join, try Frames.text("hi"), try Frames.gift(), try Frames.text(""), Frames.raw(16), Frames.raw(65_535),
         ] {
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 2, 3] as [UInt16])
-    func whatDoesNotParseIsNotForwarded(type: UInt16) {
+    func `what does not parse is not forwarded`(type: UInt16) {
         var session = inside()
         #expect(session.frameReceived(Frames.raw(type)) == .ignore(.badBody))
         #expect(session.frameReceived(Frames.raw(type, [0x08, 0x07])) == .ignore(.badBody))
@@ -107,25 +107,25 @@ import Testing
     }
 
     @Test(arguments: [[], Array("this is a heartBeat message ".utf8), [0xFF]] as [[UInt8]])
-    func aHeartbeatIsASignOfLifeWhateverItsBody(body: [UInt8]) {
+    func `a heartbeat is a sign of life whatever its body`(body: [UInt8]) {
         var session = inside()
         #expect(session.frameReceived(Frames.raw(8, body)) == .live)
     }
 
     @Test(arguments: [4, 5] as [UInt16])
-    func afterEnterWhatOnlyTheServerSendsIsIgnored(type: UInt16) throws {
+    func `after enter what only the server sends is ignored`(type: UInt16) throws {
         var session = try entered()
         #expect(session.frameReceived(Frames.raw(type)) == .ignore(.serverType))
     }
 
     @Test(arguments: [6, 7, 10, 11, 12, 13, 14, 15] as [UInt16])
-    func afterEnterTypesWithoutMeaningAreIgnored(type: UInt16) throws {
+    func `after enter types without meaning are ignored`(type: UInt16) throws {
         var session = try entered()
         #expect(session.frameReceived(Frames.raw(type)) == .ignore(.unknownType))
     }
 
     @Test(arguments: [4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 65_535] as [UInt16])
-    func beforeEnterEveryOtherTypeIsTheApplications(type: UInt16) {
+    func `before enter every other type is the application's`(type: UInt16) {
         var session = inside()
         #expect(session.frameReceived(Frames.raw(type, [0xFF])) == .publish)
         var dropping = inside { $0.forwardsApplicationTypes = false }
@@ -136,20 +136,20 @@ import Testing
         )
     }
 
-    @Test func enteringCountsEvenIfItFails() throws {
+    @Test func `entering counts even if it fails`() throws {
         var session = inside()
         #expect(!session.hasEntered)
         _ = session.frameReceived(Frames.raw(9, [0xFF]))
         #expect(session.hasEntered)
     }
 
-    @Test func applicationTypesCanBeSwitchedOff() {
+    @Test func `application types can be switched off`() {
         var session = inside { $0.forwardsApplicationTypes = false }
         #expect(session.frameReceived(Frames.raw(16)) == .ignore(.applicationType))
         #expect(session.frameReceived(Frames.raw(65_535)) == .ignore(.applicationType))
     }
 
-    @Test func leaveIsAnnouncedWithTheViewersOwnBytes() throws {
+    @Test func `leave is announced with the viewer's own bytes`() throws {
         var session = inside()
         let leave = try Frames.leave("ann")
         #expect(session.frameReceived(leave) == .leave(LiveRoomDeparture(room: lobby, announcement: leave.body)))
@@ -158,7 +158,7 @@ import Testing
 
     // MARK: Enter
 
-    @Test func enterWithoutATokenChangesTheRoom() throws {
+    @Test func `enter without a token changes the room`() throws {
         var session = inside()
         _ = session.frameReceived(join)
         let move = session.frameReceived(try Frames.enter(room: "stage"))
@@ -168,14 +168,14 @@ import Testing
         #expect(session.viewerLost() == .leave(LiveRoomDeparture(room: stage, announcement: nil)))
     }
 
-    @Test func enteringTheSameRoomLeavesNothing() throws {
+    @Test func `entering the same room leaves nothing`() throws {
         var session = inside()
         _ = session.frameReceived(join)
         #expect(session.frameReceived(try Frames.enter()) == .move(nil, to: lobby))
         #expect(session.viewerLost() == .leave(LiveRoomDeparture(room: lobby, announcement: join.body)))
     }
 
-    @Test func enterWithAGoodTokenBindsTheAccount() throws {
+    @Test func `enter with a good token binds the account`() throws {
         var session = try entering()
         #expect(session.entryAccepted(principal) == .move(LiveRoomDeparture(room: lobby, announcement: nil), to: stage))
         #expect(session.principal == principal)
@@ -183,13 +183,13 @@ import Testing
         #expect(session.frameReceived(try Frames.text("hi")) == .publish)
     }
 
-    @Test func fromOutsideNobodyLeaves() throws {
+    @Test func `from outside nobody leaves`() throws {
         var session = try entering(wasInside: false)
         #expect(session.entryAccepted(principal) == .move(nil, to: stage))
         #expect(session.room == stage)
     }
 
-    @Test func aRefusedTokenEndsTheSession() throws {
+    @Test func `a refused token ends the session`() throws {
         var session = inside()
         _ = session.frameReceived(join)
         _ = session.frameReceived(try Frames.enter(room: "stage", token: "secret"))
@@ -201,7 +201,7 @@ import Testing
         #expect(stranger.entryRefused(kick) == .kick(kick, nil))
     }
 
-    @Test func badEntriesAreRefused() throws {
+    @Test func `bad entries are refused`() throws {
         let long = String(repeating: "x", count: 257)
         let entries: [LiveRoomFrame] = [
             Frames.raw(9, [0xFF]),
@@ -221,7 +221,7 @@ import Testing
         }
     }
 
-    @Test func anAccountCannotBeLeftOut() throws {
+    @Test func `an account cannot be left out`() throws {
         var session = outside()
         guard case .kick(let kick, nil) = session.frameReceived(try Frames.enter()) else {
             Issue.record("not refused")
@@ -230,7 +230,7 @@ import Testing
         #expect(kick.code == .notAuthenticated)
     }
 
-    @Test func theDeviceNeverIsThatOfAnotherProtocol() throws {
+    @Test func `the device never is that of another protocol`() throws {
         var session = inside()
         guard
             case .checkToken(let entry) = session.frameReceived(try Frames.enter(token: "t", device: "phone"))
@@ -244,7 +244,7 @@ import Testing
 
     // MARK: Outside
 
-    @Test func outsideNothingIsForwarded() throws {
+    @Test func `outside nothing is forwarded`() throws {
         for frame in [join, try Frames.text("hi"), try Frames.gift(), Frames.raw(4), Frames.raw(6), Frames.raw(16)] {
             var session = outside()
             #expect(session.frameReceived(frame) == .ignore(.outside))
@@ -255,7 +255,7 @@ import Testing
         #expect(session.state == .ended)
     }
 
-    @Test func answersWithoutAQuestionDoNothing() {
+    @Test func `answers without a question do nothing`() {
         for var session in [inside(), outside(), ended()] {
             let state = session.state
             #expect(session.entryAccepted(principal) == .ignore(.ended))
@@ -268,7 +268,7 @@ import Testing
     // MARK: Entering and ended
 
     @Test(arguments: [0, 1, 2, 3, 4, 6, 8, 9, 16] as [UInt16])
-    func framesThatCannotCome(type: UInt16) throws {
+    func `frames that cannot come`(type: UInt16) throws {
         var entering = try entering()
         #expect(entering.frameReceived(Frames.raw(type)) == .ignore(.entering))
         var ended = ended()
@@ -278,20 +278,20 @@ import Testing
 
     // MARK: Going
 
-    @Test func aViewerThatIsLostIsAnnouncedByItsJoin() throws {
+    @Test func `a viewer that is lost is announced by its join`() throws {
         var session = inside()
         _ = session.frameReceived(join)
         #expect(session.viewerLost() == .leave(LiveRoomDeparture(room: lobby, announcement: join.body)))
         #expect(session.viewerLost() == .ignore(.ended))
     }
 
-    @Test func aJoinThatIsTooLongIsNotKept() throws {
+    @Test func `a join that is too long is not kept`() throws {
         var session = inside { $0.maxKeptJoinBytes = 4 }
         #expect(session.frameReceived(join) == .publish)
         #expect(session.viewerLost() == .leave(LiveRoomDeparture(room: lobby, announcement: nil)))
     }
 
-    @Test func removalInEveryState() throws {
+    @Test func `removal in every state`() throws {
         var inside = inside()
         _ = inside.frameReceived(join)
         #expect(inside.removalDecided(kick) == .kick(kick, LiveRoomDeparture(room: lobby, announcement: join.body)))
@@ -306,7 +306,7 @@ import Testing
         #expect(ended.removalDecided(kick) == .ignore(.ended))
     }
 
-    @Test func lossInEveryState() throws {
+    @Test func `loss in every state`() throws {
         var outside = outside()
         #expect(outside.viewerLost() == .leave(nil))
         var entering = try entering()

@@ -11,7 +11,7 @@ import Testing
 /// The gateway over real sockets.
 @Suite(.timeLimit(.minutes(1))) struct LiveRoomGatewayTests {
     typealias Frames = LiveRoomTestFrames
-    typealias Viewer = FramePeer<LiveRoomFrameDecoder>
+    typealias Viewer = WireClient<LiveRoomFrameDecoder>
 
     func withRoom(
         _ room: LiveRoomSettings = LiveRoomSettings(),
@@ -29,11 +29,7 @@ import Testing
     func viewers(_ count: Int, in harness: GatewayHarness, receiveBuffer: Int32 = 131_072) async throws -> [Viewer] {
         var viewers: [Viewer] = []
         for _ in 0..<count {
-            let viewer = try await Viewer.connect(
-                to: harness.listener.port,
-                group: harness.group,
-                receiveBuffer: receiveBuffer
-            )
+            let viewer = try await Viewer.connect(port: harness.listener.port, tls: nil, receiveBuffer: receiveBuffer)
             let mark = Frames.raw(16, Array("viewer \(viewers.count)".utf8))
             try await viewer.send(mark)
             // Everyone gets it, the new one too; then it is in.
@@ -44,7 +40,7 @@ import Testing
     }
 
     @Test(arguments: [1, 3])
-    func everyoneGetsWhatIsSaidByteForByte(loops: Int) async throws {
+    func `everyone gets what is said byte for byte`(loops: Int) async throws {
         try await withRoom(loops: loops) { harness in
             let viewers = try await viewers(4, in: harness)
             let said = [
@@ -58,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func unknownFieldsSurvive() async throws {
+    @Test func `unknown fields survive`() async throws {
         try await withRoom { harness in
             let viewers = try await viewers(2, in: harness)
             // A join with an extra field 9 and the fields in another order.
@@ -68,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func everyTypeButTheHeartbeatIsForwarded() async throws {
+    @Test func `every type but the heartbeat is forwarded`() async throws {
         try await withRoom { harness in
             let viewers = try await viewers(2, in: harness)
             let sent = ([4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 65_535] as [UInt16]).map { Frames.raw($0, [0xFF]) }
@@ -79,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func nobodyWhoEnteredTakesAnothersFrameForTheServers() async throws {
+    @Test func `nobody who entered takes another's frame for the server's`() async throws {
         try await withRoom(loops: 2) { harness in
             let viewers = try await viewers(2, in: harness)
             let entered = try await harness.connect(LiveRoomFrameDecoder.self)
@@ -120,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func afterEnterNothingButTheRoomsTypesIsForwarded() async throws {
+    @Test func `after enter nothing but the room's types is forwarded`() async throws {
         try await withRoom { harness in
             let viewers = try await viewers(2, in: harness)
             try await viewers[0].send(try Frames.enter())
@@ -134,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func whoLeavesIsRemovedFirst() async throws {
+    @Test func `who leaves is removed first`() async throws {
         try await withRoom { harness in
             let viewers = try await viewers(3, in: harness)
             let leave = try Frames.leave("ann")
@@ -149,7 +145,7 @@ import Testing
         }
     }
 
-    @Test func whoIsLostIsAnnounced() async throws {
+    @Test func `who is lost is announced`() async throws {
         try await withRoom { harness in
             let viewers = try await viewers(2, in: harness)
             let join = try Frames.join("ann")
@@ -160,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func whoIsSilentIsRemovedAndOnlyHeartbeatsCount() async throws {
+    @Test func `who is silent is removed and only heartbeats count`() async throws {
         try await withRoom(LiveRoomSettings(silence: .milliseconds(600))) { harness in
             let viewers = try await viewers(2, in: harness)
             let beating = Task { [channel = viewers[1].channel] in
@@ -188,7 +184,7 @@ import Testing
         }
     }
 
-    @Test func applicationTypesAreDroppedWhereConfigured() async throws {
+    @Test func `application types are dropped where configured`() async throws {
         try await withRoom(LiveRoomSettings(applicationTypes: .drop)) { harness in
             let one = try await harness.connect(LiveRoomFrameDecoder.self)
             let text = try Frames.text("hi")
@@ -197,7 +193,7 @@ import Testing
         }
     }
 
-    @Test func anAbsurdLengthClosesThatConnectionAlone() async throws {
+    @Test func `an absurd length closes that connection alone`() async throws {
         try await withRoom { harness in
             let viewers = try await viewers(2, in: harness)
             try await viewers[0].send(bytes: [0xFF, 0xFF, 0xFF, 0xFF, 2, 0])
@@ -208,7 +204,7 @@ import Testing
         }
     }
 
-    @Test func roomsAreApart() async throws {
+    @Test func `rooms are apart`() async throws {
         try await withRoom { harness in
             let viewers = try await viewers(2, in: harness)
             try await viewers[0].send(try Frames.enter(room: "stage"))
@@ -221,7 +217,7 @@ import Testing
         }
     }
 
-    @Test func publicationsOfOtherGatewaysArrive() async throws {
+    @Test func `publications of other gateways arrive`() async throws {
         try await withRoom(loops: 2) { harness in
             let viewers = try await viewers(2, in: harness)
             let text = try Frames.text("from elsewhere")
@@ -233,7 +229,7 @@ import Testing
 
     // MARK: Accounts
 
-    @Test func anEnteredAccountIsThePublicationsSender() async throws {
+    @Test func `an entered account is the publication's sender`() async throws {
         try await withRoom { harness in
             let login = try await harness.register("ann")
             let viewer = try await harness.connect(LiveRoomFrameDecoder.self)
@@ -247,7 +243,7 @@ import Testing
         }
     }
 
-    @Test func aWrongTokenIsKickedOut() async throws {
+    @Test func `a wrong token is kicked out`() async throws {
         try await withRoom { harness in
             let viewer = try await harness.connect(LiveRoomFrameDecoder.self)
             try await viewer.send(try Frames.enter(token: "nonsense"), try Frames.text("never heard"))
@@ -259,7 +255,7 @@ import Testing
         }
     }
 
-    @Test func withoutAnonymousAccessAnAccountComesFirst() async throws {
+    @Test func `without anonymous access an account comes first`() async throws {
         try await withRoom(LiveRoomSettings(isAnonymousAllowed: false)) { harness in
             let login = try await harness.register("ann")
             let viewer = try await harness.connect(LiveRoomFrameDecoder.self)
@@ -269,7 +265,7 @@ import Testing
         }
     }
 
-    @Test func theSameDeviceReplacesItself() async throws {
+    @Test func `the same device replaces itself`() async throws {
         try await withRoom { harness in
             let login = try await harness.register("ann")
             let first = try await harness.connect(LiveRoomFrameDecoder.self)
@@ -285,7 +281,7 @@ import Testing
         }
     }
 
-    @Test func whoIsRemovedIsToldAndTheOthersStay() async throws {
+    @Test func `who is removed is told and the others stay`() async throws {
         try await withRoom(loops: 2) { harness in
             let login = try await harness.register("ann")
             let other = try await viewers(1, in: harness)[0]
@@ -310,7 +306,7 @@ import Testing
 
     // MARK: Slow viewers
 
-    @Test func aViewerThatDoesNotReadCostsTheOthersNothing() async throws {
+    @Test func `a viewer that does not read costs the others nothing`() async throws {
         var limits = ConnectionLimits()
         limits.outboundQueueBytes = 256 * 1024
         limits.requestsPerSecond = 1_000_000

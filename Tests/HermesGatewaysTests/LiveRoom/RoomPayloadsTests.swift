@@ -34,8 +34,8 @@ import Testing
         ]
     }
 
-    @Test("An event is the body of a frame, there and back")
-    func bodies() throws {
+    @Test
+    func `an event is the body of a frame, there and back`() throws {
         for (content, frame) in try Self.vectors() {
             let publication = try Publication(RoomEvent(content, in: .lobby))
             #expect(publication.payload == frame.body)
@@ -46,8 +46,8 @@ import Testing
         }
     }
 
-    @Test("A viewer's bytes are passed on as they came, with what the schema does not know")
-    func unknownFields() throws {
+    @Test
+    func `a viewer's bytes are passed on as they came, with what the schema does not know`() throws {
         var text = try Frames.text("hi").body
         text.writeBytes([0xF8, 0x07, 0x01])
         let frame = Frames.raw(2, Array(text.readableBytesView))
@@ -57,8 +57,8 @@ import Testing
         #expect(RoomEvent(publication)?.content == .said(Self.ann, "hi"))
     }
 
-    @Test("What does not fit its kind is no event, and an application's own always fits")
-    func unreadable() {
+    @Test
+    func `what does not fit its kind is no event, and an application's own always fits`() {
         let payloads = GatewayCatalog.roomPayloads
         let kinds: [RoomEvent.Kind] = [.joined, .left, .said, .gave, .noticed, .kicked]
         for bytes: [UInt8] in [[], [0x0A], [0xFF, 0xFF], [0x0A, 0x7F, 0x01]] {
@@ -68,23 +68,23 @@ import Testing
         }
     }
 
-    @Test("Of a viewer's frame only the four types are the room's; all others are the application's")
-    func viewersKinds() {
+    @Test
+    func `of a viewer's frame only the four types are the room's; all others are the application's`() {
         let kinds = (0...16).map { LiveRoomTranslation.kind(of: LiveRoomFrameType(rawValue: $0)) }
         #expect(kinds.prefix(4) == [.joined, .left, .said, .gave])
         #expect(Array(kinds.dropFirst(4)) == (4...16).map { .application($0) })
     }
 
-    @Test("A notice is a text of the system for viewers that do not know notices")
-    func plainNotice() throws {
+    @Test
+    func `a notice is a text of the system for viewers that do not know notices`() throws {
         let notice = try RoomAnnouncement.notice("closing", to: .lobby, at: Timestamp(rawValue: 5))
         let text = try RoomAnnouncement.text("closing", from: "system", to: .lobby)
         #expect(LiveRoomTranslation.plainFrame(of: notice) == LiveRoomTranslation.frame(of: text))
         #expect(LiveRoomTranslation.plainFrame(of: text).readableBytes == 0)
     }
 
-    @Test("A plain text is a frame under its publisher's name; other bytes are none")
-    func plain() throws {
+    @Test
+    func `a plain text is a frame under its publisher's name; other bytes are none`() throws {
         let topic = RoomName.lobby.topic
         let details = PublicationDetails(userProperties: [("name", "bob")])
         let hi = Publication(topic: topic, payload: ByteBuffer(string: "hi"), kind: .plain, details: details)
@@ -94,8 +94,8 @@ import Testing
         #expect(LiveRoomTranslation.frame(of: bytes).readableBytes == 0)
     }
 
-    @Test("A publication declares a client's kind, and its payload fits it", arguments: 0...17 as ClosedRange<UInt16>)
-    func declared(type: UInt16) throws {
+    @Test(arguments: 0...17 as ClosedRange<UInt16>)
+    func `a publication declares a client's kind, and its payload fits it`(type: UInt16) throws {
         var counted = 0
         func kind(_ payload: ByteBuffer, _ declared: String, _ topic: TopicName) -> Publication.Kind? {
             let details = PublicationDetails(userProperties: [("liveroom-type", declared)])
@@ -124,8 +124,8 @@ import Testing
         #expect(kind(fitting, "\(type)", try #require(TopicName("news"))) == .plain)
     }
 
-    @Test("Clients of MQTT are told the kind; a viewer's own with the server's number under another name")
-    func property() {
+    @Test
+    func `clients of MQTT are told the kind; a viewer's own with the server's number under another name`() {
         func property(_ kind: Publication.Kind) -> MQTTProperty? {
             MQTTTranslation.roomType(of: Publication(topic: RoomName.lobby.topic, payload: ByteBuffer(), kind: kind))
         }

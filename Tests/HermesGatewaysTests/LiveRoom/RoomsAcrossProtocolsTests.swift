@@ -5,7 +5,6 @@ import Foundation
 import HermesCore
 import HermesWire
 import NIOCore
-import NIOPosix
 import Testing
 
 @testable import HermesGateways
@@ -21,12 +20,9 @@ import Testing
         return .room(request)
     }
 
-    @Test func everyoneSeesEveryoneInItsOwnProtocol() async throws {
-        try await GatewayTestServer.with { server in
-            let viewer = try await FramePeer<LiveRoomFrameDecoder>.connect(
-                to: server.port("liveroom"),
-                group: MultiThreadedEventLoopGroup.singleton
-            )
+    @Test func `everyone sees everyone in its own protocol`() async throws {
+        try await GatewayHarness.with { server in
+            let viewer = try await WireClient<LiveRoomFrameDecoder>.connect(port: server.port("liveroom"))
             let mark = Frames.raw(20)
             try await viewer.send(mark)
             #expect(try await viewer.next() == mark)
@@ -97,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func historyKeepsToOnePacket() throws {
+    @Test func `history keeps to one packet`() throws {
         let ann = try #require(UserID(1))
         let bob = try #require(UserID(2))
         let messages = (1...10).map { number in

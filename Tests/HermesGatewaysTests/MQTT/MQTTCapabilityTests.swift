@@ -47,11 +47,11 @@ import Testing
     }
 
     @Test(
-        "5.0 [MQTT-3.2.2-9] [MQTT-3.2.2-10] [MQTT-3.2.2-12]: a lower QoS is told, granted at most, and demanded",
+        .statements("5.0 [MQTT-3.2.2-9] [MQTT-3.2.2-10] [MQTT-3.2.2-12]"),
         arguments: MQTTVersion.allCases,
         [MQTTQoS.atMostOnce, .atLeastOnce]
     )
-    func lowerQoS(_ version: MQTTVersion, _ most: MQTTQoS) async throws {
+    func `a lower QoS is told, granted at most, and demanded`(_ version: MQTTVersion, _ most: MQTTQoS) async throws {
         try await GatewayHarness.withMQTT(settings: settings(qos: most)) { harness in
             let (client, connack) = try await harness.client("one", version)
             let told = connack.properties.list.filter { if case .maximumQoS = $0 { true } else { false } }
@@ -74,7 +74,7 @@ import Testing
                     )
                     try MQTTPacket.publish(packet).write(into: &bytes, version: version)
                 }
-                try await publisher.wire.write(bytes)
+                try await publisher.wire.send(bytes)
                 try await expectEnd(publisher, .qosNotSupported)
             }
             #expect(try await client.untilPong().isEmpty)
@@ -83,11 +83,10 @@ import Testing
         }
     }
 
-    @Test(
-        "5.0 [MQTT-3.2.2-13]: without retained messages that is told, and who asks for one is disconnected",
-        arguments: MQTTVersion.allCases
-    )
-    func noRetain(_ version: MQTTVersion) async throws {
+    @Test(.statements("5.0 [MQTT-3.2.2-13]"), arguments: MQTTVersion.allCases)
+    func `without retained messages that is told, and who asks for one is disconnected`(
+        _ version: MQTTVersion
+    ) async throws {
         try await GatewayHarness.withMQTT(settings: settings(retain: false)) { harness in
             let (client, connack) = try await harness.client("one", version)
             let told = connack.properties.list.filter { if case .retainAvailable = $0 { true } else { false } }
@@ -110,8 +109,8 @@ import Testing
         }
     }
 
-    @Test("what the broker offers in full is not told")
-    func full() async throws {
+    @Test
+    func `what the broker offers in full is not told`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let connack = try await harness.client("one", .v5).connack
             let told = connack.properties.list.contains {
@@ -124,11 +123,8 @@ import Testing
         }
     }
 
-    @Test(
-        "a CONNECT with all that MQTT lets it hold is answered",
-        arguments: MQTTVersion.allCases
-    )
-    func longestConnect(_ version: MQTTVersion) async throws {
+    @Test(arguments: MQTTVersion.allCases)
+    func `a CONNECT with all that MQTT lets it hold is answered`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let most = String(repeating: "x", count: 65_535)
             let client = try await MQTTTestClient.open(harness, version)

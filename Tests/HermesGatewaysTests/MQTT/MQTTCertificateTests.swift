@@ -10,11 +10,13 @@ import Testing
 /// Who an MQTT client is by its certificate.
 @Suite(.timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade)) struct MQTTCertificateTests {
     @Test(
-        "the common name of a certificate is the user name where the listener believes it, and only there",
         arguments: MQTTVersion.allCases,
         [false, true]
     )
-    func identity(_ version: MQTTVersion, isBelieved: Bool) async throws {
+    func `the common name of a certificate is the user name where the listener believes it, and only there`(
+        _ version: MQTTVersion,
+        isBelieved: Bool
+    ) async throws {
         // The certificate is its own authority.
         let files = try TestCertificate(subject: "/CN=anna")
         defer { files.remove() }

@@ -9,10 +9,12 @@ import Testing
 /// CONNECT and CONNACK, statement by statement.
 @Suite(.timeLimit(.minutes(1))) struct MQTTConnectTests {
     @Test(
-        "3.1.1 [MQTT-3.1.4-4] [MQTT-3.2.0-1] [MQTT-3.2.2-1], 5.0 [MQTT-3.1.4-5] [MQTT-3.2.0-1] [MQTT-3.2.0-2] [MQTT-3.2.2-1] [MQTT-3.2.2-2]: a clean CONNECT is accepted, once, without a session",
+        .statements(
+            "3.1.1 [MQTT-3.1.4-4] [MQTT-3.2.0-1] [MQTT-3.2.2-1], 5.0 [MQTT-3.1.4-5] [MQTT-3.2.0-1] [MQTT-3.2.0-2] [MQTT-3.2.2-1] [MQTT-3.2.2-2]"
+        ),
         arguments: MQTTVersion.allCases
     )
-    func accepted(_ version: MQTTVersion) async throws {
+    func `a clean CONNECT is accepted, once, without a session`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             _ = try await harness.mqtt("one", version, durable: true)
             let (client, connack) = try await harness.client("one", version, clean: true)
@@ -22,11 +24,8 @@ import Testing
         }
     }
 
-    @Test(
-        "3.1.1 [MQTT-3.1.2-2], 5.0 [MQTT-3.1.2-2]: another protocol level is told so",
-        arguments: [0x03, 0x06, 0xFF] as [UInt8]
-    )
-    func otherLevels(_ level: UInt8) async throws {
+    @Test(.statements("3.1.1 [MQTT-3.1.2-2], 5.0 [MQTT-3.1.2-2]"), arguments: [0x03, 0x06, 0xFF] as [UInt8])
+    func `another protocol level is told so`(_ level: UInt8) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness, .v311)
             let hex = String(level, radix: 16)
@@ -36,8 +35,8 @@ import Testing
         }
     }
 
-    @Test("3.1.1 [MQTT-3.1.2-2]: MQTT 3.1 is told so")
-    func older() async throws {
+    @Test(.statements("3.1.1 [MQTT-3.1.2-2]"))
+    func `MQTT 3.1 is told so`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness, .v311)
             try await client.send(hex: "10 0f 0006 4d5149736470 03 02 003c 0001 61")
@@ -46,22 +45,19 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-3.1.3-5], 5.0 [MQTT-3.1.3-5]: client identifiers of 1 to 23 letters and digits",
+        .statements("3.1.1 [MQTT-3.1.3-5], 5.0 [MQTT-3.1.3-5]"),
         arguments: MQTTVersion.allCases,
         ["a", "0123456789abcdefghijklm", "nopqrstuvwxyzABCDEFGHIJ", "KLMNOPQRSTUVWXYZ"]
     )
-    func clientIdentifiers(_ version: MQTTVersion, _ name: String) async throws {
+    func `client identifiers of 1 to 23 letters and digits`(_ version: MQTTVersion, _ name: String) async throws {
         try await GatewayHarness.withMQTT { harness in
             let connack = try await harness.client(name, version).connack
             #expect(connack.reason == .success)
         }
     }
 
-    @Test(
-        "3.1.1 [MQTT-1.5.3-3], 5.0 [MQTT-1.5.4-3]: U+FEFF is a character of a client identifier and of a topic",
-        arguments: MQTTVersion.allCases
-    )
-    func byteOrderMark(_ version: MQTTVersion) async throws {
+    @Test(.statements("3.1.1 [MQTT-1.5.3-3], 5.0 [MQTT-1.5.4-3]"), arguments: MQTTVersion.allCases)
+    func `u+FEFF is a character of a client identifier and of a topic`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let plain = try await harness.mqtt("a", version)
             let marked = try await harness.mqtt("\u{FEFF}a", version)
@@ -74,8 +70,8 @@ import Testing
         }
     }
 
-    @Test("3.1.1 [MQTT-3.1.3-6]: an empty client identifier is one of its own")
-    func emptyIdentifier() async throws {
+    @Test(.statements("3.1.1 [MQTT-3.1.3-6]"))
+    func `an empty client identifier is one of its own`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let first = try await harness.mqtt("", .v311)
             _ = try await harness.mqtt("", .v311)
@@ -83,8 +79,8 @@ import Testing
         }
     }
 
-    @Test("3.1.1 [MQTT-3.1.3-8] [MQTT-3.1.3-9] [MQTT-3.2.2-4] [MQTT-3.2.2-5]: no identifier, no lasting session")
-    func emptyIdentifierAndSession() async throws {
+    @Test(.statements("3.1.1 [MQTT-3.1.3-8] [MQTT-3.1.3-9] [MQTT-3.2.2-4] [MQTT-3.2.2-5]"))
+    func `no identifier, no lasting session`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness, .v311)
             try await client.send(.connect(MQTTConnect(version: .v311, clientID: "", cleanStart: false)))
@@ -92,8 +88,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.1.3-6] [MQTT-3.1.3-7] [MQTT-3.2.2-16]: an empty client identifier is replaced, and told")
-    func assignedIdentifier() async throws {
+    @Test(.statements("5.0 [MQTT-3.1.3-6] [MQTT-3.1.3-7] [MQTT-3.2.2-16]"))
+    func `an empty client identifier is replaced, and told`() async throws {
         try await GatewayHarness.withMQTT { harness in
             var names: Set<String> = []
             for _ in 0..<3 {
@@ -115,8 +111,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.1.3-8] [MQTT-3.2.2-6] [MQTT-3.2.2-7] [MQTT-3.2.2-8]: an identifier that is too long is refused")
-    func longIdentifier() async throws {
+    @Test(.statements("5.0 [MQTT-3.1.3-8] [MQTT-3.2.2-6] [MQTT-3.2.2-7] [MQTT-3.2.2-8]"))
+    func `an identifier that is too long is refused`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness)
             try await client.send(.connect(MQTTConnect(version: .v5, clientID: String(repeating: "x", count: 2_000))))
@@ -128,11 +124,8 @@ import Testing
         }
     }
 
-    @Test(
-        "3.1.1 [MQTT-3.1.4-5], 5.0 [MQTT-3.1.4-6]: nothing behind a refused CONNECT is looked at",
-        arguments: MQTTVersion.allCases
-    )
-    func nothingAfterRefusal(_ version: MQTTVersion) async throws {
+    @Test(.statements("3.1.1 [MQTT-3.1.4-5], 5.0 [MQTT-3.1.4-6]"), arguments: MQTTVersion.allCases)
+    func `nothing behind a refused CONNECT is looked at`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let watch = try await harness.mqtt("watch", version)
             _ = try await watch.subscribe("t")
@@ -152,10 +145,10 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-3.1.3-2] [MQTT-3.1.4-2], 5.0 [MQTT-3.1.3-2] [MQTT-3.1.4-3]: the same client identifier takes over",
+        .statements("3.1.1 [MQTT-3.1.3-2] [MQTT-3.1.4-2], 5.0 [MQTT-3.1.3-2] [MQTT-3.1.4-3]"),
         arguments: MQTTVersion.allCases
     )
-    func takeOver(_ version: MQTTVersion) async throws {
+    func `the same client identifier takes over`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let first = try await harness.mqtt("one", version)
             let second = try await harness.mqtt("one", version)
@@ -170,11 +163,8 @@ import Testing
         }
     }
 
-    @Test(
-        "3.1.1 [MQTT-3.1.2-24], 5.0 [MQTT-3.1.2-22] [MQTT-3.2.2-22]: silence for one and a half times the keep-alive is a lost network",
-        arguments: MQTTVersion.allCases
-    )
-    func keepAlive(_ version: MQTTVersion) async throws {
+    @Test(.statements("3.1.1 [MQTT-3.1.2-24], 5.0 [MQTT-3.1.2-22] [MQTT-3.2.2-22]"), arguments: MQTTVersion.allCases)
+    func `silence for one and a half times the keep-alive is a lost network`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let watch = try await harness.mqtt("watch", version)
             _ = try await watch.subscribe("will")
@@ -188,8 +178,8 @@ import Testing
         }
     }
 
-    @Test("3.1.1 [MQTT-3.12.4-1], 5.0 [MQTT-3.12.4-1]: PINGREQ is answered", arguments: MQTTVersion.allCases)
-    func ping(_ version: MQTTVersion) async throws {
+    @Test(.statements("3.1.1 [MQTT-3.12.4-1], 5.0 [MQTT-3.12.4-1]"), arguments: MQTTVersion.allCases)
+    func `PINGREQ is answered`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", version)
             try await client.send(.pingreq, .pingreq)
@@ -198,8 +188,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-4.12.0-1] [MQTT-4.12.0-4] [MQTT-3.1.4-2]: an authentication method that nobody knows is refused")
-    func authenticationMethod() async throws {
+    @Test(.statements("5.0 [MQTT-4.12.0-1] [MQTT-4.12.0-4] [MQTT-3.1.4-2]"))
+    func `an authentication method that nobody knows is refused`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness)
             var connect = MQTTConnect(version: .v5, clientID: "one")
@@ -211,8 +201,8 @@ import Testing
         }
     }
 
-    @Test("5.0 3.1.2.11.10: authentication data without a method is refused")
-    func authenticationDataAlone() async throws {
+    @Test
+    func `5.0 3.1.2.11.10: authentication data without a method is refused`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness)
             var connect = MQTTConnect(version: .v5, clientID: "one")
@@ -224,16 +214,16 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-4.12.0-6]: without an authentication method there is none in CONNACK")
-    func noAuthenticationMethod() async throws {
+    @Test(.statements("5.0 [MQTT-4.12.0-6]"))
+    func `without an authentication method there is none in CONNACK`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let connack = try await harness.client("one", .v5).connack
             #expect(!connack.properties.list.contains { if case .authenticationMethod = $0 { true } else { false } })
         }
     }
 
-    @Test("5.0 [MQTT-3.1.2-28]: response information only for who asks for it")
-    func responseInformation() async throws {
+    @Test(.statements("5.0 [MQTT-3.1.2-28]"))
+    func `response information only for who asks for it`() async throws {
         try await GatewayHarness.withMQTT { harness in
             for isWanted in [nil, false, true] {
                 let properties = isWanted.map { [MQTTProperty.requestResponseInformation($0)] } ?? []
@@ -255,8 +245,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.1.4-4] [MQTT-3.1.2-4]: clean start throws the session away")
-    func cleanStart() async throws {
+    @Test(.statements("5.0 [MQTT-3.1.4-4] [MQTT-3.1.2-4]"))
+    func `clean start throws the session away`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let first = try await harness.mqtt("one", .v5, durable: true)
             _ = try await first.subscribe("t")
@@ -269,10 +259,10 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-7.1.1-1] [MQTT-7.0.0-2], 5.0 [MQTT-4.2.0-1] [MQTT-2.2.2-1]: byte by byte, and all at once",
+        .statements("3.1.1 [MQTT-7.1.1-1] [MQTT-7.0.0-2], 5.0 [MQTT-4.2.0-1] [MQTT-2.2.2-1]"),
         arguments: MQTTVersion.allCases
     )
-    func anyCut(_ version: MQTTVersion) async throws {
+    func `byte by byte, and all at once`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             var bytes = ByteBuffer()
             let subscribe = MQTTSubscribe(packetID: 1, subscriptions: [MQTTSubscription(filter: "t")])
@@ -285,9 +275,9 @@ import Testing
             for isWhole in [true, false] {
                 let client = try await MQTTTestClient.open(harness, version)
                 if isWhole {
-                    try await client.wire.write(bytes)
+                    try await client.wire.send(bytes)
                 } else {
-                    for byte in bytes.readableBytesView { try await client.wire.write(ByteBuffer(bytes: [byte])) }
+                    for byte in bytes.readableBytesView { try await client.wire.send(ByteBuffer(bytes: [byte])) }
                 }
                 guard case .connack = try await client.next(), case .suback = try await client.next() else {
                     throw Unexpected("no CONNACK or SUBACK")

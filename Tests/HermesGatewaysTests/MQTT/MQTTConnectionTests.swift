@@ -11,10 +11,12 @@ import Testing
     private func acknowledgement(_ packetID: UInt16) -> MQTTAcknowledgement { MQTTAcknowledgement(packetID: packetID) }
 
     @Test(
-        "3.1.1 [MQTT-3.1.2-4] [MQTT-3.1.2-5] [MQTT-3.2.2-2] [MQTT-3.2.2-3] [MQTT-4.5.0-1] [MQTT-4.1.0-1] [MQTT-4.1.0-2], 5.0 [MQTT-3.1.2-5] [MQTT-3.1.2-6] [MQTT-3.1.2-23] [MQTT-3.2.2-3] [MQTT-4.5.0-1] [MQTT-4.1.0-1]: a session keeps subscriptions and what matches them",
+        .statements(
+            "3.1.1 [MQTT-3.1.2-4] [MQTT-3.1.2-5] [MQTT-3.2.2-2] [MQTT-3.2.2-3] [MQTT-4.5.0-1] [MQTT-4.1.0-1] [MQTT-4.1.0-2], 5.0 [MQTT-3.1.2-5] [MQTT-3.1.2-6] [MQTT-3.1.2-23] [MQTT-3.2.2-3] [MQTT-4.5.0-1] [MQTT-4.1.0-1]"
+        ),
         arguments: MQTTVersion.allCases
     )
-    func resuming(_ version: MQTTVersion) async throws {
+    func `a session keeps subscriptions and what matches them`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let (first, connack) = try await harness.client("one", version, durable: true)
@@ -36,10 +38,8 @@ import Testing
         }
     }
 
-    @Test(
-        "3.1.1 [MQTT-3.1.2-6] [MQTT-3.1.4-3] [MQTT-3.2.2-1] [MQTT-3.1.2-7]: a clean session begins with nothing and leaves nothing but what is retained"
-    )
-    func cleanSession() async throws {
+    @Test(.statements("3.1.1 [MQTT-3.1.2-6] [MQTT-3.1.4-3] [MQTT-3.2.2-1] [MQTT-3.1.2-7]"))
+    func `a clean session begins with nothing and leaves nothing but what is retained`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v311)
             try await harness.mqtt("one", .v311, durable: true).disconnect()
@@ -57,8 +57,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-4.1.0-2]: a session without an expiry ends with its connection; DISCONNECT may end it as well")
-    func sessionEnd() async throws {
+    @Test(.statements("5.0 [MQTT-4.1.0-2]"))
+    func `a session without an expiry ends with its connection; DISCONNECT may end it as well`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let plain = try await harness.mqtt("plain", .v5, clean: false)
             try await plain.disconnect()
@@ -70,11 +70,16 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-4.4.0-1] [MQTT-3.3.1-1] [MQTT-4.6.0-1] [MQTT-4.3.2-1] [MQTT-2.3.1-4], 5.0 [MQTT-4.4.0-1] [MQTT-3.3.1-1] [MQTT-4.6.0-1] [MQTT-4.3.2-3] [MQTT-4.3.2-1] [MQTT-4.3.3-1] [MQTT-4.3.3-3]: what was not acknowledged comes again, in order, with DUP and its identifier, over the next connection only",
+        .statements(
+            "3.1.1 [MQTT-4.4.0-1] [MQTT-3.3.1-1] [MQTT-4.6.0-1] [MQTT-4.3.2-1] [MQTT-2.3.1-4], 5.0 [MQTT-4.4.0-1] [MQTT-3.3.1-1] [MQTT-4.6.0-1] [MQTT-4.3.2-3] [MQTT-4.3.2-1] [MQTT-4.3.3-1] [MQTT-4.3.3-3]"
+        ),
         arguments: MQTTVersion.allCases,
         [MQTTQoS.atLeastOnce, .exactlyOnce]
     )
-    func sentAgain(_ version: MQTTVersion, _ qos: MQTTQoS) async throws {
+    func `what was not acknowledged comes again, in order, with DUP and its identifier, over the next connection only`(
+        _ version: MQTTVersion,
+        _ qos: MQTTQoS
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let first = try await harness.mqtt("one", version, durable: true)
@@ -98,10 +103,10 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-4.4.0-1] [MQTT-4.3.3-1], 5.0 [MQTT-4.4.0-1] [MQTT-4.3.3-5] [MQTT-4.3.3-6]: after PUBREC it is PUBREL that comes again, never PUBLISH",
+        .statements("3.1.1 [MQTT-4.4.0-1] [MQTT-4.3.3-1], 5.0 [MQTT-4.4.0-1] [MQTT-4.3.3-5] [MQTT-4.3.3-6]"),
         arguments: MQTTVersion.allCases
     )
-    func releasedAgain(_ version: MQTTVersion) async throws {
+    func `after PUBREC it is PUBREL that comes again, never PUBLISH`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let first = try await harness.mqtt("one", version, durable: true)
@@ -133,11 +138,8 @@ import Testing
         }
     }
 
-    @Test(
-        "3.1.1 [MQTT-4.3.3-2], 5.0 [MQTT-4.3.3-10]: a QoS 2 identifier that was received is known over connections",
-        arguments: MQTTVersion.allCases
-    )
-    func receivedBefore(_ version: MQTTVersion) async throws {
+    @Test(.statements("3.1.1 [MQTT-4.3.3-2], 5.0 [MQTT-4.3.3-10]"), arguments: MQTTVersion.allCases)
+    func `a QoS 2 identifier that was received is known over connections`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let watch = try await harness.mqtt("watch", version)
             _ = try await watch.subscribe("t")
@@ -163,8 +165,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.3.2-5] [MQTT-3.3.2-6]: an expiry counts down while a message waits, and ends it")
-    func expiry() async throws {
+    @Test(.statements("5.0 [MQTT-3.3.2-5] [MQTT-3.3.2-6]"))
+    func `an expiry counts down while a message waits, and ends it`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let first = try await harness.mqtt("one", .v5, durable: true)
@@ -185,11 +187,8 @@ import Testing
         }
     }
 
-    @Test(
-        "5.0 [MQTT-4.3.3-7]: what was sent does not expire before it is acknowledged",
-        arguments: [MQTTQoS.atLeastOnce, .exactlyOnce]
-    )
-    func expiryAfterSending(_ qos: MQTTQoS) async throws {
+    @Test(.statements("5.0 [MQTT-4.3.3-7]"), arguments: [MQTTQoS.atLeastOnce, .exactlyOnce])
+    func `what was sent does not expire before it is acknowledged`(_ qos: MQTTQoS) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let first = try await harness.mqtt("one", .v5, durable: true, properties: [.receiveMaximum(1)])
@@ -227,14 +226,19 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-3.1.2-8] [MQTT-3.1.2-9] [MQTT-3.1.2-10] [MQTT-3.1.2-12] [MQTT-3.1.2-16] [MQTT-3.1.2-17], 5.0 [MQTT-3.1.2-7] [MQTT-3.1.2-8] [MQTT-3.1.2-10] [MQTT-3.1.2-14] [MQTT-3.1.2-15]: a lost connection's will is published, once, as it asks for",
+        .statements(
+            "3.1.1 [MQTT-3.1.2-8] [MQTT-3.1.2-9] [MQTT-3.1.2-10] [MQTT-3.1.2-12] [MQTT-3.1.2-16] [MQTT-3.1.2-17], 5.0 [MQTT-3.1.2-7] [MQTT-3.1.2-8] [MQTT-3.1.2-10] [MQTT-3.1.2-14] [MQTT-3.1.2-15]"
+        ),
         arguments: MQTTVersion.allCases,
         [
             (MQTTQoS.atMostOnce, false), (.atMostOnce, true), (.atLeastOnce, true), (.exactlyOnce, false),
             (.exactlyOnce, true),
         ]
     )
-    func lost(_ version: MQTTVersion, _ kind: (qos: MQTTQoS, retain: Bool)) async throws {
+    func `a lost connection's will is published, once, as it asks for`(
+        _ version: MQTTVersion,
+        _ kind: (qos: MQTTQoS, retain: Bool)
+    ) async throws {
         let (qos, retain) = kind
         try await GatewayHarness.withMQTT { harness in
             let watch = try await harness.mqtt("watch", version)
@@ -252,10 +256,10 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-3.14.4-3] [MQTT-3.1.2-10], 5.0 [MQTT-3.14.4-3] [MQTT-3.1.2-10]: DISCONNECT takes the will back",
+        .statements("3.1.1 [MQTT-3.14.4-3] [MQTT-3.1.2-10], 5.0 [MQTT-3.14.4-3] [MQTT-3.1.2-10]"),
         arguments: MQTTVersion.allCases
     )
-    func polite(_ version: MQTTVersion) async throws {
+    func `DISCONNECT takes the will back`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let watch = try await harness.mqtt("watch", version)
             _ = try await watch.subscribe("will")
@@ -268,8 +272,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.1.2-8]: DISCONNECT with 0x04 publishes the will")
-    func disconnectWithWill() async throws {
+    @Test(.statements("5.0 [MQTT-3.1.2-8]"))
+    func `DISCONNECT with 0x04 publishes the will`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let watch = try await harness.mqtt("watch", .v5)
             _ = try await watch.subscribe("will")
@@ -278,8 +282,8 @@ import Testing
         }
     }
 
-    @Test("3.1.1 [MQTT-3.1.2-8], 5.0 [MQTT-3.1.2-8]: a violation is no goodbye", arguments: MQTTVersion.allCases)
-    func violation(_ version: MQTTVersion) async throws {
+    @Test(.statements("3.1.1 [MQTT-3.1.2-8], 5.0 [MQTT-3.1.2-8]"), arguments: MQTTVersion.allCases)
+    func `a violation is no goodbye`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let watch = try await harness.mqtt("watch", version)
             _ = try await watch.subscribe("will")
@@ -290,8 +294,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.1.3-10]: the will's properties, in their order")
-    func willProperties() async throws {
+    @Test(.statements("5.0 [MQTT-3.1.3-10]"))
+    func `the will's properties, in their order`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let watch = try await harness.mqtt("watch", .v5)
             _ = try await watch.subscribe("will")
@@ -312,10 +316,8 @@ import Testing
         }
     }
 
-    @Test(
-        "5.0 [MQTT-3.1.3-9]: who comes back before the delay has passed has no will published, also after a take-over"
-    )
-    func backInTime() async throws {
+    @Test(.statements("5.0 [MQTT-3.1.3-9]"))
+    func `who comes back before the delay has passed has no will published, also after a take-over`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let watch = try await harness.mqtt("watch", .v5)
             _ = try await watch.subscribe("will")
@@ -331,8 +333,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.1.2-8]: a will waits for its delay, or for the end of the session")
-    func delayed() async throws {
+    @Test(.statements("5.0 [MQTT-3.1.2-8]"))
+    func `a will waits for its delay, or for the end of the session`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let watch = try await harness.mqtt("watch", .v5)
             _ = try await watch.subscribe("will")
@@ -347,7 +349,7 @@ import Testing
     }
 
     @Test(arguments: MQTTVersion.allCases)
-    func whatWasSaidBeforeTheEndCountsWhileARequestIsUnderWay(_ version: MQTTVersion) async throws {
+    func `what was said before the end counts while a request is under way`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let witness = try await harness.mqtt("witness", version)
             _ = try await witness.subscribe("wills")

@@ -29,10 +29,12 @@ import Testing
     private func acknowledgement(_ packetID: UInt16) -> MQTTAcknowledgement { MQTTAcknowledgement(packetID: packetID) }
 
     @Test(
-        "3.1.1 [MQTT-3.8.4-6] [MQTT-4.3.1-1] [MQTT-4.3.2-1] [MQTT-4.3.3-1] [MQTT-2.3.1-5] [MQTT-3.3.2-3], 5.0 [MQTT-3.8.4-8] [MQTT-4.3.1-1] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT-2.2.1-2] [MQTT-2.2.1-4] [MQTT-3.3.2-3]: delivered at the lower QoS, new, without DUP",
+        .statements(
+            "3.1.1 [MQTT-3.8.4-6] [MQTT-4.3.1-1] [MQTT-4.3.2-1] [MQTT-4.3.3-1] [MQTT-2.3.1-5] [MQTT-3.3.2-3], 5.0 [MQTT-3.8.4-8] [MQTT-4.3.1-1] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT-2.2.1-2] [MQTT-2.2.1-4] [MQTT-3.3.2-3]"
+        ),
         arguments: MQTTVersion.allCases
     )
-    func qualities(_ version: MQTTVersion) async throws {
+    func `delivered at the lower QoS, new, without DUP`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let subscriber = try await harness.mqtt("subscriber", version)
@@ -51,10 +53,12 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-3.3.4-1] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT-2.3.1-6], 5.0 [MQTT-3.3.4-1] [MQTT-4.3.2-4] [MQTT-4.3.3-8] [MQTT-4.3.3-11] [MQTT-2.2.1-5] [MQTT-3.4.2-1] [MQTT-3.5.2-1] [MQTT-3.7.2-1]: each QoS has its answers, with its identifier",
+        .statements(
+            "3.1.1 [MQTT-3.3.4-1] [MQTT-4.3.2-2] [MQTT-4.3.3-2] [MQTT-2.3.1-6], 5.0 [MQTT-3.3.4-1] [MQTT-4.3.2-4] [MQTT-4.3.3-8] [MQTT-4.3.3-11] [MQTT-2.2.1-5] [MQTT-3.4.2-1] [MQTT-3.5.2-1] [MQTT-3.7.2-1]"
+        ),
         arguments: MQTTVersion.allCases
     )
-    func answers(_ version: MQTTVersion) async throws {
+    func `each QoS has its answers, with its identifier`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", version)
             try await client.send(publish("t", "x", .atMostOnce, 0))
@@ -73,11 +77,8 @@ import Testing
         }
     }
 
-    @Test(
-        "3.1.1 [MQTT-4.3.2-2], 5.0 [MQTT-4.3.2-5]: after PUBACK the identifier is a new message, DUP or not",
-        arguments: MQTTVersion.allCases
-    )
-    func atLeastOnceAgain(_ version: MQTTVersion) async throws {
+    @Test(.statements("3.1.1 [MQTT-4.3.2-2], 5.0 [MQTT-4.3.2-5]"), arguments: MQTTVersion.allCases)
+    func `after PUBACK the identifier is a new message, DUP or not`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let subscriber = try await harness.mqtt("subscriber", version)
@@ -92,11 +93,11 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-4.3.3-2], 5.0 [MQTT-4.3.3-10] [MQTT-4.3.3-12]: QoS 2 is delivered once until PUBREL, then anew",
+        .statements("3.1.1 [MQTT-4.3.3-2], 5.0 [MQTT-4.3.3-10] [MQTT-4.3.3-12]"),
         arguments: MQTTVersion.allCases,
         [false, true]
     )
-    func exactlyOnce(_ version: MQTTVersion, durable: Bool) async throws {
+    func `QoS 2 is delivered once until PUBREL, then anew`(_ version: MQTTVersion, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version, durable: durable)
             let subscriber = try await harness.mqtt("subscriber", version, durable: durable)
@@ -115,8 +116,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.7.2-1] [MQTT-4.3.3-11]: PUBREL for what was never received is answered")
-    func unknownRelease() async throws {
+    @Test(.statements("5.0 [MQTT-3.7.2-1] [MQTT-4.3.3-11]"))
+    func `PUBREL for what was never received is answered`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", .v5)
             try await client.send(.pubrel(acknowledgement(77)))
@@ -125,8 +126,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.6.2-1]: PUBREC for what was never sent is answered")
-    func unknownReceived() async throws {
+    @Test(.statements("5.0 [MQTT-3.6.2-1]"))
+    func `PUBREC for what was never sent is answered`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", .v5)
             try await client.send(.pubrec(acknowledgement(77)))
@@ -135,8 +136,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-4.3.3-4]: a PUBREC that says no is not answered, whether the message is known or not")
-    func refusedReceipt() async throws {
+    @Test(.statements("5.0 [MQTT-4.3.3-4]"))
+    func `a PUBREC that says no is not answered, whether the message is known or not`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let client = try await harness.mqtt("one", .v5, properties: [.receiveMaximum(1)])
@@ -157,11 +158,11 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-4.3.3-1], 5.0 [MQTT-4.3.3-4] [MQTT-3.6.2-1]: PUBREC is answered with PUBREL of its identifier",
+        .statements("3.1.1 [MQTT-4.3.3-1], 5.0 [MQTT-4.3.3-4] [MQTT-3.6.2-1]"),
         arguments: MQTTVersion.allCases,
         [false, true]
     )
-    func release(_ version: MQTTVersion, durable: Bool) async throws {
+    func `PUBREC is answered with PUBREL of its identifier`(_ version: MQTTVersion, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let subscriber = try await harness.mqtt("subscriber", version, durable: durable)
@@ -175,11 +176,8 @@ import Testing
         }
     }
 
-    @Test(
-        "5.0 [MQTT-4.4.0-2] [MQTT-4.3.3-9]: a refused message counts as acknowledged and is not sent again",
-        arguments: [false, true]
-    )
-    func refused(durable: Bool) async throws {
+    @Test(.statements("5.0 [MQTT-4.4.0-2] [MQTT-4.3.3-9]"), arguments: [false, true])
+    func `a refused message counts as acknowledged and is not sent again`(durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let subscriber = try await harness.mqtt("subscriber", .v5, durable: true)
@@ -203,11 +201,11 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-4.6.0-5] [MQTT-4.6.0-6], 5.0 [MQTT-4.6.0-5] [MQTT-4.6.0-6]: the order of each topic and QoS holds",
+        .statements("3.1.1 [MQTT-4.6.0-5] [MQTT-4.6.0-6], 5.0 [MQTT-4.6.0-5] [MQTT-4.6.0-6]"),
         arguments: MQTTVersion.allCases,
         MQTTQoS.allCases
     )
-    func order(_ version: MQTTVersion, _ qos: MQTTQoS) async throws {
+    func `the order of each topic and QoS holds`(_ version: MQTTVersion, _ qos: MQTTQoS) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let clean = try await harness.mqtt("clean", version)
@@ -221,11 +219,14 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-4.6.0-2] [MQTT-4.6.0-3], 5.0 [MQTT-4.6.0-2] [MQTT-4.6.0-3]: acknowledgements are in the order of the messages, stored or not",
+        .statements("3.1.1 [MQTT-4.6.0-2] [MQTT-4.6.0-3], 5.0 [MQTT-4.6.0-2] [MQTT-4.6.0-3]"),
         arguments: MQTTVersion.allCases,
         [MQTTQoS.atLeastOnce, .exactlyOnce]
     )
-    func orderOfAcknowledgements(_ version: MQTTVersion, _ qos: MQTTQoS) async throws {
+    func `acknowledgements are in the order of the messages, stored or not`(
+        _ version: MQTTVersion,
+        _ qos: MQTTQoS
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let durable = try await harness.mqtt("durable", version, durable: true)
@@ -244,11 +245,11 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-4.6.0-4], 5.0 [MQTT-4.6.0-4]: PUBREL packets are in the order of the PUBREC packets",
+        .statements("3.1.1 [MQTT-4.6.0-4], 5.0 [MQTT-4.6.0-4]"),
         arguments: MQTTVersion.allCases,
         [false, true]
     )
-    func orderOfReleases(_ version: MQTTVersion, durable: Bool) async throws {
+    func `PUBREL packets are in the order of the PUBREC packets`(_ version: MQTTVersion, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let subscriber = try await harness.mqtt("subscriber", version, durable: durable)
@@ -267,10 +268,10 @@ import Testing
     // MARK: Flow control
 
     @Test(
-        "5.0 [MQTT-3.3.4-9] [MQTT-3.3.4-10] [MQTT-4.9.0-1] [MQTT-4.9.0-2] [MQTT-4.9.0-3]: the client's receive maximum",
+        .statements("5.0 [MQTT-3.3.4-9] [MQTT-3.3.4-10] [MQTT-4.9.0-1] [MQTT-4.9.0-2] [MQTT-4.9.0-3]"),
         arguments: [false, true]
     )
-    func receiveMaximum(durable: Bool) async throws {
+    func `the client's receive maximum`(durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let subscriber = try await harness.mqtt(
@@ -306,8 +307,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.3.4-7]: a client beyond the server's receive maximum is put out")
-    func serversReceiveMaximum() async throws {
+    @Test(.statements("5.0 [MQTT-3.3.4-7]"))
+    func `a client beyond the server's receive maximum is put out`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let (client, connack) = try await harness.client("one", .v5)
             let maximum: UInt16 =
@@ -325,11 +326,11 @@ import Testing
     }
 
     @Test(
-        "5.0 [MQTT-3.1.2-24] [MQTT-3.1.2-25]: what is too large for the client is as if it had been sent",
+        .statements("5.0 [MQTT-3.1.2-24] [MQTT-3.1.2-25]"),
         arguments: MQTTQoS.allCases,
         [false, true]
     )
-    func maximumPacketSize(_ qos: MQTTQoS, durable: Bool) async throws {
+    func `what is too large for the client is as if it had been sent`(_ qos: MQTTQoS, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let subscriber = try await harness.mqtt(
@@ -348,11 +349,13 @@ import Testing
     // MARK: Properties
 
     @Test(
-        "5.0 [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-17] [MQTT-3.3.2-18] [MQTT-3.3.2-20]: properties are passed on as they came",
+        .statements(
+            "5.0 [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-17] [MQTT-3.3.2-18] [MQTT-3.3.2-20]"
+        ),
         arguments: MQTTQoS.allCases,
         [false, true]
     )
-    func properties(_ qos: MQTTQoS, durable: Bool) async throws {
+    func `properties are passed on as they came`(_ qos: MQTTQoS, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let subscriber = try await harness.mqtt("subscriber", .v5, durable: durable)
@@ -370,8 +373,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.3.2-12] [MQTT-3.3.2-7]: every alias up to the maximum, set and set anew, for one connection")
-    func inboundAliases() async throws {
+    @Test(.statements("5.0 [MQTT-3.3.2-12] [MQTT-3.3.2-7]"))
+    func `every alias up to the maximum, set and set anew, for one connection`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let (publisher, connack) = try await harness.client("publisher", .v5)
             let maximum: UInt16 =
@@ -399,11 +402,8 @@ import Testing
         }
     }
 
-    @Test(
-        "5.0 [MQTT-3.1.2-26] [MQTT-3.3.2-11]: the server's aliases stay within the client's maximum",
-        arguments: [false, true]
-    )
-    func outboundAliases(durable: Bool) async throws {
+    @Test(.statements("5.0 [MQTT-3.1.2-26] [MQTT-3.3.2-11]"), arguments: [false, true])
+    func `the server's aliases stay within the client's maximum`(durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let subscriber = try await harness.mqtt(
@@ -431,8 +431,8 @@ import Testing
     }
 
     /// Each alias keeps its topic for as long as the connection lasts.
-    @Test("a long topic gets no alias")
-    func aliasesAreSmall() async throws {
+    @Test
+    func `a long topic gets no alias`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let subscriber = try await harness.mqtt("subscriber", .v5, properties: [.topicAliasMaximum(32)])
@@ -448,8 +448,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.3.2-6] [MQTT-4.3.3-13]: without waiting an expiry is passed on, and QoS 2 goes on to its end")
-    func expiryPassedOn() async throws {
+    @Test(.statements("5.0 [MQTT-3.3.2-6] [MQTT-4.3.3-13]"))
+    func `without waiting an expiry is passed on, and QoS 2 goes on to its end`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let subscriber = try await harness.mqtt("subscriber", .v5)
@@ -464,11 +464,8 @@ import Testing
         }
     }
 
-    @Test(
-        "3.1.1 [MQTT-3.3.5-2]: what may not be published is acknowledged as usual",
-        arguments: [MQTTQoS.atLeastOnce, .exactlyOnce]
-    )
-    func forbiddenOlder(_ qos: MQTTQoS) async throws {
+    @Test(.statements("3.1.1 [MQTT-3.3.5-2]"), arguments: [MQTTQoS.atLeastOnce, .exactlyOnce])
+    func `what may not be published is acknowledged as usual`(_ qos: MQTTQoS) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", .v311)
             try await client.publish("$SYS/broker/clients", "x", qos: qos)
@@ -477,10 +474,10 @@ import Testing
     }
 
     @Test(
-        "5.0 [MQTT-3.4.2-1] [MQTT-3.5.2-1] [MQTT-4.3.3-9]: what may not be published is refused, and the identifier is free",
+        .statements("5.0 [MQTT-3.4.2-1] [MQTT-3.5.2-1] [MQTT-4.3.3-9]"),
         arguments: [MQTTQoS.atLeastOnce, .exactlyOnce]
     )
-    func forbidden(_ qos: MQTTQoS) async throws {
+    func `what may not be published is refused, and the identifier is free`(_ qos: MQTTQoS) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", .v5)
             for _ in 0..<2 {
@@ -495,8 +492,8 @@ import Testing
         }
     }
 
-    @Test("3.1.1 [MQTT-4.7.3-3], 5.0 [MQTT-4.7.3-3]: a topic of 65,535 bytes", arguments: MQTTVersion.allCases)
-    func longTopic(_ version: MQTTVersion) async throws {
+    @Test(.statements("3.1.1 [MQTT-4.7.3-3], 5.0 [MQTT-4.7.3-3]"), arguments: MQTTVersion.allCases)
+    func `a topic of 65,535 bytes`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let subscriber = try await harness.mqtt("subscriber", version)

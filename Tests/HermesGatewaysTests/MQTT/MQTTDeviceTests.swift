@@ -31,7 +31,7 @@ import Testing
 
     /// 50 CONNECTs with empty client ids drove the phone out and revoked its token.
     @Test(arguments: MQTTVersion.allCases)
-    func clientsWithoutAnIDDriveNobodyOut(_ version: MQTTVersion) async throws {
+    func `clients without an ID drive nobody out`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let ann = try await harness.register("ann")
             for _ in 0..<60 {
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: MQTTVersion.allCases)
-    func aDeviceExistsOnceTheInboxIsOpen(_ version: MQTTVersion) async throws {
+    func `a device exists once the inbox is open`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let ann = try await harness.register("ann")
             let client = try await connect(harness, "sensor", version)
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: MQTTVersion.allCases)
-    func anAssignedIDOpensNoInbox(_ version: MQTTVersion) async throws {
+    func `an assigned ID opens no inbox`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let ann = try await harness.register("ann")
             let client = try await connect(harness, "", version)
@@ -72,7 +72,7 @@ import Testing
 
     /// A thief calls itself what it likes: the token that it shows is the phone's.
     @Test(arguments: ["phone", "other", String(repeating: "c", count: 70), "with space"], [true, false])
-    func theEndOfATokenEndsAllThatItOpened(_ clientID: String, isRemoved: Bool) async throws {
+    func `the end of a token ends all that it opened`(_ clientID: String, isRemoved: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let ann = try await harness.register("ann")
             let accounts = harness.messenger.accounts
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func oneDeviceTooManyIsTold() async throws {
+    @Test func `one device too many is told`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let ann = try await harness.register("ann")
             let accounts = harness.messenger.accounts
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(arguments: MQTTVersion.allCases)
-    func aKeptSessionOpensItsInboxAgain(_ version: MQTTVersion) async throws {
+    func `a kept session opens its inbox again`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let ann = try await harness.register("ann")
             let first = try await connect(harness, "sensor", version, durable: true)
@@ -123,7 +123,7 @@ import Testing
 
     /// A thief with the old password called its client like the owner's device: it was taken for the owner's own.
     @Test(arguments: MQTTVersion.allCases)
-    func aChangedPasswordEndsEveryOtherLoginOfTheSameDeviceToo(_ version: MQTTVersion) async throws {
+    func `a changed password ends every other login of the same device too`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let ann = try await harness.register("ann")
             let accounts = harness.messenger.accounts

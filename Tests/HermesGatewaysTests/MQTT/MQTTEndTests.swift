@@ -26,11 +26,8 @@ import Testing
         return channel
     }
 
-    @Test(
-        "5.0 [MQTT-3.1.4-3]: a take-over does not wait until the other side of the old connection has closed",
-        arguments: [false, true]
-    )
-    func takeOver(durable: Bool) async throws {
+    @Test(.statements("5.0 [MQTT-3.1.4-3]"), arguments: [false, true])
+    func `a take-over does not wait until the other side of the old connection has closed`(durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             var connect = MQTTConnect(version: .v5, clientID: "one", cleanStart: !durable)
@@ -52,8 +49,10 @@ import Testing
         }
     }
 
-    @Test("thousands of subscriptions of an ended connection end in slices, and groups choose others at once")
-    func manySubscriptions() async throws {
+    @Test
+    func `thousands of subscriptions of an ended connection end in slices, and groups choose others at once`()
+        async throws
+    {
         try await GatewayHarness.with(MQTTGateway.self) { harness in
             let loop = harness.environment.loops.all[0]
             let leaving = try await harness.mqtt("leaving", .v5)

@@ -52,8 +52,9 @@ import Testing
         try await GatewayHarness.withMQTT(tokenVerifier: Verifier(), body)
     }
 
-    @Test("the connection ends with its token: 5.0 is told with 0xA0, 3.1.1 closed", arguments: MQTTVersion.allCases)
-    func ends(_ version: MQTTVersion) async throws {
+    @Test(arguments: MQTTVersion.allCases)
+    func `the connection ends with its token: 5.0 is told with 0xA0, 3.1.1 closed`(_ version: MQTTVersion) async throws
+    {
         try await with { harness in
             let watch = try await connect(harness, .v5, token("bob", for: .seconds(3_600)))
             _ = try await watch.subscribe("t")
@@ -87,8 +88,10 @@ import Testing
         func jump(by duration: Duration) { jumped.withLock { $0 += duration } }
     }
 
-    @Test("a clock that jumps ahead, beyond what is believed elsewhere, ends the connection soon, at the next look")
-    func jumpAhead() async throws {
+    @Test
+    func `a clock that jumps ahead, beyond what is believed elsewhere, ends the connection soon, at the next look`()
+        async throws
+    {
         let time = SetTime()
         try await GatewayHarness.with(MQTTGateway.self, tokenVerifier: Verifier(), time: time) { harness in
             // It looks a minute before the end, in a second.
@@ -106,8 +109,8 @@ import Testing
         }
     }
 
-    @Test("a clock that is set back lets the connection last until the end by that clock, and no longer")
-    func jumpBack() async throws {
+    @Test
+    func `a clock that is set back lets the connection last until the end by that clock, and no longer`() async throws {
         let time = SetTime()
         try await GatewayHarness.with(MQTTGateway.self, tokenVerifier: Verifier(), time: time) { harness in
             let end = time.now().advanced(by: .seconds(2))
@@ -121,8 +124,8 @@ import Testing
         }
     }
 
-    @Test("who speaks the native protocol is warned, and stays with a new token of the same user")
-    func renewed() async throws {
+    @Test
+    func `who speaks the native protocol is warned, and stays with a new token of the same user`() async throws {
         try await with { harness in
             let ann = try await harness.register("ann")
             let client = try await connect(harness, .v5, token("ann", for: .seconds(2)))

@@ -71,8 +71,10 @@ import Testing
 
     // MARK: Too long for the client
 
-    @Test("an entry that is too long for the client is replaced by a word about it, which counts as the entry")
-    func standIn() async throws {
+    @Test
+    func `an entry that is too long for the client is replaced by a word about it, which counts as the entry`()
+        async throws
+    {
         try await with { pair in
             let client = try await pair.client([.maximumPacketSize(600)])
             _ = try await client.subscribe(Self.down, qos: .atLeastOnce)
@@ -106,11 +108,8 @@ import Testing
         }
     }
 
-    @Test(
-        "where there is no room for that either the entry counts as taken",
-        arguments: [MQTTQoS.atMostOnce, .atLeastOnce]
-    )
-    func leftOut(_ qos: MQTTQoS) async throws {
+    @Test(arguments: [MQTTQoS.atMostOnce, .atLeastOnce])
+    func `where there is no room for that either the entry counts as taken`(_ qos: MQTTQoS) async throws {
         try await with { pair in
             let client = try await pair.client([.maximumPacketSize(60)])
             _ = try await client.subscribe(Self.down, qos: qos)
@@ -124,8 +123,8 @@ import Testing
         }
     }
 
-    @Test("an answer that is too long for the client is replaced by an error")
-    func longAnswer() async throws {
+    @Test
+    func `an answer that is too long for the client is replaced by an error`() async throws {
         try await with { pair in
             // Each in the list of the account's devices.
             for number in 0..<10 {
@@ -148,10 +147,8 @@ import Testing
 
     // MARK: While it is subscribed to
 
-    @Test(
-        "5.0 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-3]: UNSUBSCRIBE stops the inbox; what is under way is taken"
-    )
-    func unsubscribed() async throws {
+    @Test(.statements("5.0 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-3]"))
+    func `UNSUBSCRIBE stops the inbox; what is under way is taken`() async throws {
         try await with { pair in
             let client = try await pair.client()
             _ = try await client.subscribe(Self.down, qos: .atLeastOnce)
@@ -177,8 +174,8 @@ import Testing
         }
     }
 
-    @Test("3.1.1 [MQTT-3.8.4-3], 5.0 [MQTT-3.8.4-3]: subscribing again changes QoS and form")
-    func subscribedAgain() async throws {
+    @Test(.statements("3.1.1 [MQTT-3.8.4-3], 5.0 [MQTT-3.8.4-3]"))
+    func `subscribing again changes QoS and form`() async throws {
         try await with { pair in
             let client = try await pair.client()
             for (qos, text) in [(MQTTQoS.atMostOnce, "one"), (.exactlyOnce, "two"), (.atMostOnce, "three")] {
@@ -199,14 +196,15 @@ import Testing
         }
     }
 
-    @Test("rules that forbid it stop the inbox, and others start it again")
-    func forbidden() async throws {
+    @Test
+    func `rules that forbid it stop the inbox, and others start it again`() async throws {
         try await with { pair in
             let client = try await pair.client()
             _ = try await client.subscribe(Self.down, qos: .atMostOnce)
             try await pair.write("one")
             #expect(try event(try await client.publication()).message.content.text == "one")
             pair.harness.environment.access.replace(with: try TopicRules(parsing: "deny all read hermes/#"))
+            await pair.harness.turnsAreTaken()
             #expect(try await client.untilPong().isEmpty)
             try await pair.write("two")
             #expect(try await client.untilPong().isEmpty)

@@ -59,8 +59,8 @@ import Testing
         return packet.result
     }
 
-    @Test("5.0 [MQTT-4.12.0-5]: CONNACK names the method, and its data is the session; the token logs in again")
-    func session() async throws {
+    @Test(.statements("5.0 [MQTT-4.12.0-5]"))
+    func `CONNACK names the method, and its data is the session; the token logs in again`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let (first, welcome) = try await harness.apply(try connect(registration("ann")))
             #expect(welcome.reason == .success)
@@ -81,8 +81,8 @@ import Testing
         }
     }
 
-    @Test("The client's own cursor counts, as in a login over Delimited")
-    func cursor() async throws {
+    @Test
+    func `the client's own cursor counts, as in a login over Delimited`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let (first, welcome) = try await harness.apply(try connect(registration("ann")))
             let session = try result(welcome).session
@@ -116,8 +116,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-4.12.0-4]: a refusal has the server's own error, and closes the connection")
-    func refusal() async throws {
+    @Test(.statements("5.0 [MQTT-4.12.0-4]"))
+    func `a refusal has the server's own error, and closes the connection`() async throws {
         try await GatewayHarness.withMQTT { harness in
             _ = try await harness.register("ann")
             var typing = Hermes_V1_Packet()
@@ -143,8 +143,8 @@ import Testing
         }
     }
 
-    @Test("Whom the rules deny the topics of the packets is told so at once", arguments: ["write", "read"])
-    func rules(_ right: String) async throws {
+    @Test(arguments: ["write", "read"])
+    func `whom the rules deny the topics of the packets is told so at once`(_ right: String) async throws {
         try await GatewayHarness.withMQTT { harness in
             harness.environment.access.replace(with: try TopicRules(parsing: "deny all \(right) hermes/#"))
             let (_, connack) = try await harness.apply(try connect(registration("ann")))
@@ -153,8 +153,8 @@ import Testing
         }
     }
 
-    @Test("The end of a connection is told in a packet before DISCONNECT", arguments: [true, false])
-    func end(isNative: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `the end of a connection is told in a packet before DISCONNECT`(isNative: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client: MQTTTestClient
             if isNative {

@@ -81,11 +81,13 @@ import Testing
     }
 
     @Test(
-        "after a rename, away or connected, the session is there with its queue, but for what was the old name's",
         arguments: MQTTVersion.allCases,
         [true, false]
     )
-    func renamed(_ version: MQTTVersion, isConnected: Bool) async throws {
+    func `after a rename, away or connected, the session is there with its queue, but for what was the old name's`(
+        _ version: MQTTVersion,
+        isConnected: Bool
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let ann = try await harness.register("ann").principal.user
             let (lamp, _) = try await connect(harness, version, as: "ann")
@@ -124,8 +126,8 @@ import Testing
         }
     }
 
-    @Test("a name gives nobody what came while it was another's, whatever subscription waited for it")
-    func namesThatChangeHands() async throws {
+    @Test
+    func `a name gives nobody what came while it was another's, whatever subscription waited for it`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let ann = try await harness.register("ann").principal.user
             let bob = try await harness.register("bob").principal.user
@@ -163,8 +165,8 @@ import Testing
         }
     }
 
-    @Test("what came by a subscription that is over is held against the rules all the same")
-    func unsubscribed() async throws {
+    @Test
+    func `what came by a subscription that is over is held against the rules all the same`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let ann = try await harness.register("ann").principal.user
             let (lamp, _) = try await connect(harness, as: "ann")
@@ -185,8 +187,8 @@ import Testing
         }
     }
 
-    @Test("who takes a freed name has a session of its own, and so has who gave it up", arguments: [true, false])
-    func freedName(isDeleted: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `who takes a freed name has a session of its own, and so has who gave it up`(isDeleted: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let ann = try await harness.register("ann").principal.user
             let (lamp, _) = try await connect(harness, as: "ann")
@@ -213,8 +215,8 @@ import Testing
         }
     }
 
-    @Test("a name that is proved elsewhere and an account of this name have nothing of each other")
-    func subjects() async throws {
+    @Test
+    func `a name that is proved elsewhere and an account of this name have nothing of each other`() async throws {
         try await GatewayHarness.withMQTT(tokenVerifier: Verifier()) { harness in
             func connectByToken() async throws -> (client: MQTTTestClient, isPresent: Bool) {
                 try await connect(harness, as: "x", password: "jwt:ann")
@@ -247,8 +249,10 @@ import Testing
         }
     }
 
-    @Test("a client that was let in by a name before it was an account's ends when that account is disabled")
-    func subjectOfADisabledAccount() async throws {
+    @Test
+    func `a client that was let in by a name before it was an account's ends when that account is disabled`()
+        async throws
+    {
         try await GatewayHarness.withMQTT(tokenVerifier: Verifier()) { harness in
             let (client, _) = try await connect(harness, as: "x", password: "jwt:ann")
             let ann = try await harness.register("ann").principal.user

@@ -35,11 +35,14 @@ import Testing
     }
 
     @Test(
-        "5.0 [MQTT-3.1.2-24] [MQTT-3.1.2-25]: in every form, what is too large takes no place of those that follow",
+        .statements("5.0 [MQTT-3.1.2-24] [MQTT-3.1.2-25]"),
         arguments: Form.allCases,
         MQTTQoS.allCases
     )
-    func tooLarge(_ form: Form, _ qos: MQTTQoS) async throws {
+    func `in every form, what is too large takes no place of those that follow`(
+        _ form: Form,
+        _ qos: MQTTQoS
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             var properties: [MQTTProperty] = [.maximumPacketSize(100), .receiveMaximum(2)]
@@ -64,8 +67,8 @@ import Testing
         }
     }
 
-    @Test("what was too large for a member of a group is nobody's once the member leaves")
-    func sharedIsForgotten() async throws {
+    @Test
+    func `what was too large for a member of a group is nobody's once the member leaves`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let first = try await harness.mqtt("first", .v5, properties: [.maximumPacketSize(100)])
@@ -84,8 +87,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.1.2-24]: a SUBACK that the client does not take ends the connection with 0x95")
-    func largeSuback() async throws {
+    @Test(.statements("5.0 [MQTT-3.1.2-24]"))
+    func `a SUBACK that the client does not take ends the connection with 0x95`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", .v5, properties: [.maximumPacketSize(24)])
             let subscriptions = (0..<30).map { MQTTSubscription(filter: "\($0)") }
@@ -94,11 +97,8 @@ import Testing
         }
     }
 
-    @Test(
-        "5.0 [MQTT-3.1.2-24]: a CONNACK that the client does not take is a refusal",
-        arguments: [1, 5, 12] as [UInt32]
-    )
-    func largeConnack(_ size: UInt32) async throws {
+    @Test(.statements("5.0 [MQTT-3.1.2-24]"), arguments: [1, 5, 12] as [UInt32])
+    func `a CONNACK that the client does not take is a refusal`(_ size: UInt32) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness)
             var connect = MQTTConnect(version: .v5, clientID: "one")

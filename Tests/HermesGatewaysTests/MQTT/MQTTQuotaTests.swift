@@ -211,7 +211,7 @@ import Testing
                 let publish = MQTTPublish(topic: beginning + String(number), payload: ByteBuffer(), qos: .atMostOnce)
                 try MQTTPacket.publish(publish).write(into: &bytes, version: .v5)
             }
-            try await flooder.wire.write(bytes)
+            try await flooder.wire.send(bytes)
             // Behind them: another's publication is not.
             let good = try await harness.mqtt("good", .v5)
             _ = try await good.subscribe("mine")

@@ -14,8 +14,8 @@ import Testing
         properties.first { if case .reasonString(let text) = $0 { text } else { nil } }
     }
 
-    @Test("3.1.1 [MQTT-3.2.2-6]: where no return code fits, the connection is closed without CONNACK")
-    func noReturnCode() async throws {
+    @Test(.statements("3.1.1 [MQTT-3.2.2-6]"))
+    func `where no return code fits, the connection is closed without CONNACK`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness, .v311)
             // The reserved flag is set.
@@ -24,11 +24,8 @@ import Testing
         }
     }
 
-    @Test(
-        "5.0 [MQTT-3.2.2-19]: a reason string that makes CONNACK too large for the client is left out",
-        arguments: [nil, 20, 200] as [UInt32?]
-    )
-    func longCONNACK(_ most: UInt32?) async throws {
+    @Test(.statements("5.0 [MQTT-3.2.2-19]"), arguments: [nil, 20, 200] as [UInt32?])
+    func `a reason string that makes CONNACK too large for the client is left out`(_ most: UInt32?) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness)
             var connect = MQTTConnect(version: .v5, clientID: String(repeating: "x", count: 2_000))
@@ -43,11 +40,8 @@ import Testing
         }
     }
 
-    @Test(
-        "5.0 [MQTT-3.14.2-3]: a reason string that makes DISCONNECT too large for the client is left out",
-        arguments: [nil, 20, 200] as [UInt32?]
-    )
-    func longDISCONNECT(_ most: UInt32?) async throws {
+    @Test(.statements("5.0 [MQTT-3.14.2-3]"), arguments: [nil, 20, 200] as [UInt32?])
+    func `a reason string that makes DISCONNECT too large for the client is left out`(_ most: UInt32?) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", .v5, properties: most.map { [.maximumPacketSize($0)] } ?? [])
             // The topic alias 0.
@@ -61,8 +55,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.1.2-29]: who wants no problem information gets reason codes alone")
-    func noProblemInformation() async throws {
+    @Test(.statements("5.0 [MQTT-3.1.2-29]"))
+    func `who wants no problem information gets reason codes alone`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", .v5, properties: [.requestProblemInformation(false)])
             // Others' topics, and a filter that is well formed and deeper than the server takes.
@@ -88,11 +82,14 @@ import Testing
     // MARK: A store that fails
 
     @Test(
-        "3.1.1 [MQTT-4.8.0-2]: a store that fails closes the connection; in 5.0 it is told with a reason code",
+        .statements("3.1.1 [MQTT-4.8.0-2]"),
         arguments: MQTTVersion.allCases,
         [MQTTQoS.atLeastOnce, .exactlyOnce]
     )
-    func transientError(_ version: MQTTVersion, _ qos: MQTTQoS) async throws {
+    func `a store that fails closes the connection; in 5.0 it is told with a reason code`(
+        _ version: MQTTVersion,
+        _ qos: MQTTQoS
+    ) async throws {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let subscriber = try await harness.mqtt("subscriber", version, durable: true)

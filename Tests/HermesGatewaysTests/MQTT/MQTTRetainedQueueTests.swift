@@ -18,11 +18,8 @@ struct MQTTRetainedQueueTests {
 
     /// Each of these fills NIO's buffer, and the system takes it at once: the channel becomes full and writable again within
     /// one write.
-    @Test(
-        "A write that makes the connection writable neither repeats nor skips retained messages",
-        .timeLimit(.minutes(1))
-    )
-    func writableWithinAWrite() async throws {
+    @Test(.timeLimit(.minutes(1)))
+    func `a write that makes the connection writable neither repeats nor skips retained messages`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let payload = String(repeating: "x", count: 40_000)

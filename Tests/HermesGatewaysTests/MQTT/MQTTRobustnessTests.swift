@@ -15,11 +15,10 @@ import Testing
         .publish(MQTTPublish(topic: topic, payload: ByteBuffer(string: text), qos: qos, packetID: packetID))
     }
 
-    @Test(
-        "PUBCOMP comes once the store has forgotten the identifier: the client gives it to another message then",
-        arguments: MQTTVersion.allCases
-    )
-    func completion(_ version: MQTTVersion) async throws {
+    @Test(arguments: MQTTVersion.allCases)
+    func `PUBCOMP comes once the store has forgotten the identifier: the client gives it to another message then`(
+        _ version: MQTTVersion
+    ) async throws {
         let store = ScriptedSessionStore()
         store.fail { if case .receivedReleased = $0 { true } else { false } }
         try await GatewayHarness.with(MQTTGateway.self, loops: 2, sessionStore: store) { harness in
@@ -32,11 +31,10 @@ import Testing
         }
     }
 
-    @Test(
-        "a message of QoS 2 that is sent again over the session's next connection is not a new one",
-        arguments: MQTTVersion.allCases
-    )
-    func identifiersOutliveConnections(_ version: MQTTVersion) async throws {
+    @Test(arguments: MQTTVersion.allCases)
+    func `a message of QoS 2 that is sent again over the session's next connection is not a new one`(
+        _ version: MQTTVersion
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let subscriber = try await harness.mqtt("subscriber", version)
             _ = try await subscriber.subscribe("t", qos: .atMostOnce)
@@ -57,8 +55,8 @@ import Testing
         }
     }
 
-    @Test("a message of QoS 2 is not a new one right behind itself", arguments: MQTTVersion.allCases)
-    func identifierTwiceAtOnce(_ version: MQTTVersion) async throws {
+    @Test(arguments: MQTTVersion.allCases)
+    func `a message of QoS 2 is not a new one right behind itself`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let subscriber = try await harness.mqtt("subscriber", version)
             _ = try await subscriber.subscribe("t", qos: .atMostOnce)
@@ -74,8 +72,8 @@ import Testing
         }
     }
 
-    @Test("a client acknowledges any number of entries of its inbox: identifiers begin anew")
-    func inboxIdentifiers() {
+    @Test
+    func `a client acknowledges any number of entries of its inbox: identifiers begin anew`() {
         var window = MQTTInbox.makeWindow()
         var identifiers: Set<UInt16> = []
         for _ in 0..<2_000 {
@@ -86,8 +84,8 @@ import Testing
         #expect(identifiers.allSatisfy { Int($0) + MQTTInbox.firstPacketID - 1 <= 65_535 })
     }
 
-    @Test("one filter a thousand times in a SUBSCRIBE asks for what is retained once")
-    func retainedOnce() async throws {
+    @Test
+    func `one filter a thousand times in a SUBSCRIBE asks for what is retained once`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             for number in 0..<300 { try await publisher.publish("r/\(number)", "x", retain: true) }
@@ -106,8 +104,8 @@ import Testing
         }
     }
 
-    @Test("what is retained waits for acknowledgements, and none is left out", arguments: [false, true])
-    func retainedAcknowledged(durable: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `what is retained waits for acknowledgements, and none is left out`(durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             for number in 0..<500 { try await publisher.publish("r/\(number)", "x", retain: true) }
@@ -129,8 +127,8 @@ import Testing
         }
     }
 
-    @Test("what a SUBSCRIBE asks for again and again beyond what a session may have is refused")
-    func sameFilterTooOften() async throws {
+    @Test
+    func `what a SUBSCRIBE asks for again and again beyond what a session may have is refused`() async throws {
         var settings = GatewaySettings()
         settings.broker.maxSubscriptionsPerSession = 100
         try await GatewayHarness.withMQTT(settings: settings) { harness in
@@ -146,8 +144,8 @@ import Testing
         }
     }
 
-    @Test("whatever is wrong with a second CONNECT, DISCONNECT tells of a protocol error")
-    func secondConnect() async throws {
+    @Test
+    func `whatever is wrong with a second CONNECT, DISCONNECT tells of a protocol error`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", .v5)
             // Of protocol level 16.
@@ -159,8 +157,8 @@ import Testing
         }
     }
 
-    @Test("what waits for a client is limited with its properties")
-    func waitingBytes() async throws {
+    @Test
+    func `what waits for a client is limited with its properties`() async throws {
         var settings = GatewaySettings()
         settings.broker.maxQueuedBytes = 65_536
         try await GatewayHarness.withMQTT(settings: settings) { harness in
@@ -186,8 +184,8 @@ import Testing
         }
     }
 
-    @Test("the filters of a session are limited in bytes", arguments: [false, true])
-    func filterBytes(durable: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `the filters of a session are limited in bytes`(durable: Bool) async throws {
         var settings = GatewaySettings()
         settings.broker.maxSubscriptionBytesPerSession = 65_536
         try await GatewayHarness.withMQTT(settings: settings) { harness in
@@ -201,8 +199,8 @@ import Testing
         }
     }
 
-    @Test("new rules hold for subscriptions that are there", arguments: MQTTQoS.allCases, [false, true])
-    func newRules(_ qos: MQTTQoS, durable: Bool) async throws {
+    @Test(arguments: MQTTQoS.allCases, [false, true])
+    func `new rules hold for subscriptions that are there`(_ qos: MQTTQoS, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let subscriber = try await harness.mqtt("subscriber", .v5, durable: durable)
             _ = try await subscriber.subscribe("a/#", qos: qos)
@@ -210,20 +208,19 @@ import Testing
             try await publisher.publish("a/secret", "before", qos: qos)
             #expect(try await subscriber.taken().text == "before")
             harness.environment.access.replace(with: try TopicRules(parsing: "deny client subscriber read a/secret"))
-            // The loops have heard of it once they have answered.
-            for loop in harness.environment.loops.all { try await loop.eventLoop.submit {}.get() }
+            await harness.turnsAreTaken()
             try await publisher.publish("a/secret", "behind", qos: qos)
             try await publisher.publish("a/open", "open", qos: qos)
             #expect(try await subscriber.taken().text == "open")
             harness.environment.access.replace(with: TopicRules())
-            for loop in harness.environment.loops.all { try await loop.eventLoop.submit {}.get() }
+            await harness.turnsAreTaken()
             try await publisher.publish("a/secret", "again", qos: qos)
             #expect(try await subscriber.taken().text == "again")
         }
     }
 
-    @Test("an alias that came with a packet too large for the client is not used")
-    func aliasOfWhatWasNotSent() async throws {
+    @Test
+    func `an alias that came with a packet too large for the client is not used`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let subscriber = try await harness.mqtt(
                 "subscriber",
@@ -239,8 +236,8 @@ import Testing
         }
     }
 
-    @Test("filters are compared byte by byte", arguments: [false, true])
-    func notNormalised(durable: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `filters are compared byte by byte`(durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", .v5, durable: durable)
             let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")

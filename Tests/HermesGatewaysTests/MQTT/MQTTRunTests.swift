@@ -31,7 +31,7 @@ import Testing
         _ qos: MQTTQoS,
         _ properties: MQTTProperties = []
     ) async throws {
-        try await publisher.wire.write(bytes(publisher.version, qos, properties))
+        try await publisher.wire.send(bytes(publisher.version, qos, properties))
         for number in 0..<Self.count where qos != .atMostOnce {
             switch try await publisher.next() {
             case .puback(let answer) where qos == .atLeastOnce: #expect(Int(answer.packetID) == number + 1)
@@ -61,7 +61,7 @@ import Testing
                 let packet = MQTTPublish(topic: "a/topic", payload: ByteBuffer(string: "\(number)"))
                 try MQTTPacket.publish(packet).write(into: &bytes, version: .v311)
             }
-            try await publisher.wire.write(bytes)
+            try await publisher.wire.send(bytes)
             try await publisher.drop()
             for subscriber in [subscribers[0], subscribers[69]] {
                 for number in 0..<2_000 {
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test(arguments: MQTTVersion.allCases, MQTTQoS.allCases)
-    func arriveInOrderAtSubscribersOfEveryKind(_ version: MQTTVersion, _ sent: MQTTQoS) async throws {
+    func `arrive in order at subscribers of every kind`(_ version: MQTTVersion, _ sent: MQTTQoS) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             var subscribers: [(client: MQTTTestClient, qos: MQTTQoS)] = []
@@ -134,7 +134,7 @@ import Testing
     }
 
     @Test(arguments: MQTTQoS.allCases)
-    func aSessionThatIsAwayMissesNothing(_ qos: MQTTQoS) async throws {
+    func `a session that is away misses nothing`(_ qos: MQTTQoS) async throws {
         guard qos != .atMostOnce else { return }
         try await GatewayHarness.withMQTT { harness in
             let away = try await harness.mqtt("away", .v5, durable: true)
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func oneAmongThemThatIsSpecialIsTreatedSo() async throws {
+    @Test func `one among them that is special is treated so`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let subscriber = try await harness.mqtt("subscriber", .v5)
@@ -163,14 +163,14 @@ import Testing
         }
     }
 
-    @Test func whatWasReleasedNotYetIsNotTakenTwice() async throws {
+    @Test func `what was released not yet is not taken twice`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let subscriber = try await harness.mqtt("subscriber", .v5)
             _ = try await subscriber.subscribe("a/topic", qos: .atMostOnce)
             // All once without PUBREL, then all again.
             for _ in 0..<2 {
-                try await publisher.wire.write(bytes(.v5, .exactlyOnce))
+                try await publisher.wire.send(bytes(.v5, .exactlyOnce))
                 for _ in 0..<Self.count {
                     guard case .pubrec = try await publisher.next() else { throw Unexpected("no PUBREC") }
                 }
@@ -180,11 +180,11 @@ import Testing
         }
     }
 
-    @Test func noLocalHoldsForAll() async throws {
+    @Test func `no local holds for all`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("both", .v5)
             _ = try await client.subscribe("a/topic", qos: .atMostOnce, noLocal: true)
-            try await client.wire.write(bytes(.v5, .atMostOnce))
+            try await client.wire.send(bytes(.v5, .atMostOnce))
             #expect(try await client.untilPong().isEmpty)
         }
     }

@@ -8,8 +8,8 @@ import Testing
 
 /// Groups and their members are what others pay for.
 struct MQTTSharedQuotaTests {
-    @Test("An owner is in so many groups, which have so many members on average; who leaves makes room")
-    func bounds() throws {
+    @Test
+    func `an owner is in so many groups, which have so many members on average; who leaves makes room`() throws {
         let quota = MQTTSharedQuota(SharedLimit(1_000, perAccount: 2, perAddress: 1))
         let ann = CommitSource.subject("ann")
         let one = try #require(quota.join("$share/1/t", of: ann))

@@ -12,11 +12,11 @@ import Testing
     private static let filter = "$share/group/t"
 
     @Test(
-        "5.0 [MQTT-4.8.2-3]: a member gets nothing above the QoS that it was granted",
+        .statements("5.0 [MQTT-4.8.2-3]"),
         arguments: MQTTQoS.allCases,
         [false, true]
     )
-    func grantedQoS(_ granted: MQTTQoS, durable: Bool) async throws {
+    func `a member gets nothing above the QoS that it was granted`(_ granted: MQTTQoS, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let member = try await harness.mqtt("member", .v5, durable: durable)
@@ -32,8 +32,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-4.8.2-4]: a QoS 2 message that was sent to a member waits for that member to come back")
-    func completedWithItsMember() async throws {
+    @Test(.statements("5.0 [MQTT-4.8.2-4]"))
+    func `a QoS 2 message that was sent to a member waits for that member to come back`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let first = try await harness.mqtt("first", .v5, durable: true)
@@ -52,11 +52,10 @@ import Testing
         }
     }
 
-    @Test(
-        "5.0 [MQTT-4.8.2-5]: what a member had got when its session ended goes to the others with QoS 1, to nobody with QoS 2",
-        arguments: [MQTTQoS.atLeastOnce, .exactlyOnce]
-    )
-    func memberGone(_ qos: MQTTQoS) async throws {
+    @Test(.statements("5.0 [MQTT-4.8.2-5]"), arguments: [MQTTQoS.atLeastOnce, .exactlyOnce])
+    func `what a member had got when its session ended goes to the others with QoS 1, to nobody with QoS 2`(
+        _ qos: MQTTQoS
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let first = try await harness.mqtt("first", .v5)
@@ -76,11 +75,8 @@ import Testing
         }
     }
 
-    @Test(
-        "5.0 [MQTT-4.8.2-6]: what a member refused goes to no other",
-        arguments: [MQTTQoS.atLeastOnce, .exactlyOnce]
-    )
-    func refused(_ qos: MQTTQoS) async throws {
+    @Test(.statements("5.0 [MQTT-4.8.2-6]"), arguments: [MQTTQoS.atLeastOnce, .exactlyOnce])
+    func `what a member refused goes to no other`(_ qos: MQTTQoS) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let first = try await harness.mqtt("first", .v5)
@@ -99,11 +95,10 @@ import Testing
         }
     }
 
-    @Test(
-        "Clean and kept members share; what one leaves behind when its session ends goes to the other",
-        arguments: [true, false]
-    )
-    func mixed(keptOneLeaves: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `clean and kept members share; what one leaves behind when its session ends goes to the other`(
+        keptOneLeaves: Bool
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let kept = try await harness.mqtt("kept", .v5, durable: true)
@@ -127,8 +122,8 @@ import Testing
         }
     }
 
-    @Test("A member that may not read a topic gets nothing of it, and the others all", arguments: [true, false])
-    func denied(durable: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `a member that may not read a topic gets nothing of it, and the others all`(durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             var members: [MQTTTestClient] = []
@@ -138,6 +133,7 @@ import Testing
                 members.append(member)
             }
             harness.environment.access.replace(with: try TopicRules(parsing: "deny client denied read jobs/secret"))
+            await harness.turnsAreTaken()
             _ = try await members[1].untilPong()
             for number in 0..<4 { try await publisher.publish("jobs/secret", "\(number)") }
             for number in 0..<4 { #expect(try await members[0].taken().text == "\(number)") }

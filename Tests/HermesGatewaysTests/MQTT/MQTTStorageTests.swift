@@ -11,8 +11,8 @@ import Testing
 
 /// Success is told after the commit's success, and what waits for the store is bounded.
 @Suite(.timeLimit(.minutes(1))) struct MQTTStorageTests {
-    @Test("UNSUBACK says success once the store has forgotten the subscription", arguments: MQTTVersion.allCases)
-    func unsubscribing(_ version: MQTTVersion) async throws {
+    @Test(arguments: MQTTVersion.allCases)
+    func `UNSUBACK says success once the store has forgotten the subscription`(_ version: MQTTVersion) async throws {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let client = try await harness.mqtt("kept", version, durable: true)
@@ -43,8 +43,8 @@ import Testing
         var removed: Set<String> = []
     }
 
-    @Test("Success is told after the commit's success, whichever commit fails", arguments: 1...12)
-    func everyAcknowledgement(_ failing: Int) async throws {
+    @Test(arguments: 1...12)
+    func `success is told after the commit's success, whichever commit fails`(_ failing: Int) async throws {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let away = try await harness.mqtt("away", .v5, durable: true)
@@ -100,11 +100,13 @@ import Testing
     }
 
     @Test(
-        "A message that could not be stored reaches nobody, and its repetition everybody once",
         arguments: [MQTTQoS.atLeastOnce, .exactlyOnce],
         [false, true]
     )
-    func notStored(_ qos: MQTTQoS, retains: Bool) async throws {
+    func `a message that could not be stored reaches nobody, and its repetition everybody once`(
+        _ qos: MQTTQoS,
+        retains: Bool
+    ) async throws {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let kept = try await harness.mqtt("kept", .v5, durable: true)
@@ -126,11 +128,10 @@ import Testing
         }
     }
 
-    @Test(
-        "What needs no storing waits for what is being stored, also where the publisher has gone [MQTT-4.6.0-5]",
-        arguments: [MQTTQoS.atLeastOnce, .exactlyOnce]
-    )
-    func order(_ qos: MQTTQoS) async throws {
+    @Test(arguments: [MQTTQoS.atLeastOnce, .exactlyOnce])
+    func `what needs no storing waits for what is being stored, also where the publisher has gone [MQTT-4.6.0-5]`(
+        _ qos: MQTTQoS
+    ) async throws {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let live = try await harness.mqtt("live", .v5)
@@ -151,8 +152,8 @@ import Testing
         }
     }
 
-    @Test("Who is connected gets a will after its commit, and all the same should that fail", arguments: [false, true])
-    func will(fails: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `who is connected gets a will after its commit, and all the same should that fail`(fails: Bool) async throws {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let live = try await harness.mqtt("live", .v5)
@@ -170,8 +171,10 @@ import Testing
         }
     }
 
-    @Test("A QoS 2 message is told to be received once, after it is stored, however often it comes meanwhile")
-    func sentAgainMeanwhile() async throws {
+    @Test
+    func `a QoS 2 message is told to be received once, after it is stored, however often it comes meanwhile`()
+        async throws
+    {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let client = try await harness.mqtt("client", .v5, durable: true)
@@ -186,8 +189,8 @@ import Testing
         }
     }
 
-    @Test("What is retained and could not be queued for a new kept subscription comes later")
-    func retainedLater() async throws {
+    @Test
+    func `what is retained and could not be queued for a new kept subscription comes later`() async throws {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
@@ -212,8 +215,8 @@ import Testing
         }
     }
 
-    @Test("Retained messages of QoS 0 wait at their client, not in memory")
-    func flood() async throws {
+    @Test
+    func `retained messages of QoS 0 wait at their client, not in memory`() async throws {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let flooder = try await harness.mqtt("flooder", .v5)

@@ -10,11 +10,13 @@ import Testing
 /// SUBSCRIBE, UNSUBSCRIBE, matching and retained messages, statement by statement.
 @Suite(.timeLimit(.minutes(1))) struct MQTTSubscriptionTests {
     @Test(
-        "3.1.1 [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-3.8.4-4] [MQTT-3.8.4-5] [MQTT-3.9.3-1] [MQTT-3.9.3-2] [MQTT-2.3.1-7], 5.0 [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-3.8.4-5] [MQTT-3.8.4-6] [MQTT-3.8.4-7] [MQTT-3.9.3-1] [MQTT-3.9.3-2] [MQTT-2.2.1-6]: one SUBACK with a code for each filter, in their order",
+        .statements(
+            "3.1.1 [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-3.8.4-4] [MQTT-3.8.4-5] [MQTT-3.9.3-1] [MQTT-3.9.3-2] [MQTT-2.3.1-7], 5.0 [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-3.8.4-5] [MQTT-3.8.4-6] [MQTT-3.8.4-7] [MQTT-3.9.3-1] [MQTT-3.9.3-2] [MQTT-2.2.1-6]"
+        ),
         arguments: MQTTVersion.allCases,
         [false, true]
     )
-    func suback(_ version: MQTTVersion, durable: Bool) async throws {
+    func `one SUBACK with a code for each filter, in their order`(_ version: MQTTVersion, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", version, durable: durable)
             let subscriptions = [
@@ -37,8 +39,8 @@ import Testing
         }
     }
 
-    @Test("rules that change while thousands of filters are granted hold for all of them", arguments: [false, true])
-    func rulesChangeDuringManyFilters(durable: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `rules that change while thousands of filters are granted hold for all of them`(durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let client = try await harness.mqtt("one", .v5, durable: durable)
@@ -47,7 +49,7 @@ import Testing
             try await client.send(.subscribe(MQTTSubscribe(packetID: 7, subscriptions: subscriptions)))
             harness.environment.access.replace(with: try TopicRules(parsing: "deny client one read secret/#"))
             guard case .suback = try await client.next() else { throw Unexpected("no SUBACK") }
-            // Over the client's loop, behind the change.
+            await harness.turnsAreTaken()
             #expect(try await client.untilPong().isEmpty)
             try await publisher.publish("secret/plan", "x")
             try await publisher.publish("many/1", "y")
@@ -56,11 +58,13 @@ import Testing
     }
 
     @Test(
-        "thousands of filters in one packet are granted and ended in their order, some at a time",
         arguments: MQTTVersion.allCases,
         [false, true]
     )
-    func manyFilters(_ version: MQTTVersion, durable: Bool) async throws {
+    func `thousands of filters in one packet are granted and ended in their order, some at a time`(
+        _ version: MQTTVersion,
+        durable: Bool
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let client = try await harness.mqtt("one", version, durable: durable)
@@ -82,11 +86,14 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-3.8.4-3], 5.0 [MQTT-3.8.4-3] [MQTT-3.8.4-4]: the same filter again replaces the subscription and loses nothing",
+        .statements("3.1.1 [MQTT-3.8.4-3], 5.0 [MQTT-3.8.4-3] [MQTT-3.8.4-4]"),
         arguments: MQTTVersion.allCases,
         [false, true]
     )
-    func replacing(_ version: MQTTVersion, durable: Bool) async throws {
+    func `the same filter again replaces the subscription and loses nothing`(
+        _ version: MQTTVersion,
+        durable: Bool
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let subscriber = try await harness.mqtt("subscriber", version, durable: durable)
@@ -107,11 +114,11 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-3.3.5-1], 5.0 [MQTT-3.3.4-2]: overlapping subscriptions deliver at the highest QoS",
+        .statements("3.1.1 [MQTT-3.3.5-1], 5.0 [MQTT-3.3.4-2]"),
         arguments: MQTTVersion.allCases,
         [false, true]
     )
-    func overlapping(_ version: MQTTVersion, durable: Bool) async throws {
+    func `overlapping subscriptions deliver at the highest QoS`(_ version: MQTTVersion, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let subscriber = try await harness.mqtt("subscriber", version, durable: durable)
@@ -125,11 +132,8 @@ import Testing
         }
     }
 
-    @Test(
-        "5.0 [MQTT-3.3.4-3] [MQTT-3.3.4-4]: the identifiers of all subscriptions that match",
-        arguments: [false, true]
-    )
-    func identifiers(durable: Bool) async throws {
+    @Test(.statements("5.0 [MQTT-3.3.4-3] [MQTT-3.3.4-4]"), arguments: [false, true])
+    func `the identifiers of all subscriptions that match`(durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let subscriber = try await harness.mqtt("subscriber", .v5, durable: durable)
@@ -147,8 +151,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.8.3-3]: no local", arguments: [false, true])
-    func noLocal(durable: Bool) async throws {
+    @Test(.statements("5.0 [MQTT-3.8.3-3]"), arguments: [false, true])
+    func `no local`(durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let one = try await harness.mqtt("one", .v5, durable: durable)
             let other = try await harness.mqtt("other", .v5)
@@ -161,11 +165,13 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT-3.10.4-6], 5.0 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT-3.10.4-6] [MQTT-3.11.3-1] [MQTT-3.11.3-2]: exact filters are removed, one UNSUBACK always comes",
+        .statements(
+            "3.1.1 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT-3.10.4-6], 5.0 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT-3.10.4-6] [MQTT-3.11.3-1] [MQTT-3.11.3-2]"
+        ),
         arguments: MQTTVersion.allCases,
         [false, true]
     )
-    func unsubscribing(_ version: MQTTVersion, durable: Bool) async throws {
+    func `exact filters are removed, one UNSUBACK always comes`(_ version: MQTTVersion, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", version, durable: durable)
             _ = try await client.subscribe("a", "b/+", "c")
@@ -182,11 +188,11 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-3.10.4-3], 5.0 [MQTT-3.10.4-3]: what is under way is completed after UNSUBSCRIBE",
+        .statements("3.1.1 [MQTT-3.10.4-3], 5.0 [MQTT-3.10.4-3]"),
         arguments: MQTTVersion.allCases,
         [false, true]
     )
-    func underWay(_ version: MQTTVersion, durable: Bool) async throws {
+    func `what is under way is completed after UNSUBSCRIBE`(_ version: MQTTVersion, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let subscriber = try await harness.mqtt("subscriber", version, durable: durable)
@@ -202,7 +208,9 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-4.7.2-1] [MQTT-4.7.3-4] [MQTT-4.7.1-2] [MQTT-4.7.1-3] [MQTT-3.3.2-3], 5.0 [MQTT-4.7.2-1] [MQTT-4.7.3-4] [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-3.3.2-3]: what matches, and nothing else",
+        .statements(
+            "3.1.1 [MQTT-4.7.2-1] [MQTT-4.7.3-4] [MQTT-4.7.1-2] [MQTT-4.7.1-3] [MQTT-3.3.2-3], 5.0 [MQTT-4.7.2-1] [MQTT-4.7.3-4] [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-3.3.2-3]"
+        ),
         arguments: MQTTVersion.allCases,
         [
             ("a/+/c", ["a/b/c", "a//c"], ["a/b", "a/b/c/d", "A/b/c"]),
@@ -213,7 +221,10 @@ import Testing
             ("a b/ä", ["a b/ä"], ["a b/a\u{308}", "ab/ä", "A b/ä"]), ("/a/", ["/a/"], ["/a", "a/", "/a//"]),
         ]
     )
-    func matching(_ version: MQTTVersion, _ example: (filter: String, yes: [String], no: [String])) async throws {
+    func `what matches, and nothing else`(
+        _ version: MQTTVersion,
+        _ example: (filter: String, yes: [String], no: [String])
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let subscriber = try await harness.mqtt("subscriber", version)
@@ -231,11 +242,16 @@ import Testing
     // MARK: Retained
 
     @Test(
-        "3.1.1 [MQTT-3.3.1-5] [MQTT-3.3.1-6] [MQTT-3.3.1-7] [MQTT-3.3.1-8] [MQTT-3.3.1-9], 5.0 [MQTT-3.3.1-5] [MQTT-3.3.1-9] [MQTT-3.3.1-12]: the last retained message of each topic comes to new subscriptions, marked",
+        .statements(
+            "3.1.1 [MQTT-3.3.1-5] [MQTT-3.3.1-6] [MQTT-3.3.1-7] [MQTT-3.3.1-8] [MQTT-3.3.1-9], 5.0 [MQTT-3.3.1-5] [MQTT-3.3.1-9] [MQTT-3.3.1-12]"
+        ),
         arguments: MQTTVersion.allCases,
         [false, true]
     )
-    func retained(_ version: MQTTVersion, durable: Bool) async throws {
+    func `the last retained message of each topic comes to new subscriptions, marked`(
+        _ version: MQTTVersion,
+        durable: Bool
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", version)
             let there = try await harness.mqtt("there", version, durable: durable)
@@ -262,11 +278,16 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-3.3.1-10] [MQTT-3.3.1-11] [MQTT-3.3.1-12], 5.0 [MQTT-3.3.1-6] [MQTT-3.3.1-7] [MQTT-3.3.1-8]: an empty message removes, one without the flag changes nothing",
+        .statements(
+            "3.1.1 [MQTT-3.3.1-10] [MQTT-3.3.1-11] [MQTT-3.3.1-12], 5.0 [MQTT-3.3.1-6] [MQTT-3.3.1-7] [MQTT-3.3.1-8]"
+        ),
         arguments: MQTTVersion.allCases,
         MQTTQoS.allCases
     )
-    func clearing(_ version: MQTTVersion, _ qos: MQTTQoS) async throws {
+    func `an empty message removes, one without the flag changes nothing`(
+        _ version: MQTTVersion,
+        _ qos: MQTTQoS
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", version)
             try await client.publish("t", "kept", qos: qos, retain: true)
@@ -285,8 +306,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.3.1-9] [MQTT-3.3.1-10] [MQTT-3.3.1-11]: retain handling", arguments: [false, true])
-    func handling(durable: Bool) async throws {
+    @Test(.statements("5.0 [MQTT-3.3.1-9] [MQTT-3.3.1-10] [MQTT-3.3.1-11]"), arguments: [false, true])
+    func `retain handling`(durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", .v5, durable: durable)
             try await client.publish("t", "kept", retain: true)
@@ -304,8 +325,8 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.3.1-12] [MQTT-3.3.1-13]: retain as published", arguments: [false, true], [false, true])
-    func retainAsPublished(_ isAsked: Bool, durable: Bool) async throws {
+    @Test(.statements("5.0 [MQTT-3.3.1-12] [MQTT-3.3.1-13]"), arguments: [false, true], [false, true])
+    func `retain as published`(_ isAsked: Bool, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let subscriber = try await harness.mqtt("subscriber", .v5, durable: durable)

@@ -45,17 +45,17 @@ final class MQTTTestClient: Sendable {
     func send(_ packets: MQTTPacket...) async throws {
         var bytes = ByteBuffer()
         for packet in packets { try packet.write(into: &bytes, version: version) }
-        try await wire.write(bytes)
+        try await wire.send(bytes)
     }
 
     /// Sends bytes as they are, such as "c0 00".
     func send(hex: String) async throws {
-        try await wire.write(try ByteBuffer(plainHexEncodedBytes: hex.filter { !$0.isWhitespace }))
+        try await wire.send(try ByteBuffer(plainHexEncodedBytes: hex.filter { !$0.isWhitespace }))
     }
 
     /// The next packet; nil once the server has closed the connection.
     func nextOrEnd() async throws -> MQTTPacket? {
-        guard let frame = await wire.next() else { return nil }
+        guard let frame = try await wire.next() else { return nil }
         return try MQTTPacket(frame, version: version)
     }
 

@@ -138,7 +138,7 @@ import Testing
     ]
 
     @Test(arguments: beforeConnect)
-    func nothingElseIsAConnect(_ violation: Violation) async throws {
+    func `nothing else is a connect`(_ violation: Violation) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness, violation.version)
             try await client.send(hex: violation.hex)
@@ -229,7 +229,7 @@ import Testing
     ]
 
     @Test(arguments: afterConnect)
-    func aViolationEndsItsConnectionAlone(_ violation: Violation) async throws {
+    func `a violation ends its connection alone`(_ violation: Violation) async throws {
         try await GatewayHarness.withMQTT { harness in
             let other = try await harness.mqtt("other", violation.version)
             let client = try await harness.mqtt("violator", violation.version)
@@ -279,20 +279,25 @@ import Testing
     }
 
     @Test(
-        "3.1.1 [MQTT-4.7.1-2] [MQTT-4.7.1-3] [MQTT-4.7.3-1], 5.0 [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1] [MQTT-4.13.1-1], 3.1.1 [MQTT-4.8.0-1]: such filters end the connection",
+        .statements(
+            "3.1.1 [MQTT-4.7.1-2] [MQTT-4.7.1-3] [MQTT-4.7.3-1], 5.0 [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1] [MQTT-4.13.1-1], 3.1.1 [MQTT-4.8.0-1]"
+        ),
         arguments: MQTTVersion.allCases,
         ["a/#/b", "a#", "a/b#", "#/a", "a+", "+a", "a/b+/c", ""]
     )
-    func filtersWithMisplacedWildcards(_ version: MQTTVersion, _ filter: String) async throws {
+    func `such filters end the connection`(_ version: MQTTVersion, _ filter: String) async throws {
         try await expectEnd(version, filter)
     }
 
     @Test(
-        "5.0 [MQTT-4.8.2-1] [MQTT-4.8.2-2]: a share name is not empty, has no wildcard, and a filter follows it",
+        .statements("5.0 [MQTT-4.8.2-1] [MQTT-4.8.2-2]"),
         arguments: MQTTVersion.allCases,
         ["$share//a", "$share/g+/a", "$share/#/a", "$share/g", "$share/g/", "$share/g/a+"]
     )
-    func shareNames(_ version: MQTTVersion, _ filter: String) async throws {
+    func `a share name is not empty, has no wildcard, and a filter follows it`(
+        _ version: MQTTVersion,
+        _ filter: String
+    ) async throws {
         // In 3.1.1 shared subscriptions are an addition, with the rules of 5.0.
         try await expectEnd(version, filter)
     }

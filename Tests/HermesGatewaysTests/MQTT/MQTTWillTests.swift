@@ -28,8 +28,8 @@ import Testing
         func put(_ reason: MQTTReasonCode) { self.reason = reason }
     }
 
-    @Test("a will for a room is what its liveroom-type says, or the CONNECT is refused", arguments: ["2", "8", "x"])
-    func notForRooms(_ type: String) async throws {
+    @Test(arguments: ["2", "8", "x"])
+    func `a will for a room is what its liveroom-type says, or the CONNECT is refused`(_ type: String) async throws {
         let will = MQTTWill(
             topic: "room/hall",
             payload: ByteBuffer(string: "no body of that type"),
@@ -38,19 +38,19 @@ import Testing
         #expect(try await refusal(will) == .payloadFormatInvalid)
     }
 
-    @Test("a will is no request to the server", arguments: ["hermes/v1/up", "hermes/v1/up/json"])
-    func notForTheServer(_ topic: String) async throws {
+    @Test(arguments: ["hermes/v1/up", "hermes/v1/up/json"])
+    func `a will is no request to the server`(_ topic: String) async throws {
         #expect(try await refusal(MQTTWill(topic: topic, payload: ByteBuffer(string: "{}"))) == .notAuthorized)
     }
 
-    @Test("5.0 [MQTT-3.3.2-14]: the response topic of a will has no wildcard")
-    func responseTopic() async throws {
+    @Test(.statements("5.0 [MQTT-3.3.2-14]"))
+    func `the response topic of a will has no wildcard`() async throws {
         let will = MQTTWill(topic: "t", payload: ByteBuffer(), properties: [.responseTopic("a/#")])
         #expect(try await refusal(will) == .protocolError)
     }
 
-    @Test("a room sees a will as what it is")
-    func kind() async throws {
+    @Test
+    func `a room sees a will as what it is`() async throws {
         try await GatewayHarness.withMQTT { harness in
             var gift = LiveRoom_GiftMessage()
             gift.user.level = 1
@@ -74,8 +74,8 @@ import Testing
         }
     }
 
-    @Test("a will that the rules of the day do not allow any more is not published")
-    func forbiddenMeanwhile() async throws {
+    @Test
+    func `a will that the rules of the day do not allow any more is not published`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let watch = try await harness.mqtt("watch", .v5)
             _ = try await watch.subscribe("t")
@@ -90,8 +90,51 @@ import Testing
         }
     }
 
-    @Test("a will above mqtt.maxWillBytes is refused", arguments: ["payload", "topic", "properties"])
-    func tooLong(_ part: String) async throws {
+    @Test
+    func `a delayed will is held to the rules of the moment at which it is published`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let watch = try await harness.mqtt("watch", .v5)
+            _ = try await watch.subscribe("t")
+            func will(_ text: String) -> MQTTWill {
+                MQTTWill(topic: "t", payload: ByteBuffer(string: text), properties: [.willDelayInterval(1)])
+            }
+            try await harness.mqtt("one", .v5, durable: true, will: will("denied")).drop()
+            while harness.environment.waitingWills.entries < 1 { await Task.yield() }
+            harness.environment.access.replace(with: try TopicRules(parsing: "deny client one write t"))
+            // Due after the first.
+            try await harness.mqtt("two", .v5, durable: true, will: will("allowed")).drop()
+            #expect(try await watch.taken().text == "allowed")
+            #expect(harness.environment.waitingWills.entries == 0)
+        }
+    }
+
+    @Test
+    func `a delayed will of an account that was disabled meanwhile is not published`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let ann = try await harness.register("ann").principal.user
+            let watch = try await harness.mqtt("watch", .v5)
+            _ = try await watch.subscribe("t")
+            func will(_ text: String) -> MQTTWill {
+                MQTTWill(topic: "t", payload: ByteBuffer(string: text), properties: [.willDelayInterval(1)])
+            }
+            var connect = MQTTConnect(version: .v5, clientID: "one", properties: [.sessionExpiryInterval(600)])
+            connect.userName = "ann"
+            connect.password = ByteBuffer(string: "correct horse")
+            connect.will = will("disabled")
+            let (client, connack) = try await harness.apply(connect)
+            #expect(connack.reason == .success)
+            try await client.drop()
+            while harness.environment.waitingWills.entries < 1 { await Task.yield() }
+            try await harness.messenger.accounts.setDisabled(ann, true)
+            // Due after the first.
+            try await harness.mqtt("two", .v5, durable: true, will: will("other")).drop()
+            #expect(try await watch.taken().text == "other")
+            #expect(harness.environment.waitingWills.entries == 0)
+        }
+    }
+
+    @Test(arguments: ["payload", "topic", "properties"])
+    func `a will above mqtt.maxWillBytes is refused`(_ part: String) async throws {
         var settings = GatewaySettings()
         settings.broker.maxWillBytes = 1_024
         try await GatewayHarness.withMQTT(settings: settings) { harness in
@@ -122,8 +165,8 @@ import Testing
         }
     }
 
-    @Test("wills of open connections are in limits.memory", arguments: MQTTVersion.allCases)
-    func counted(_ version: MQTTVersion) async throws {
+    @Test(arguments: MQTTVersion.allCases)
+    func `wills of open connections are in limits.memory`(_ version: MQTTVersion) async throws {
         var settings = GatewaySettings()
         settings.limits.memoryBytes = 4 << 20
         try await GatewayHarness.withMQTT(settings: settings) { harness in
@@ -138,8 +181,8 @@ import Testing
         }
     }
 
-    @Test("delayed wills that wait count for their owner, and leave room for others")
-    func shares() async throws {
+    @Test
+    func `delayed wills that wait count for their owner, and leave room for others`() async throws {
         var settings = GatewaySettings()
         // 64 KiB for one owner.
         settings.limits.memoryBytes = 1 << 20
@@ -185,11 +228,10 @@ import Testing
         }
     }
 
-    @Test(
-        "5.0 [MQTT-3.1.3-9]: the name's owner goes: its wills are published at once, and leave nothing to the next owner",
-        arguments: [true, false]
-    )
-    func ownerGone(_ isConnected: Bool) async throws {
+    @Test(.statements("5.0 [MQTT-3.1.3-9]"), arguments: [true, false])
+    func `the name's owner goes: its wills are published at once, and leave nothing to the next owner`(
+        _ isConnected: Bool
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let ann = try await harness.register("ann")
             let watch = try await harness.mqtt("watch", .v5)
@@ -230,8 +272,8 @@ import Testing
         }
     }
 
-    @Test("wills for which the store has no room at the moment are stored later")
-    func triedAgain() async throws {
+    @Test
+    func `wills for which the store has no room at the moment are stored later`() async throws {
         let store = ScriptedSessionStore()
         let settings = DurableSettings(commit: CommitLimits(maxWaiting: 16))
         try await GatewayHarness.withMQTT(sessionStore: store, durableSettings: settings) { harness in

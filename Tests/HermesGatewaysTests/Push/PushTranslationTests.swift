@@ -39,8 +39,8 @@ struct PushTranslationTests {
         InboxEntry(seq: 9, committedAt: Timestamp(rawValue: 7), event: .push(push))
     }
 
-    @Test("Delimited: every field; for another device the seq alone")
-    func delimited() throws {
+    @Test
+    func `Delimited: every field; for another device the seq alone`() throws {
         let push = try push()
         let event = DelimitedTranslation.event(entry(push), reader: try reader()).event
         #expect(event.seq == 9)
@@ -57,8 +57,8 @@ struct PushTranslationTests {
         #expect(other.event == nil)
     }
 
-    @Test("QSIOP: the fields and what stands in the object itself, without names of its own")
-    func qsiop() throws {
+    @Test
+    func `QSIOP: the fields and what stands in the object itself, without names of its own`() throws {
         let pushed = try #require(QSIOPTranslation.push(for: entry(try push()), reader: reader()))
         let properties = try pushed.frame.properties()
         #expect(properties["id"] == pushed.id)
@@ -72,8 +72,8 @@ struct PushTranslationTests {
         #expect(QSIOPTranslation.push(for: entry(try push(device: "tablet")), reader: try reader()) == nil)
     }
 
-    @Test("The application's own message: its bytes over Delimited, in JSON and over IMPB, base64 over QSIOP")
-    func message() throws {
+    @Test
+    func `the application's own message: its bytes over Delimited, in JSON and over IMPB, base64 over QSIOP`() throws {
         let push = try push(message: TypedMessage(type: "shop.Order", bytes: [0, 0xFF, 7]))
         let event = DelimitedTranslation.event(entry(push), reader: try reader()).event
         #expect(event.push.messageType == "shop.Order")
@@ -93,8 +93,8 @@ struct PushTranslationTests {
         #expect(properties["url"] == "https://x")
     }
 
-    @Test("The largest push of all fits into frames of QSIOP and IMPB")
-    func largestMessage() throws {
+    @Test
+    func `the largest push of all fits into frames of QSIOP and IMPB`() throws {
         let type = String(repeating: "t", count: TypedMessage.maxTypeBytes)
         let largest = try push(
             title: String(repeating: "𝄞", count: PushContent.maxTitleCharacters),
@@ -112,8 +112,8 @@ struct PushTranslationTests {
         #expect(told.body.count < IMPBFrame.maxBodyBytes - 64)
     }
 
-    @Test("QSIOP: the largest push fits into a frame")
-    func qsiopLargest() throws {
+    @Test
+    func `QSIOP: the largest push fits into a frame`() throws {
         let largest = try push(
             title: String(repeating: "𝄞", count: PushContent.maxTitleCharacters),
             body: String(repeating: "𝄞", count: PushContent.maxBodyCharacters),
@@ -125,8 +125,8 @@ struct PushTranslationTests {
         #expect(try pushed.frame.properties()["a"]?.utf8.count == PushContent.maxDataBytes - 8)
     }
 
-    @Test("IMPB: a notification; nothing for another device")
-    func impb() throws {
+    @Test
+    func `IMPB: a notification; nothing for another device`() throws {
         guard case .notification(let notification)? = IMPBTranslation.delivery(entry(try push()), reader: try reader())
         else {
             Issue.record("no notification")
@@ -138,8 +138,8 @@ struct PushTranslationTests {
         #expect(IMPBTranslation.delivery(entry(try push(device: "tablet")), reader: try reader()) == nil)
     }
 
-    @Test("A topic's payload names the topic and its sequence", arguments: [false, true])
-    func topic(isJSON: Bool) throws {
+    @Test(arguments: [false, true])
+    func `a topic's payload names the topic and its sequence`(isJSON: Bool) throws {
         let topic = try #require(TopicName("news/de"))
         let payload = try TopicPushTranslation.payload(
             of: try push(),

@@ -10,7 +10,7 @@ import Testing
 
 /// The application's own operations, as publications.
 @Suite(.timeLimit(.minutes(1))) struct QSIOPApplicationTests {
-    typealias Device = FramePeer<QSIOPFrameDecoder>
+    typealias Device = WireClient<QSIOPFrameDecoder>
 
     private func payload(_ text: String) throws -> String {
         String(buffer: QSIOPApplication.payload(of: try QSIOPProperties(parsing: ByteBuffer(string: text))))

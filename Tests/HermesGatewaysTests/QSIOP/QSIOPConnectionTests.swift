@@ -60,7 +60,7 @@ import Testing
 
     // MARK: Frames in every state
 
-    @Test func aPingIsAnsweredAtOnceInAnyState() {
+    @Test func `a ping is answered at once in any state`() {
         for var session in [anonymous(), checking(), bound()] {
             #expect(session.frameReceived(Self.ping) == .pong)
         }
@@ -69,13 +69,13 @@ import Testing
     }
 
     @Test(arguments: [QSIOPOperation.pong, .response, .push])
-    func whatTheServerSendsAsksForNothing(operation: QSIOPOperation) {
+    func `what the server sends asks for nothing`(operation: QSIOPOperation) {
         for var session in [anonymous(), checking(), bound()] {
             #expect(session.frameReceived(QSIOPFrame(operation)) == .ignore(.serverOperation))
         }
     }
 
-    @Test func anUnknownOperationIsAnsweredWith404() {
+    @Test func `an unknown operation is answered with 404`() {
         for var session in [anonymous(), bound()] {
             #expect(code(session.frameReceived(Self.unknown)) == 404)
         }
@@ -83,7 +83,7 @@ import Testing
         #expect(checking.frameReceived(Self.unknown) == .ignore(.waiting))
     }
 
-    @Test func badReportsAreAnsweredAndChangeNothing() {
+    @Test func `bad reports are answered and change nothing`() {
         let bad: [(QSIOPFrame, HermesError.Code)] = [
             (QSIOPFrame(.report), .invalidArgument),
             (QSIOPFrame(.report, ["userid": "", "token": "t"]), .invalidArgument),
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func withoutTheNeedForATokenTheUseridIsBelieved() throws {
+    @Test func `without the need for a token the userid is believed`() throws {
         var session = anonymous(requiresToken: false)
         let phone = try #require(DeviceID("pager"))
         let action = session.frameReceived(QSIOPFrame(.report, ["userid": "7", "device": "pager"]))
@@ -115,7 +115,7 @@ import Testing
         #expect(other.frameReceived(Self.reportFrame) == .check(report))
     }
 
-    @Test func reportingAgainIsHarmlessUnlessItIsSomebodyElse() {
+    @Test func `reporting again is harmless unless it is somebody else`() {
         var session = bound()
         #expect(session.frameReceived(Self.reportFrame) == .respond(.done))
         let other = QSIOPFrame(.report, ["userid": "8", "token": "secret"])
@@ -127,7 +127,7 @@ import Testing
 
     // MARK: Order
 
-    @Test func laterRequestsWaitForTheAnswerToAReport() {
+    @Test func `later requests wait for the answer to a report`() {
         var session = checking()
         #expect(session.frameReceived(Self.unknown) == .ignore(.waiting))
         #expect(session.frameReceived(acknowledgement("m1")) == .ignore(.waiting))
@@ -138,7 +138,7 @@ import Testing
         #expect(session.waitingTaken() == nil)
     }
 
-    @Test func aSecondReportHoldsTheRestBackAgain() {
+    @Test func `a second report holds the rest back again`() {
         var session = checking()
         _ = session.frameReceived(Self.reportFrame)
         _ = session.frameReceived(Self.unknown)
@@ -151,7 +151,7 @@ import Testing
         #expect(session.waitingTaken() == Self.unknown)
     }
 
-    @Test func theApplicationsOperationsNeedAnAccount() {
+    @Test func `the application's operations need an account`() {
         let operation = QSIOPOperation(rawValue: 16)
         let frame = QSIOPFrame(operation, ["t": "1"])
         var anonymous = anonymous()
@@ -166,7 +166,7 @@ import Testing
         #expect(ended.frameReceived(frame) == .ignore(.ended))
     }
 
-    @Test func laterRequestsWaitForAnOperationThatIsStored() {
+    @Test func `later requests wait for an operation that is stored`() {
         var session = bound()
         session.storing()
         #expect(session.frameReceived(Self.unknown) == .ignore(.waiting))
@@ -180,7 +180,7 @@ import Testing
         #expect(session.published(.done) == .ignore(.ended))
     }
 
-    @Test func whatWaitsIsBounded() {
+    @Test func `what waits is bounded`() {
         var many = checking()
         for _ in 0..<3 { #expect(many.frameReceived(Self.unknown) == .ignore(.waiting)) }
         #expect(code(many.frameReceived(Self.unknown)) == HermesError.Code.overloaded.rawValue)
@@ -194,7 +194,7 @@ import Testing
 
     // MARK: Acknowledgements
 
-    @Test func pushesAreAcknowledgedById() {
+    @Test func `pushes are acknowledged by id`() {
         var session = bound()
         session.pushed(5, id: "m5")
         session.pushed(6, id: "m6")
@@ -205,7 +205,7 @@ import Testing
         #expect(session.skipped(7) == 7)
     }
 
-    @Test func whoIsNobodyHasNothingToAcknowledge() {
+    @Test func `who is nobody has nothing to acknowledge`() {
         var session = anonymous()
         session.pushed(5, id: "m5")
         #expect(session.skipped(6) == nil)
@@ -219,7 +219,7 @@ import Testing
 
     // MARK: The check and the end
 
-    @Test func answersWithoutAQuestionDoNothing() {
+    @Test func `answers without a question do nothing`() {
         for var session in [anonymous(), bound(), ended()] {
             let state = session.state
             #expect(session.reportAccepted(principal) == .ignore(.ended))
@@ -228,14 +228,14 @@ import Testing
         }
     }
 
-    @Test func aRefusedDeviceMayTryAgain() {
+    @Test func `a refused device may try again`() {
         var session = checking()
         #expect(session.reportRefused(refusal) == .refuse(refusal))
         #expect(session.state == .anonymous)
         #expect(session.frameReceived(Self.reportFrame) == .check(report))
     }
 
-    @Test func theEndInEveryState() {
+    @Test func `the end in every state`() {
         for var session in [anonymous(), checking(), bound()] {
             var other = session
             #expect(session.removalDecided(refusal) == .close(refusal))

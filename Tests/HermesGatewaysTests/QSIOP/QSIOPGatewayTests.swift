@@ -10,7 +10,7 @@ import Testing
 
 /// The gateway over real sockets.
 @Suite(.timeLimit(.minutes(1))) struct QSIOPGatewayTests {
-    typealias Device = FramePeer<QSIOPFrameDecoder>
+    typealias Device = WireClient<QSIOPFrameDecoder>
 
     func withGateway(
         requiresToken: Bool = true,
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func manyLinesWaitUntilTheyArePaidForAndTooManyAreRefused() async throws {
+    @Test func `many lines wait until they are paid for and too many are refused`() async throws {
         try await withGateway(limits: ConnectionLimits(requestsPerSecond: 1_000)) { harness in
             let login = try await harness.register("ann")
             let device = try await harness.connect(QSIOPFrameDecoder.self)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func aPingIsAnsweredByteForByte() async throws {
+    @Test func `a ping is answered byte for byte`() async throws {
         try await withGateway { harness in
             let device = try await harness.connect(QSIOPFrameDecoder.self)
             try await device.send(bytes: [0, 1, 0, 0, 0, 0])
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func everyRequestHasItsAnswerInOrder() async throws {
+    @Test func `every request has its answer in order`() async throws {
         try await withGateway { harness in
             let login = try await harness.register("ann")
             let device = try await harness.connect(QSIOPFrameDecoder.self)
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func wrongReportsAreRefusedAndMayBeRepeated() async throws {
+    @Test func `wrong reports are refused and may be repeated`() async throws {
         try await withGateway { harness in
             let ann = try await harness.register("ann")
             let bob = try await harness.register("bob")
@@ -133,7 +133,7 @@ import Testing
     }
 
     /// A claim without a token took over a device that had shown one.
-    @Test func aClaimTakesOverNoDeviceThatShowedAToken() async throws {
+    @Test func `a claim takes over no device that showed a token`() async throws {
         try await withGateway(requiresToken: false) { harness in
             let ann = try await harness.register("ann")
             let pager = try await harness.connect(QSIOPFrameDecoder.self)
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func theUseridAloneWhereThatIsConfigured() async throws {
+    @Test func `the userid alone where that is configured`() async throws {
         try await withGateway(requiresToken: false) { harness in
             let ann = try await harness.register("ann")
             let device = try await harness.connect(QSIOPFrameDecoder.self)
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test func messagesArePushedUntilTheyAreAcknowledged() async throws {
+    @Test func `messages are pushed until they are acknowledged`() async throws {
         try await withGateway { harness in
             let ann = try await harness.register("ann")
             let bob = try await harness.register("bob")
@@ -201,7 +201,7 @@ import Testing
         }
     }
 
-    @Test func whatOneSaysOnAnotherDeviceIsMarkedAsOnesOwn() async throws {
+    @Test func `what one says on another device is marked as one's own`() async throws {
         try await withGateway { harness in
             let ann = try await harness.register("ann")
             let bob = try await harness.register("bob")
@@ -215,7 +215,7 @@ import Testing
         }
     }
 
-    @Test func aDeviceThatAcknowledgesNothingGetsAWindowAndStaysAlive() async throws {
+    @Test func `a device that acknowledges nothing gets a window and stays alive`() async throws {
         try await withGateway { harness in
             let ann = try await harness.register("ann")
             let bob = try await harness.register("bob")
@@ -241,7 +241,7 @@ import Testing
         }
     }
 
-    @Test func anotherVersionIsAnsweredAndClosed() async throws {
+    @Test func `another version is answered and closed`() async throws {
         try await withGateway { harness in
             let device = try await harness.connect(QSIOPFrameDecoder.self)
             try await device.send(bytes: [0, 0, 0, 0, 0, 0])
@@ -250,7 +250,7 @@ import Testing
         }
     }
 
-    @Test func aSecondConnectionOfTheDeviceReplacesTheFirst() async throws {
+    @Test func `a second connection of the device replaces the first`() async throws {
         try await withGateway { harness in
             let ann = try await harness.register("ann")
             let first = try await harness.connect(QSIOPFrameDecoder.self)
@@ -266,7 +266,7 @@ import Testing
         }
     }
 
-    @Test func aStrangerCannotUseUpTheDevicesOfAnAccount() async throws {
+    @Test func `a stranger cannot use up the devices of an account`() async throws {
         try await withGateway(requiresToken: false) { harness in
             let ann = try await harness.register("ann")
             var last: UInt32?
@@ -289,7 +289,7 @@ import Testing
         }
     }
 
-    @Test func whoReportsNobodyIsClosed() async throws {
+    @Test func `who reports nobody is closed`() async throws {
         var limits = ConnectionLimits()
         limits.timeToAuthenticate = .milliseconds(100)
         try await withGateway(limits: limits) { harness in

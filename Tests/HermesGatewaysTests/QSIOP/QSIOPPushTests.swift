@@ -53,7 +53,7 @@ import Testing
         return content
     }
 
-    @Test func aMessageIsPushedWithAllItsKeys() throws {
+    @Test func `a message is pushed with all its keys`() throws {
         let push = try #require(QSIOPTranslation.push(for: entry(text("hi: there")), reader: bob))
         let properties = try push.frame.properties()
         #expect(push.frame.operation == .push)
@@ -69,7 +69,7 @@ import Testing
         #expect(properties["truncated"] == nil)
     }
 
-    @Test func lineFeedsCannotForgeProperties() throws {
+    @Test func `line feeds cannot forge properties`() throws {
         let push = try #require(
             QSIOPTranslation.push(for: entry(text("a\nid:forged\r\nb"), name: "x\nfrom:9"), reader: bob)
         )
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(arguments: ["x", "é", "你", "😀"])
-    func whatIsTooLongIsCutAtACharacter(character: String) throws {
+    func `what is too long is cut at a character`(character: String) throws {
         let long = String(repeating: character, count: 65_600)
         let push = try #require(QSIOPTranslation.push(for: entry(text(long)), reader: bob))
         #expect(push.frame.body.readableBytes <= 65_535)
@@ -98,7 +98,7 @@ import Testing
         try push.frame.write(into: &bytes)
     }
 
-    @Test func whatHasNoTextIsNamed() throws {
+    @Test func `what has no text is named`() throws {
         var content = Hermes_V1_Content()
         content.custom.type = "drawing"
         content.custom.data = Data([0xFF, 0xFE])
@@ -112,7 +112,7 @@ import Testing
         #expect(properties["stand_in_bytes"] == String(whole.count))
     }
 
-    @Test func dataThatDoesNotFitIsSaid() throws {
+    @Test func `data that does not fit is said`() throws {
         let small = PushContent(title: "t", dataJSON: #"{"a":1,"b":"c"}"#)
         let nested = PushContent(title: "t", dataJSON: #"{"a":1,"b":{"c":2}}"#)
         let reserved = PushContent(title: "t", dataJSON: #"{"seq":1}"#)
@@ -136,8 +136,8 @@ import Testing
         return (frame, try frame.properties())
     }
 
-    @Test("The body of a push fills a frame to the last byte, and is cut beyond", arguments: ["x", "é", "😀"])
-    func longBody(character: String) throws {
+    @Test(arguments: ["x", "é", "😀"])
+    func `the body of a push fills a frame to the last byte, and is cut beyond`(character: String) throws {
         let empty = try properties(of: PushContent(title: "t"))
         let room = QSIOPFrame.maxBodyBytes - empty.frame.body.readableBytes
         // A sent body is shorter; a stored one is what it is.
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test("The largest push that is accepted fits with its body and its message") func largestPush() throws {
+    @Test func `the largest push that is accepted fits with its body and its message`() throws {
         let bytes = [UInt8](repeating: 7, count: TypedMessage.maxBytes)
         let type = String(repeating: "t", count: TypedMessage.maxTypeBytes)
         let data = String(repeating: "d", count: PushContent.maxDataBytes - 8)
@@ -184,7 +184,7 @@ import Testing
         #expect(without["truncated"] == "1")
     }
 
-    @Test("Every protocol names the same kind and size for what it cannot carry whole") func oneStandIn() throws {
+    @Test func `every protocol names the same kind and size for what it cannot carry whole`() throws {
         let content = text(String(repeating: "x", count: 70_000))
         let whole: [UInt8] = try content.wireBytes()
         let bytes = whole.count
@@ -205,19 +205,19 @@ import Testing
         #expect(oversized.contentKind == "text" && oversized.contentBytes == UInt64(bytes))
     }
 
-    @Test func oneIsNotToldWhatOneSaidOnThisDevice() throws {
+    @Test func `one is not told what one said on this device`() throws {
         let own = try entry(text("hi"), from: bob.user, device: bob.device)
         #expect(QSIOPTranslation.push(for: own, reader: bob) == nil)
         let other = try #require(QSIOPTranslation.push(for: entry(text("hi"), from: bob.user), reader: bob))
         #expect(try other.frame.properties()["own"] == "1")
     }
 
-    @Test func onlyMessagesArePushed() throws {
+    @Test func `only messages are pushed`() throws {
         #expect(QSIOPTranslation.push(for: try entry(text(""), isRecalled: true), reader: bob) == nil)
         let conversation = ConversationID.direct(between: ann, and: bob.user)
         let events: [InboxEvent] = [
-            .readMark(conversation, by: ann, upTo: 1),
-            .recalled(conversation, MessageID(high: 1, low: 2), conversationSeq: 1, by: ann),
+            .readMark(ReadMark(conversation, by: ann, upTo: 1)),
+            .recalled(RecalledMessage(MessageID(high: 1, low: 2), in: conversation, conversationSeq: 1, by: ann)),
             .expired(through: 5),
         ]
         for event in events {
@@ -226,7 +226,25 @@ import Testing
         }
     }
 
-    @Test func everyContentHasAText() throws {
+    @Test
+    func `a kind without a form of its own is pushed as what sleeping devices show`() throws {
+        var entry = try entry(text("hi"))
+        entry = InboxEntry(seq: 7, committedAt: Timestamp(rawValue: 8), event: entry.event)
+        let pushed = QSIOPTranslation.push(EventAlert(title: "Ann", body: "pinned a message"), for: entry)
+        #expect(pushed.id == "7")
+        let properties = try pushed.frame.properties()
+        #expect(properties["title"] == "Ann")
+        #expect(properties["body"] == "pinned a message")
+        #expect(properties["seq"] == "7" && properties["time"] == "8" && properties["truncated"] == nil)
+        let long = EventAlert(id: MessageID(high: 1, low: 2), title: "", body: String(repeating: "ä", count: 70_000))
+        let cut = QSIOPTranslation.push(long, for: entry)
+        #expect(cut.id == MessageID(high: 1, low: 2).description)
+        #expect(try cut.frame.properties()["truncated"] == "1")
+        var frame = ByteBuffer()
+        try cut.frame.write(into: &frame)
+    }
+
+    @Test func `every content has a text`() throws {
         var image = Hermes_V1_Content()
         image.image.url = "http://a/b.png"
         var location = Hermes_V1_Content()

@@ -6,7 +6,7 @@ import Testing
 @testable import HermesGateways
 
 @Suite struct QSIOPWindowTests {
-    @Test func theCursorFollowsTheOldestThatWaits() {
+    @Test func `the cursor follows the oldest that waits`() {
         var window = QSIOPWindow()
         for seq in 1...4 as ClosedRange<UInt64> { window.pushed(seq, id: "m\(seq)") }
         #expect(window.acknowledged("m2") == .waiting)
@@ -16,7 +16,7 @@ import Testing
         #expect(window.count == 0)
     }
 
-    @Test func whatIsNotPushedNeedsNoAcknowledgement() {
+    @Test func `what is not pushed needs no acknowledgement`() {
         var window = QSIOPWindow()
         #expect(window.skipped(1) == 1)
         window.pushed(2, id: "m2")
@@ -25,7 +25,7 @@ import Testing
         #expect(window.count == 0)
     }
 
-    @Test func onlyWhatWaitsCanBeAcknowledged() {
+    @Test func `only what waits can be acknowledged`() {
         var window = QSIOPWindow()
         #expect(window.acknowledged("m1") == .unknown)
         window.pushed(1, id: "m1")

@@ -19,7 +19,7 @@ struct STUNListenerTests {
         }
     }
 
-    @Test func tellsTheObservedAddress() async throws {
+    @Test func `tells the observed address`() async throws {
         let group: any EventLoopGroup = .singletonMultiThreadedEventLoopGroup
         let listener = try await STUNListener.start(host: "127.0.0.1", port: 0, group: group)
         let (answers, continuation) = AsyncStream.makeStream(of: ByteBuffer.self)
@@ -49,7 +49,7 @@ struct STUNListenerTests {
         await listener.stop()
     }
 
-    @Test func oneAddressIsAnsweredSoOften() {
+    @Test func `one address is answered so often`() {
         var limiter = STUNLimiter()
         var answered = 0
         for _ in 1...100 where limiter.allows(.v4(1), second: 5) { answered += 1 }
@@ -60,7 +60,7 @@ struct STUNListenerTests {
         #expect(isLaterAllowed)
     }
 
-    @Test func forgedAddressesTakeBoundedMemory() {
+    @Test func `forged addresses take bounded memory`() {
         var limiter = STUNLimiter()
         var answered = 0
         for address in 1...UInt32(STUNLimiter.addresses + 100) where limiter.allows(.v4(address), second: 1) {

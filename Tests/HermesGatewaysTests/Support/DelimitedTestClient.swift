@@ -18,11 +18,11 @@ final class DelimitedTestClient: Sendable {
         var packet = Hermes_V1_Packet()
         packet.id = id
         packet.body = body
-        try await wire.write(try DelimitedFrame(packet))
+        try await wire.send(try DelimitedFrame(packet))
     }
 
     func next() async throws -> Hermes_V1_Packet {
-        guard let frame = await wire.next() else { throw Unexpected("the server closed the connection") }
+        guard let frame = try await wire.next() else { throw Unexpected("the server closed the connection") }
         return try frame.packet()
     }
 

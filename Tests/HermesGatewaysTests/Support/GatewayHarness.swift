@@ -9,15 +9,21 @@ import NIOPosix
 
 @testable import HermesGateways
 
-/// One gateway, listening on a free port of this machine, over a core in memory.
+/// Gateways over a core in memory, each listening on a free port of this machine.
 struct GatewayHarness {
     let group: MultiThreadedEventLoopGroup
     let messenger: Messenger
     let environment: GatewayEnvironment
+    /// The listener of the gateway, the first where there are several.
     let listener: Listener
+    /// By their names.
+    let listeners: [String: Listener]
 
-    static func with<G: Gateway>(
-        _ type: G.Type,
+    /// Starts one gateway, runs `body` and stops it.
+    ///
+    /// - Parameter sessionStore: nil: that of everything else.
+    static func with(
+        _ gateway: any Gateway.Type,
         on listening: ListenerSettings = ListenerSettings(port: 0),
         settings: GatewaySettings = GatewaySettings(),
         loops: Int = 1,
@@ -29,44 +35,95 @@ struct GatewayHarness {
     ) async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: loops)
         let store = MemoryStore()
-        var accounts = AccountSettings()
-        accounts.passwordParameters = PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
-        let messenger = Messenger(
-            accountStore: store,
-            messageStore: store,
-            socialStore: store,
-            sessionStore: sessionStore ?? store,
-            pushTokenStore: store,
-            accountSettings: accounts,
-            durableSettings: durableSettings,
-            time: time
-        )
+        let messenger = messenger(store, sessionStore: sessionStore, durableSettings: durableSettings, time: time)
         let environment = GatewayEnvironment(
             messenger: messenger,
             loops: LoopContexts(group, memory: MemoryBudget(limit: settings.limits.memoryBytes)),
             settings: settings,
             tokenVerifier: tokenVerifier,
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+            logger: logger
         )
-        let listener = try await Listener.start(
-            type,
-            on: listening,
+        try await run([gateway], on: listening, environment, messenger, group, body)
+    }
+
+    /// Starts all gateways, runs `body` and stops them.
+    static func with(
+        settings: GatewaySettings = GatewaySettings(),
+        tls: TLSSettings? = nil,
+        store: MemoryStore = MemoryStore(settings: StoreSettings(historyPeriod: .seconds(3600))),
+        access: TopicAccess = TopicAccess(),
+        loops: Int = 2,
+        messages: MessageSettings = MessageSettings(),
+        _ body: (GatewayHarness) async throws -> Void
+    ) async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: loops)
+        let messenger = messenger(store, messages: messages)
+        let environment = GatewayEnvironment(
+            messenger: messenger,
+            loops: LoopContexts(group),
+            settings: settings,
+            access: access,
+            logger: logger
+        )
+        let listening = ListenerSettings(port: 0, tls: tls)
+        try await run(GatewayCatalog.all, on: listening, environment, messenger, group, body)
+    }
+
+    private static func messenger(
+        _ store: MemoryStore,
+        sessionStore: (any SessionStore)? = nil,
+        messages: MessageSettings = MessageSettings(),
+        durableSettings: DurableSettings = DurableSettings(),
+        time: any TimeSource = SystemTime()
+    ) -> Messenger {
+        Messenger(
+            accountStore: store,
+            messageStore: store,
+            socialStore: store,
+            sessionStore: sessionStore ?? store,
+            pushTokenStore: store,
+            accountSettings: AccountSettings(passwordParameters: .init(ln: 1, r: 1, p: 1)),
+            messageSettings: messages,
+            durableSettings: durableSettings,
+            time: time
+        )
+    }
+
+    private static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+    private static func run(
+        _ gateways: [any Gateway.Type],
+        on listening: ListenerSettings,
+        _ environment: GatewayEnvironment,
+        _ messenger: Messenger,
+        _ group: MultiThreadedEventLoopGroup,
+        _ body: (GatewayHarness) async throws -> Void
+    ) async throws {
+        var started: [Listener] = []
+        for type in gateways {
+            started.append(try await Listener.start(type, on: listening, environment: environment, group: group))
+        }
+        let harness = GatewayHarness(
+            group: group,
+            messenger: messenger,
             environment: environment,
-            group: group
+            listener: started[0],
+            listeners: Dictionary(uniqueKeysWithValues: started.map { ($0.name, $0) })
         )
-        let harness = GatewayHarness(group: group, messenger: messenger, environment: environment, listener: listener)
         let result: Result<Void, any Error>
         do {
             result = .success(try await body(harness))
         } catch {
             result = .failure(error)
         }
-        await listener.stopAccepting()
-        await listener.drain(within: .seconds(1))
+        for listener in started { await listener.stopAccepting() }
+        for listener in started { await listener.drain(within: .seconds(1)) }
         await messenger.shutdown()
         try await group.shutdownGracefully()
         try result.get()
     }
+
+    // MARK: People
 
     /// A new account, logged in on the device "phone".
     func register(_ name: String) async throws -> Login {
@@ -79,7 +136,49 @@ struct GatewayHarness {
         )
     }
 
-    func connect<Decoder: FrameDecoder>(_ decoder: Decoder.Type) async throws -> FramePeer<Decoder> {
-        try await .connect(to: listener.port, group: group)
+    /// Somebody as the core sees it, without a connection.
+    func principal(_ uid: UInt32, device: String = "core") async throws -> Principal {
+        guard let user = UserID(uid), let device = DeviceID(device),
+            let account = try await messenger.accounts.account(.id(user))
+        else { throw Unexpected("there is no account \(uid)") }
+        return Principal(user: user, nickName: account.nickName, device: device)
+    }
+
+    /// Has one account do something about another.
+    func contact(_ command: ContactCommand, by uid: UInt32, _ other: UInt32) async throws {
+        let peer = try await principal(other).user
+        try await messenger.contacts.apply(command, to: peer, by: principal(uid))
+    }
+
+    /// Makes two accounts contacts; the inbox of each has an entry that says so.
+    func befriend(_ one: UInt32, _ other: UInt32) async throws {
+        try await contact(.request, by: one, other)
+        try await contact(.accept, by: other, one)
+    }
+
+    /// Returns once every loop has taken a turn behind what it was told before. Connections hear of new rules in turn.
+    func turnsAreTaken() async {
+        for loop in environment.loops.all {
+            await withCheckedContinuation { heard in loop.post(.run { loop.inTurn { heard.resume() } }) }
+        }
+    }
+
+    // MARK: Connections
+
+    func port(_ name: String) -> Int { listeners[name]?.port ?? 0 }
+
+    /// A connection to the gateway, the first where there are several.
+    func connect<Decoder: FrameDecoder>(_ decoder: Decoder.Type) async throws -> WireClient<Decoder> {
+        try await .connect(port: listener.port)
+    }
+
+    /// A connection of the native protocol.
+    func delimited() async throws -> DelimitedTestClient {
+        try await DelimitedTestClient.connect(port: port("delimited"))
+    }
+
+    /// A connection of IMPB.
+    func impb() async throws -> IMPBTestClient {
+        try await IMPBTestClient.connect(port: port("impb"))
     }
 }

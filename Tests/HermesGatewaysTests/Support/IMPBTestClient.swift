@@ -16,11 +16,11 @@ final class IMPBTestClient: Sendable {
     }
 
     func write(_ type: IMPBFrameType, _ seq: UInt32, _ body: some SwiftProtobuf.Message) async throws {
-        try await wire.write(IMPBFrame(seq: seq, type: type, body: try body.wireBuffer()))
+        try await wire.send(IMPBFrame(seq: seq, type: type, body: try body.wireBuffer()))
     }
 
     func next() async throws -> IMPBFrame {
-        guard let frame = await wire.next() else { throw Unexpected("the server closed the connection") }
+        guard let frame = try await wire.next() else { throw Unexpected("the server closed the connection") }
         return frame
     }
 
@@ -58,7 +58,7 @@ final class IMPBTestClient: Sendable {
 
     /// A ping and its echo: everything before it was handled.
     func ping(_ seq: UInt32 = 7) async throws {
-        try await wire.write(IMPBFrame(seq: seq, type: .ping))
+        try await wire.send(IMPBFrame(seq: seq, type: .ping))
         while true {
             let frame = try await next()
             if frame.type == .ping, frame.seq == seq { return }

@@ -6,12 +6,12 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// A connection that speaks frames and nothing else.
+/// The other end of a connection, frame by frame.
 final class WireClient<Decoder: FrameDecoder>: Sendable {
     let channel: any Channel
-    private let frames: AsyncStream<Decoder.Frame>
+    private let frames: AsyncThrowingStream<Decoder.Frame, any Error>
 
-    private init(channel: any Channel, frames: AsyncStream<Decoder.Frame>) {
+    private init(channel: any Channel, frames: AsyncThrowingStream<Decoder.Frame, any Error>) {
         self.channel = channel
         self.frames = frames
     }
@@ -24,10 +24,17 @@ final class WireClient<Decoder: FrameDecoder>: Sendable {
         return try await connect(port: port, tls: configuration)
     }
 
-    static func connect(port: Int, tls configuration: TLSConfiguration?) async throws -> WireClient {
+    /// - Parameters:
+    ///   - tls: nil: in the clear.
+    ///   - receiveBuffer: how much the operating system takes for a peer that does not read, in bytes; nil: as it likes.
+    static func connect(
+        port: Int,
+        tls configuration: TLSConfiguration?,
+        receiveBuffer: Int32? = nil
+    ) async throws -> WireClient {
         let tls = try configuration.map { try NIOSSLContext(configuration: $0) }
-        let (frames, continuation) = AsyncStream.makeStream(of: Decoder.Frame.self)
-        let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+        let (frames, continuation) = AsyncThrowingStream.makeStream(of: Decoder.Frame.self)
+        var bootstrap = ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     if let tls {
@@ -37,24 +44,29 @@ final class WireClient<Decoder: FrameDecoder>: Sendable {
                     try channel.pipeline.syncOperations.addHandler(Collector<Decoder>(continuation))
                 }
             }
-            .connect(host: "127.0.0.1", port: port)
-            .get()
+        if let receiveBuffer {
+            bootstrap = bootstrap.channelOption(.socketOption(.so_rcvbuf), value: .init(receiveBuffer))
+        }
+        let channel = try await bootstrap.connect(host: "127.0.0.1", port: port).get()
         return WireClient(channel: channel, frames: frames)
     }
 
-    func write(_ bytes: ByteBuffer) async throws {
-        try await channel.writeAndFlush(bytes)
-    }
+    /// Sends bytes as they are, whole frames or not.
+    func send(_ bytes: ByteBuffer) async throws { try await channel.writeAndFlush(bytes) }
 
-    func write(_ frame: Decoder.Frame) async throws {
+    func send(bytes: [UInt8]) async throws { try await send(ByteBuffer(bytes: bytes)) }
+
+    func send(_ frames: Decoder.Frame...) async throws {
         var bytes = ByteBuffer()
-        try frame.write(into: &bytes)
-        try await write(bytes)
+        for frame in frames { try frame.write(into: &bytes) }
+        try await send(bytes)
     }
 
     /// The next frame; nil once the server has closed the connection.
-    func next() async -> Decoder.Frame? {
-        for await frame in frames { return frame }
+    ///
+    /// - Throws: if what came is no frame.
+    func next() async throws -> Decoder.Frame? {
+        for try await frame in frames { return frame }
         return nil
     }
 
@@ -71,18 +83,22 @@ final class WireClient<Decoder: FrameDecoder>: Sendable {
 private final class Collector<Decoder: FrameDecoder>: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
-    private let continuation: AsyncStream<Decoder.Frame>.Continuation
+    private let continuation: AsyncThrowingStream<Decoder.Frame, any Error>.Continuation
     private var decoder = Decoder(maxFrameBytes: 2 << 20)
     private var unread = ByteBuffer()
 
-    init(_ continuation: AsyncStream<Decoder.Frame>.Continuation) { self.continuation = continuation }
+    init(_ continuation: AsyncThrowingStream<Decoder.Frame, any Error>.Continuation) {
+        self.continuation = continuation
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
+        unread.discardReadBytes()
         unread.writeBuffer(&bytes)
         do {
             while let frame = try decoder.next(from: &unread) { continuation.yield(frame) }
         } catch {
+            continuation.finish(throwing: error)
             context.close(promise: nil)
         }
     }

@@ -50,6 +50,20 @@ import Testing
         try await watching.value
     }
 
+    @Test func `a change between the start and the watch is noticed`() async throws {
+        let files = try TemporaryFiles()
+        defer { files.remove() }
+        let path = try files.write("rules", "deny all write a\n")
+        let access = try await AccessFiles(AccessSettings(rulesPath: path), logger: logger)
+        try files.write("rules", "deny all write longer\n")
+        let watching = Task { try await access.run() }
+        while access.access.current.allows(.publish, "longer", for: anyone) {
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        watching.cancel()
+        try await watching.value
+    }
+
     @Test func `a file with an error stops the start, with the line`() async throws {
         let files = try TemporaryFiles()
         defer { files.remove() }

@@ -22,8 +22,8 @@ import Testing
         _ = try await server.messenger().accounts.createAccount(nickName: name, password: "secret1")
     }
 
-    @Test("Connected MQTT clients are listed page by page, searched, and disconnected with a reason")
-    func clients() async throws {
+    @Test
+    func `connected MQTT clients are listed page by page, searched, and disconnected with a reason`() async throws {
         try await withServer(store: .sqlite) { server in
             try await addUser("ann", server)
             let olga = try await ConsoleProbe(server, .operator)
@@ -80,8 +80,8 @@ import Testing
         }
     }
 
-    @Test("Kept sessions are listed with what waits for them", arguments: [TestStore.sqlite])
-    func sessions(store: TestStore) async throws {
+    @Test(arguments: [TestStore.sqlite])
+    func `kept sessions are listed with what waits for them`(store: TestStore) async throws {
         try await withServer(store: store) { server in
             let olga = try await ConsoleProbe(server, .operator)
             let away = try server.mqtt(as: nil, id: "Away", keeps: true)
@@ -109,8 +109,8 @@ import Testing
         }
     }
 
-    @Test("A kept session is listed under the name that its account has now")
-    func owners() async throws {
+    @Test
+    func `a kept session is listed under the name that its account has now`() async throws {
         try await withServer(store: .sqlite) { server in
             try await addUser("Ann", server)
             let olga = try await ConsoleProbe(server, .operator)
@@ -129,8 +129,8 @@ import Testing
         }
     }
 
-    @Test("Accounts are found by a part of their names, in either case and page by page")
-    func search() async throws {
+    @Test
+    func `accounts are found by a part of their names, in either case and page by page`() async throws {
         try await withServer(store: .sqlite) { server in
             for name in ["Anna", "joanna", "Bob", "ÄNNE", "50%_off"] { try await addUser(name, server) }
             let viewer = try await ConsoleProbe(server, .viewer)
@@ -153,8 +153,8 @@ import Testing
         }
     }
 
-    @Test("The last attempts of webhooks are shown, and an event is sent again under its id")
-    func webhooks() async throws {
+    @Test
+    func `the last attempts of webhooks are shown, and an event is sent again under its id`() async throws {
         let backEnd = try await FakeEndpoint.start()
         let configure: (inout ServerSettings) -> Void = { $0.webhooks.url = backEnd.url + "/hook" }
         try await withServer(store: .sqlite, configure: configure) { server in

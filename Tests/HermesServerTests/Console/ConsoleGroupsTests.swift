@@ -41,8 +41,8 @@ import Testing
         )
     }
 
-    @Test("Groups are listed page by page, and found by a part of their names")
-    func list() async throws {
+    @Test
+    func `groups are listed page by page, and found by a part of their names`() async throws {
         try await withServer(store: .sqlite) { server in
             let viewer = try await ConsoleProbe(server, .viewer)
             for name in ["<b>Garden", "kitchen", "GARDEN shed"] { _ = try await makeGroup(name, server) }
@@ -66,8 +66,8 @@ import Testing
         }
     }
 
-    @Test("Members are removed, get other roles, and groups are dissolved, by the roles that may do so")
-    func change() async throws {
+    @Test
+    func `members are removed, get other roles, and groups are dissolved, by the roles that may do so`() async throws {
         try await withServer(store: .sqlite) { server in
             let viewer = try await ConsoleProbe(server, .viewer)
             let olga = try await ConsoleProbe(server, .operator)

@@ -7,8 +7,8 @@ import Testing
 @testable import HermesServer
 
 struct ConsoleHostsTests {
-    @Test("A console on a loopback address is offered as this machine, and where a proxy offers it")
-    func names() {
+    @Test
+    func `a console on a loopback address is offered as this machine, and where a proxy offers it`() {
         let hosts = ConsoleHosts(origins: ["https://console.example.org"], isLoopback: true)
         for name in ["localhost", "localhost:8090", "127.0.0.1:8090", "[::1]:8090", "Console.Example.Org"] {
             #expect(hosts.allows(name), "\(name)")
@@ -18,8 +18,8 @@ struct ConsoleHostsTests {
         }
     }
 
-    @Test("One that other machines reach has TLS, and any name that its certificate has")
-    func publicNames() {
+    @Test
+    func `one that other machines reach has TLS, and any name that its certificate has`() {
         #expect(ConsoleHosts(origins: [], isLoopback: false).allows("console.example.org"))
     }
 }

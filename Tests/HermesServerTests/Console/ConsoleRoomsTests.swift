@@ -26,8 +26,8 @@ import Testing
         )
     }
 
-    @Test("A room is watched by operators, who see what is said as texts; nobody else can")
-    func watch() async throws {
+    @Test
+    func `a room is watched by operators, who see what is said as texts; nobody else can`() async throws {
         try await withServer(store: .sqlite) { server in
             let olga = try await ConsoleProbe(server, .operator)
             let viewer = try await ConsoleProbe(server, .viewer)
@@ -55,8 +55,10 @@ import Testing
         }
     }
 
-    @Test("What is watched ends with the session: nothing is written to somebody who may not see it any more")
-    func revoked() async throws {
+    @Test
+    func `what is watched ends with the session: nothing is written to somebody who may not see it any more`()
+        async throws
+    {
         try await withServer(store: .sqlite) { server in
             let olga = try await ConsoleProbe(server, .operator)
             let other = try await ConsoleProbe(server, .administrator)
@@ -71,8 +73,8 @@ import Testing
         }
     }
 
-    @Test("Streams are limited, and a watcher that goes away frees its place")
-    func limits() async throws {
+    @Test
+    func `streams are limited, and a watcher that goes away frees its place`() async throws {
         let configure: (inout ServerSettings) -> Void = { $0.events.maxStreamsPerKey = 1 }
         try await withServer(store: .sqlite, configure: configure) { server in
             let olga = try await ConsoleProbe(server, .operator)
@@ -89,8 +91,8 @@ import Testing
         }
     }
 
-    @Test("A closed room has nobody in it, whatever protocol they came by")
-    func close() async throws {
+    @Test
+    func `a closed room has nobody in it, whatever protocol they came by`() async throws {
         try await withServer(store: .sqlite) { server in
             let olga = try await ConsoleProbe(server, .operator)
             let mqtt = try server.mqtt(as: nil, id: "m")

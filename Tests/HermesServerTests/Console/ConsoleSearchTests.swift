@@ -19,8 +19,8 @@ import Testing
         return results.map { "\($0["kind"]?.string ?? "") \($0["id"]?.string ?? "") \($0["title"]?.string ?? "")" }
     }
 
-    @Test("One text is found in all that the role may see, and in nothing else")
-    func everything() async throws {
+    @Test
+    func `one text is found in all that the role may see, and in nothing else`() async throws {
         let configure: (inout ServerSettings) -> Void = { settings in
             settings.inForce = [ConfiguredValue(key: "lamp.colour", text: "lamp", origin: "default")]
         }
@@ -61,8 +61,10 @@ import Testing
         }
     }
 
-    @Test("Of each kind ten are found, and the answer says where there are more; messages are found by both ids")
-    func limits() async throws {
+    @Test
+    func `of each kind ten are found, and the answer says where there are more; messages are found by both ids`()
+        async throws
+    {
         try await withServer(store: .sqlite) { server in
             let messenger = try server.messenger()
             for number in 0..<12 {
@@ -86,8 +88,8 @@ import Testing
         }
     }
 
-    @Test("Searches of a session have a rate")
-    func rate() async throws {
+    @Test
+    func `searches of a session have a rate`() async throws {
         try await withServer(store: .sqlite) { server in
             let viewer = try await ConsoleProbe(server, .viewer)
             var refused = 0

@@ -248,14 +248,13 @@ import Testing
         }
     }
 
-    @Test(
-        "A body of very many values is refused before they are built, on the console and the API",
-        arguments: [
-            "[" + String(repeating: "[],", count: 5_000) + "[]]",
-            "{\"a\":" + String(repeating: " ", count: 40_000) + "1}",
-        ]
-    )
-    func manyValues(_ body: String) async throws {
+    @Test(arguments: [
+        "[" + String(repeating: "[],", count: 5_000) + "[]]",
+        "{\"a\":" + String(repeating: " ", count: 40_000) + "1}",
+    ])
+    func `a body of very many values is refused before they are built, on the console and the API`(
+        _ body: String
+    ) async throws {
         try await withServer(store: .sqlite) { server in
             let answer = try await ConsoleProbe(server).send("POST", "/login", body)
             #expect(answer.status == 400 || answer.status == 413)

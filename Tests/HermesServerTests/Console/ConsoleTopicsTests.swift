@@ -27,8 +27,10 @@ import Testing
         #expect(try await probe.send("POST", "/topics/publish", body).status == 202, "\(topic)")
     }
 
-    @Test("Topics are watched by operators alone; a watcher is no subscriber, and the audit log has the filter")
-    func watch() async throws {
+    @Test
+    func `topics are watched by operators alone; a watcher is no subscriber, and the audit log has the filter`()
+        async throws
+    {
         try await withServer(store: .sqlite) { server in
             let olga = try await ConsoleProbe(server, .operator)
             let viewer = try await ConsoleProbe(server, .viewer)
@@ -63,8 +65,8 @@ import Testing
         }
     }
 
-    @Test("A watcher who cannot follow is told how many publications were left out, and where")
-    func leftOut() async throws {
+    @Test
+    func `a watcher who cannot follow is told how many publications were left out, and where`() async throws {
         let configure: (inout ServerSettings) -> Void = { settings in
             settings.events.maxQueuedBytes = 64 << 10
             settings.events.eventsPerSecond = 1_000_000
@@ -100,8 +102,8 @@ import Testing
         }
     }
 
-    @Test("What is retained is listed by a filter, page by page, with the beginning of its payload")
-    func retained() async throws {
+    @Test
+    func `what is retained is listed by a filter, page by page, with the beginning of its payload`() async throws {
         try await withServer(store: .sqlite) { server in
             var olga = try await ConsoleProbe(server, .operator)
             for number in 0..<7 {

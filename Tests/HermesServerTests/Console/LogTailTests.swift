@@ -17,8 +17,8 @@ import Testing
         }
     }
 
-    @Test("Lines are found by level, label, text and number, the newest ones first in the limit")
-    func filters() {
+    @Test
+    func `lines are found by level, label, text and number, the newest ones first in the limit`() {
         let tail = LogTail()
         let logger = Logger(label: "hermes") { label in
             LineLogHandler(level: .debug, format: .logfmt, label: label, tail: tail) { _ in }
@@ -46,8 +46,8 @@ import Testing
         #expect(tail.lines(limit: 9)[1].fields == "gateway=mqtt reason=Because")
     }
 
-    @Test("Lines and bytes are bounded, and long lines are cut")
-    func bounds() {
+    @Test
+    func `lines and bytes are bounded, and long lines are cut`() {
         let tail = LogTail()
         fill(tail, LogTail.maxLines + 700)
         let lines = tail.lines(limit: .max)
@@ -59,8 +59,8 @@ import Testing
         #expect(long.reduce(0) { $0 + $1.message.utf8.count } <= LogTail.maxBytes && long.count > 200)
     }
 
-    @Test("A field that is called like a secret is shown without its value")
-    func secrets() {
+    @Test
+    func `a field that is called like a secret is shown without its value`() {
         let tail = LogTail()
         tail.append(
             time: 0,
@@ -73,8 +73,8 @@ import Testing
     }
 
     #if Pages
-    @Test("The console shows the log to operators, and nothing that anybody typed into a login")
-    func console() async throws {
+    @Test
+    func `the console shows the log to operators, and nothing that anybody typed into a login`() async throws {
         try await withServer(store: .sqlite) { server in
             let olga = try await ConsoleProbe(server, .operator)
             for _ in 0..<2 { _ = try await olga.logIn("operator", "another password") }

@@ -21,8 +21,8 @@ import Testing
         try #require(try await ControlClient.ask(request, directory: server.dataDirectory))
     }
 
-    @Test("A message between two clients has all its steps, in the console and over the control socket")
-    func message() async throws {
+    @Test
+    func `a message between two clients has all its steps, in the console and over the control socket`() async throws {
         try await withServer(store: .sqlite) { server in
             let (ann, bob) = (try client(server, "a-phone"), try client(server, "b-phone"))
             _ = try await ann.logIn(.register(nickName: "ann", password: "secret-ann"))
@@ -62,8 +62,8 @@ import Testing
         }
     }
 
-    @Test("The figures over the control socket are those of the console")
-    func stats() async throws {
+    @Test
+    func `the figures over the control socket are those of the console`() async throws {
         try await withServer(store: .sqlite) { server in
             let figures = try #require(try server.assembly().figures)
             let history = { figures.history.summary(of: .hour) }
@@ -92,8 +92,8 @@ import Testing
         }
     }
 
-    @Test("Without a running server there is neither a trace nor figures")
-    func offline() async throws {
+    @Test
+    func `without a running server there is neither a trace nor figures`() async throws {
         let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
         defer { try? FileManager.default.removeItem(atPath: directory) }
         for request in [ControlRequest.trace(id: "x"), .stats(period: nil), .deliveries(period: nil)] {

@@ -21,8 +21,8 @@ import Testing
         text(try Publication(RoomEvent(content, in: .lobby)))
     }
 
-    @Test("Each event is told in words")
-    func events() throws {
+    @Test
+    func `each event is told in words`() throws {
         let ann = RoomMember(name: "ann")
         #expect(try Self.text(.joined(ann)).contains(#""topic":"room/lobby","what":"join","name":"ann"}"#))
         #expect(try Self.text(.left(ann)).contains(#""what":"leave","name":"ann"}"#))
@@ -33,14 +33,16 @@ import Testing
         #expect(notice.contains(#""what":"notice","text":"closing"}"#))
     }
 
-    @Test("A long text is cut")
-    func longText() throws {
+    @Test
+    func `a long text is cut`() throws {
         let text = try Self.text(.said(RoomMember(name: "ann"), String(repeating: "x", count: 5_000)))
         #expect(text.contains(String(repeating: "x", count: 4_096) + "…") && text.utf8.count < 4_300)
     }
 
-    @Test("A viewer's own frame with the number of a notice is none, and shown as its bytes, like an application's own")
-    func notTheServers() throws {
+    @Test
+    func `a viewer's own frame with the number of a notice is none, and shown as its bytes, like an application's own`()
+        throws
+    {
         let notice = try RoomAnnouncement.notice("closing", to: .lobby, at: Timestamp(rawValue: 5))
         for type: UInt16 in [4, 16] {
             let text = Self.text(Publication(.application(type), notice.payload, to: notice.topic, sender: nil))
@@ -48,8 +50,8 @@ import Testing
         }
     }
 
-    @Test("A plain text is shown as what was published, and nothing is read where that is not asked for")
-    func plain() throws {
+    @Test
+    func `a plain text is shown as what was published, and nothing is read where that is not asked for`() throws {
         let publication = Publication(topic: RoomName.lobby.topic, payload: ByteBuffer(string: "hi"), kind: .plain)
         let plain = Self.text(publication)
         #expect(plain.contains(#""text":"hi""#) && !plain.contains("\"what\"") && !plain.contains("liveroom_type"))

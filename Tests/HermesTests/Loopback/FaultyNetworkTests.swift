@@ -8,7 +8,7 @@ import Testing
 
 /// Two people talk at once through networks that cut, delay, forget, go silent, and lose and repeat single events. They
 /// send by their outboxes, also while they are offline; in every other seed one of them waits for each receipt instead,
-/// and in two thirds the app of the other one ends and starts again. A failure names its seed.
+/// and in two thirds the app of the other one ends and starts again. A failure names its seed and carrier.
 @Suite(.timeLimit(.minutes(2)))
 struct FaultyNetworkTests {
     /// HERMES_FAULT_SEEDS says how many (Interop/schedules); a range of them, for example 7...7, runs one again.
@@ -29,8 +29,18 @@ struct FaultyNetworkTests {
     /// So many go out before the app may end, half of them offline.
     static let firstMessages = 40
 
-    @Test(.serialized, arguments: seeds, carriers)
-    func `every message comes once and in order, or its loss is told`(seed: UInt64, carrier: Carrier) async throws {
+    /// Over all carriers at once: a run mostly waits.
+    @Test(.serialized, arguments: seeds)
+    func `every message comes once and in order, or its loss is told`(seed: UInt64) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for carrier in Self.carriers {
+                group.addTask { try await Self.talk(seed: seed, over: carrier) }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    private static func talk(seed: UInt64, over carrier: Carrier) async throws {
         try await FileLocalStoreTests.withPath { path in
             try await withServer { server in
                 let ann = try await FaultyPerson(
@@ -163,7 +173,9 @@ private final class FaultyPerson: Sendable {
         let changes = last.client.outbox.changes
         if await !last.client.outbox.entries.isEmpty {
             for await entry in changes {
-                if case .failed(let error) = entry.status { Issue.record("\(error), seed \(seed), \(name)") }
+                if case .failed(let error) = entry.status {
+                    Issue.record("\(error), seed \(seed), \(carrier), \(name)")
+                }
                 if await last.client.outbox.entries.isEmpty { break }
             }
         }
@@ -215,17 +227,17 @@ private final class FaultyPerson: Sendable {
                 let number = Int(message.text ?? "") ?? -1
                 if inbox.repeatsLast {
                     inbox.repeatsLast = false
-                    #expect(number == inbox.next - 1, "after a restart, seed \(seed), \(name)")
+                    #expect(number == inbox.next - 1, "after a restart, seed \(seed), \(carrier), \(name)")
                     continue
                 }
                 let isNext = number == inbox.next || (number > inbox.next && number - inbox.next <= inbox.missed)
-                #expect(isNext, "\(number) in place of \(inbox.next), seed \(seed), \(name)")
+                #expect(isNext, "\(number) in place of \(inbox.next), seed \(seed), \(carrier), \(name)")
                 inbox.missed -= max(0, number - inbox.next)
                 inbox.next = number + 1
                 if inbox.next >= count { return inbox }
             }
         }
-        Issue.record("the events of \(name) ended at \(inbox.next), seed \(seed)")
+        Issue.record("the events of \(name) ended at \(inbox.next), seed \(seed), \(carrier)")
         return inbox
     }
 

@@ -7,16 +7,16 @@ import Testing
 @testable import Hermes
 
 @Suite(.timeLimit(.minutes(1))) struct ReceiptPromiseTests {
-    @Test("A client that stops before a waiter waits ends its wait")
-    func interruptedBeforeTheWait() async {
+    @Test
+    func `a client that stops before a waiter waits ends its wait`() async {
         let promise = ReceiptPromise()
         let waiter = promise.announce()
         promise.interrupt(HermesClientError(.closed, "stopped"))
         await #expect(throws: HermesClientError.self) { try await promise.wait(as: waiter) }
     }
 
-    @Test("One that stops later ends it, too, but not the waits that are announced after that")
-    func interruptedWhileWaiting() async throws {
+    @Test
+    func `one that stops later ends it, too, but not the waits that are announced after that`() async throws {
         let promise = ReceiptPromise()
         let first = promise.announce()
         async let outcome = { () async -> Bool in (try? await promise.wait(as: first)) == nil }()
@@ -37,8 +37,8 @@ import Testing
         #expect(await error?.code == .discarded)
     }
 
-    @Test("A task that is cancelled before it waits does not wait")
-    func cancelledBeforeTheWait() async {
+    @Test
+    func `a task that is cancelled before it waits does not wait`() async {
         let promise = ReceiptPromise()
         let task = Task {
             let waiter = promise.announce()

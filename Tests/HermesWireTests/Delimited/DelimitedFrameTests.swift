@@ -15,8 +15,8 @@ struct DelimitedFrameTests {
         vectors = try Vectors("delimited")
     }
 
-    @Test("every good prefix, and a frame with it, fed in every way", arguments: vectors?.good ?? [])
-    func good(_ vector: Vectors.Good) throws {
+    @Test(arguments: vectors?.good ?? [])
+    func `every good prefix, and a frame with it, fed in every way`(_ vector: Vectors.Good) throws {
         let prefix = [UInt8](hex: vector.hex)
         let length = try #require(vector.length)
         let peeked = try #require(try DelimitedPrefix.peek(ByteBuffer(bytes: prefix)))
@@ -39,29 +39,29 @@ struct DelimitedFrameTests {
         expectError(.frameTooLong, for: prefix, behind: [1, 0x5A], from: shorter)
     }
 
-    @Test("all vectors are there")
-    func count() {
+    @Test
+    func `all vectors are there`() {
         #expect(vectors.good.count == 8)
         #expect(vectors.bad.count == 2)
     }
 
-    @Test("a prefix of more than five bytes is an error at the fifth")
-    func overlong() throws {
+    @Test
+    func `a prefix of more than five bytes is an error at the fifth`() throws {
         let bytes = try vectors.bytes("prefix-over-five-bytes")
         expectError(.badLength, for: bytes, behind: [1, 0x5A], from: DelimitedFrameDecoder())
         expectError(.badLength, for: Array(bytes.prefix(5)), behind: [1, 0x5A], from: DelimitedFrameDecoder())
     }
 
-    @Test("lengths that are negative as an int32, or longer than 32 bits, are above the limit")
-    func negative() throws {
+    @Test
+    func `lengths that are negative as an int32, or longer than 32 bits, are above the limit`() throws {
         let bytes = try vectors.bytes("prefix-negative-int32")
         expectError(.frameTooLong, for: bytes, behind: [1, 0x5A], from: DelimitedFrameDecoder())
         let longest: [UInt8] = [0xFF, 0xFF, 0xFF, 0xFF, 0x7F]
         expectError(.frameTooLong, for: longest, behind: [1, 0x5A], from: DelimitedFrameDecoder())
     }
 
-    @Test("length zero is skipped, also when it takes more bytes than it needs")
-    func zero() {
+    @Test
+    func `length zero is skipped, also when it takes more bytes than it needs`() {
         var receiver = Receiver(DelimitedFrameDecoder())
         receiver.receive([0, 0, 0x80, 0x00, 1, 0x5A, 0, 2, 1, 2, 0])
         #expect(receiver.frames.map(\.body.bytes) == [[0x5A], [1, 2]])
@@ -71,8 +71,8 @@ struct DelimitedFrameTests {
         #expect(receiver.buffer.readableBytes == 0)
     }
 
-    @Test("every length at the borders of the prefix's sizes", arguments: [1, 2, 3, 4, 5])
-    func borders(size: Int) throws {
+    @Test(arguments: [1, 2, 3, 4, 5])
+    func `every length at the borders of the prefix's sizes`(size: Int) throws {
         let first: UInt64 = size == 1 ? 0 : 1 << (7 * (UInt64(size) - 1))
         let last: UInt64 = min(UInt64(UInt32.max), (1 << (7 * UInt64(size))) - 1)
         for length in [first, last] {
@@ -85,8 +85,8 @@ struct DelimitedFrameTests {
         }
     }
 
-    @Test("packets there and back")
-    func packets() throws {
+    @Test
+    func `packets there and back`() throws {
         let packet = Hermes_V1_Packet.with {
             $0.id = 7
             $0.send.to.uid = 2
@@ -103,8 +103,8 @@ struct DelimitedFrameTests {
         #expect(error?.code == .badBody)
     }
 
-    @Test("bodies are slices of what was read")
-    func slices() throws {
+    @Test
+    func `bodies are slices of what was read`() throws {
         var buffer = ByteBuffer(bytes: [3, 1, 2, 3, 2, 4, 5])
         var decoder = DelimitedFrameDecoder()
         for _ in 0..<2 {
@@ -112,15 +112,15 @@ struct DelimitedFrameTests {
         }
     }
 
-    @Test("what is written is read again", arguments: [1, 2, 3])
-    func roundTrip(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3])
+    func `what is written is read again`(seed: UInt64) throws {
         try expectRoundTrip(through: DelimitedFrameDecoder(), seed: seed) { random in
             DelimitedFrame(body: random.body(1...300))
         }
     }
 
-    @Test("a million bytes, one at a time", .timeLimit(.minutes(1)))
-    func patience() {
+    @Test(.timeLimit(.minutes(1)))
+    func `a million bytes, one at a time`() {
         expectPatience([0xC0, 0x84, 0x3D] + [UInt8](repeating: 7, count: 1_000_000), from: DelimitedFrameDecoder())
     }
 }

@@ -8,8 +8,8 @@ import Testing
 
 @Suite("Protobuf over ByteBuffer")
 struct MessageByteBufferTests {
-    @Test("only the readable bytes are the message")
-    func readableBytes() throws {
+    @Test
+    func `only the readable bytes are the message`() throws {
         let message = IMPB_msg_text_content.with { $0.text = "hello" }
         var buffer = ByteBuffer(bytes: [0xFF, 0xFF])
         buffer.writeImmutableBuffer(try message.wireBuffer())
@@ -18,16 +18,16 @@ struct MessageByteBufferTests {
         #expect(try IMPB_msg_text_content(wire: ByteBuffer()) == IMPB_msg_text_content())
     }
 
-    @Test("a required field that is missing is an error both ways")
-    func required() {
+    @Test
+    func `a required field that is missing is an error both ways`() {
         let reading = #expect(throws: WireError.self) { try LiveRoom_UserInfo(wire: ByteBuffer(bytes: [8, 7])) }
         #expect(reading?.code == .badBody)
         let writing = #expect(throws: WireError.self) { try LiveRoom_UserInfo().wireBuffer() }
         #expect(writing?.code == .notEncodable)
     }
 
-    @Test("messages in messages without end are refused, groups too")
-    func depth() throws {
+    @Test
+    func `messages in messages without end are refused, groups too`() throws {
         // Unknown group 1000, opened again and again.
         let groups = [UInt8]((0..<200_000).map { _ in [0xC3, 0x3E] as [UInt8] }.joined())
         #expect(throws: WireError.self) { try Hermes_V1_Packet(wire: ByteBuffer(bytes: groups)) }
@@ -36,24 +36,24 @@ struct MessageByteBufferTests {
         #expect(throws: WireError.self) { try Hermes_V1_Packet(wire: ByteBuffer(bytes: balanced)) }
     }
 
-    @Test("a field that tells more bytes than there are allocates nothing and is refused")
-    func lyingLength() {
+    @Test
+    func `a field that tells more bytes than there are allocates nothing and is refused`() {
         let bytes: [UInt8] = [0x12, 0xFF, 0xFF, 0xFF, 0xFF, 0x07]
         let error = #expect(throws: WireError.self) { try IMPB_Common(wire: ByteBuffer(bytes: bytes)) }
         #expect(error?.code == .badBody)
         #expect(String(describing: error).contains("4006"))
     }
 
-    @Test("fields that are unknown survive, so that newer clients can talk through an older server")
-    func unknownFields() throws {
+    @Test
+    func `fields that are unknown survive, so that newer clients can talk through an older server`() throws {
         let bytes: [UInt8] = [0x0A, 1, 0x61, 0xFA, 0x3F, 1, 0x62]
         let message = try IMPB_msg_text_content(wire: bytes)
         #expect(message.text == "a")
         #expect(try message.wireBytes(as: [UInt8].self) == bytes)
     }
 
-    @Test("every error code has its own number of the catalogue")
-    func codes() {
+    @Test
+    func `every error code has its own number of the catalogue`() {
         let numbers = WireError.Code.allCases.map(\.rawValue)
         #expect(Set(numbers).count == numbers.count)
         #expect(numbers.allSatisfy { (4_001...4_099).contains($0) })

@@ -17,8 +17,8 @@ struct MessageJSONTests {
         (#"{"event":{"contact":{"kind":"#, "}}}"),
     ]
 
-    @Test("an enum number of more than 32 bits is refused", arguments: places)
-    func tooLarge(_ before: String, _ after: String) {
+    @Test(arguments: places)
+    func `an enum number of more than 32 bits is refused`(_ before: String, _ after: String) {
         for number: Int64 in [
             1 << 31, -(1 << 31) - 1, 1 << 32, (1 << 32) + 1, 9_223_372_032_559_808_512, .max, .min,
         ] {
@@ -29,8 +29,8 @@ struct MessageJSONTests {
         }
     }
 
-    @Test("numbers that are not known yet are kept, and can be written", arguments: places)
-    func unknown(_ before: String, _ after: String) throws {
+    @Test(arguments: places)
+    func `numbers that are not known yet are kept, and can be written`(_ before: String, _ after: String) throws {
         for number in [0, 1, 99, Int(Int32.max), Int(Int32.min), -1] {
             let packet = try Hermes_V1_Packet(wireJSON: ByteBuffer(string: "\(before)\(number)\(after)"))
             #expect(packet.hasEncodableEnums)
@@ -40,8 +40,8 @@ struct MessageJSONTests {
         }
     }
 
-    @Test("bytes cannot hold such a number")
-    func binary() throws {
+    @Test
+    func `bytes cannot hold such a number`() throws {
         // Field 12 of Packet would be too long to spell: the presence request alone, app_state = 2^40 + 1.
         var bytes = ByteBuffer(bytes: [0x18])
         var rest: UInt64 = 1 << 40 + 1
@@ -54,8 +54,8 @@ struct MessageJSONTests {
         #expect(request.hasEncodableEnums)
     }
 
-    @Test("what is put together in memory can be looked at, too")
-    func inMemory() {
+    @Test
+    func `what is put together in memory can be looked at, too`() {
         var message = IMPB_C2C_msg()
         message.type = .UNRECOGNIZED(1 << 40)
         #expect(!message.hasEncodableEnums)
@@ -66,8 +66,8 @@ struct MessageJSONTests {
         #expect(message.hasEncodableEnums)
     }
 
-    @Test("nesting without end, other messages and other texts are refused")
-    func malformed() {
+    @Test
+    func `nesting without end, other messages and other texts are refused`() {
         let data = String(repeating: #"{"a":"#, count: 100) + "1" + String(repeating: "}", count: 100)
         let deep = #"{"event":{"push":{"title":"t","data":"# + data + "}}}"
         for text in ["", "{", "[]", #"{"id":{}}"#, #"{"ping":{},"pong":{}}"#, #"{"id":"1"} "x""#, deep] {
@@ -75,16 +75,16 @@ struct MessageJSONTests {
         }
     }
 
-    @Test("fields and names of a newer version are ignored")
-    func newer() throws {
+    @Test
+    func `fields and names of a newer version are ignored`() throws {
         let text = #"{"id":"9007199254740993","from":{"a":[{"b":"}]"},[[]],null,1e9]},"presence":{"appState":"NEW"}}"#
         let packet = try Hermes_V1_Packet(wireJSON: ByteBuffer(string: text))
         #expect(packet.id == 9_007_199_254_740_993)
         #expect(packet.presence == Hermes_V1_PresenceRequest())
     }
 
-    @Test("what is skipped nests no deeper than what is read")
-    func nestedUnknown() throws {
+    @Test
+    func `what is skipped nests no deeper than what is read`() throws {
         func text(_ depth: Int, _ open: String, _ close: String) -> ByteBuffer {
             let nested = String(repeating: open, count: depth) + "1" + String(repeating: close, count: depth)
             return ByteBuffer(string: #"{"new":\#(nested),"id":7}"#)
@@ -102,8 +102,8 @@ struct MessageJSONTests {
         }
     }
 
-    @Test("bytes that are not UTF-8 are refused, also where the parser would skip them")
-    func notUTF8() {
+    @Test
+    func `bytes that are not UTF-8 are refused, also where the parser would skip them`() {
         for bytes: [UInt8] in [[0xFF], [0xC0, 0xAF], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xE2, 0x82]] {
             for field in ["clientId", "unknown"] {
                 var text = ByteBuffer(string: #"{"send":{""# + field + #"":""#)

@@ -24,7 +24,7 @@ struct MessagePartsTests {
         return ByteBuffer(bytes: isNetworks ? field(24, parts(2)) : field(12, field(3, parts(15))))
     }
 
-    @Test(arguments: ["networks", "attributes"]) func eachElementIsAPart(name: String) throws {
+    @Test(arguments: ["networks", "attributes"]) func `each element is a part`(name: String) throws {
         let bytes = dense(name, 1_000)
         let outer = name == "networks" ? 1 : 2
         #expect(MessageParts.count(Hermes_V1_Packet.self, wire: bytes) == 1_000 + outer)
@@ -34,8 +34,9 @@ struct MessagePartsTests {
         )
     }
 
-    @Test(arguments: ["networks", "attributes"]) func aMessageOfManyPartsIsRefusedBeforeItIsParsed(name: String) throws
-    {
+    @Test(arguments: ["networks", "attributes"]) func `a message of many parts is refused before it is parsed`(
+        name: String
+    ) throws {
         let bytes = dense(name, 450_000)
         #expect(
             MessageParts.count(Hermes_V1_Packet.self, wire: bytes) == MessageParts.max + 1,
@@ -46,7 +47,7 @@ struct MessagePartsTests {
         #expect(try Hermes_V1_Packet(wire: bytes, maxParts: nil) != Hermes_V1_Packet())
     }
 
-    @Test(arguments: [10, 1_000, 450_000]) func partsAreToldBeforeParsingAndOnce(count: Int) throws {
+    @Test(arguments: [10, 1_000, 450_000]) func `parts are told before parsing and once`(count: Int) throws {
         let bytes = dense("networks", count)
         let expected = MessageParts.count(Hermes_V1_Packet.self, wire: bytes)
         var told: [Int] = []
@@ -58,7 +59,7 @@ struct MessagePartsTests {
         #expect(told == [MessageParts.count(json: json)])
     }
 
-    @Test func textAndBytesAreOnePartWhateverTheyHold() throws {
+    @Test func `text and bytes are one part whatever they hold`() throws {
         let inner = dense("networks", 30_000)
         let packet = Hermes_V1_Packet.with {
             $0.send.content.custom = .with {
@@ -69,7 +70,7 @@ struct MessagePartsTests {
         #expect(MessageParts.count(Hermes_V1_Packet.self, wire: try packet.wireBuffer()) < 10)
     }
 
-    @Test func namesValuesAndElementsOfJSONAreParts() throws {
+    @Test func `names values and elements of JSON are parts`() throws {
         func networks(_ count: Int) -> ByteBuffer {
             let elements = Array(repeating: "{}", count: count).joined(separator: ",")
             return ByteBuffer(string: "{\"statistics\":{\"networks\":[\(elements)]}}")
@@ -81,14 +82,14 @@ struct MessagePartsTests {
         #expect(throws: WireError.self) { try Hermes_V1_Packet(wireJSON: networks(5_000)) }
     }
 
-    @Test func punctuationInTextsOfJSONIsNoPart() throws {
+    @Test func `punctuation in texts of JSON is no part`() throws {
         let text = String(repeating: "a,b:[{\\\",", count: 5_000)
         let json = ByteBuffer(string: "{\"send\":{\"content\":{\"text\":\"\(text)\"}}}")
         #expect(MessageParts.count(json: json) == 6)
         #expect(try Hermes_V1_Packet(wireJSON: json).send.content.text.count == 9 * 5_000 - 5_000)
     }
 
-    @Test func bytesThatAreNoMessageAreCountedUpToTheError() {
+    @Test func `bytes that are no message are counted up to the error`() {
         #expect(MessageParts.count(Hermes_V1_Packet.self, wire: ByteBuffer(repeating: 0xFF, count: 1_000)) <= 1)
         #expect(MessageParts.count(Hermes_V1_Packet.self, wire: ByteBuffer(repeating: 0x0A, count: 1_000)) <= 1_000)
     }

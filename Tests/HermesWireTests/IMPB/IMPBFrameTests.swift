@@ -15,8 +15,8 @@ struct IMPBFrameTests {
         vectors = try Vectors("impb")
     }
 
-    @Test("every good vector, fed in every way, and written again", arguments: vectors?.good ?? [])
-    func good(_ vector: Vectors.Good) throws {
+    @Test(arguments: vectors?.good ?? [])
+    func `every good vector, fed in every way, and written again`(_ vector: Vectors.Good) throws {
         let bytes = [UInt8](hex: vector.hex)
         // The friend request is a body without a frame; the schema's tests read it.
         guard let seq = vector.seq, let type = vector.type else { return #expect(vector.name == "friend-request-body") }
@@ -31,21 +31,21 @@ struct IMPBFrameTests {
         #expect(frame.encodedBytes == bytes.count)
     }
 
-    @Test("all good vectors are there")
-    func count() {
+    @Test
+    func `all good vectors are there`() {
         #expect(vectors.good.count == 17)
         #expect(vectors.bad.count == 4)
     }
 
-    @Test("another first byte is an error, at the first byte")
-    func badMagic() throws {
+    @Test
+    func `another first byte is an error, at the first byte`() throws {
         let bytes = try vectors.bytes("bad-magic")
         expectError(.badMagic, for: bytes, behind: try vectors.bytes("c2c-text"), from: IMPBFrameDecoder())
         expectError(.badMagic, for: [0x16], behind: try vectors.bytes("ping"), from: IMPBFrameDecoder())
     }
 
-    @Test("an unknown type is a frame, to be answered with an error")
-    func unknownType() throws {
+    @Test
+    func `an unknown type is a frame, to be answered with an error`() throws {
         let bytes = try vectors.bytes("unknown-type")
         let frame = IMPBFrame(seq: 1, type: IMPBFrameType(rawValue: 9))
         expectFrame(bytes, from: IMPBFrameDecoder(), is: frame)
@@ -53,8 +53,8 @@ struct IMPBFrameTests {
         #expect(!IMPBFrameType(rawValue: 0).isKnown)
     }
 
-    @Test("a body that is not protobuf is a frame, and an error only when it is parsed")
-    func badBody() throws {
+    @Test
+    func `a body that is not protobuf is a frame, and an error only when it is parsed`() throws {
         let bytes = try vectors.bytes("request-body-not-protobuf")
         let frame = IMPBFrame(seq: 1, type: .request, body: ByteBuffer(bytes: [0xFF, 0xFF, 0xFF]))
         expectFrame(bytes, from: IMPBFrameDecoder(), is: frame)
@@ -62,8 +62,8 @@ struct IMPBFrameTests {
         #expect(error?.code == .badBody)
     }
 
-    @Test("a ping goes back byte for byte, with a body too", arguments: ["ping", "ping-max-seq", "ping-with-body"])
-    func ping(_ name: String) throws {
+    @Test(arguments: ["ping", "ping-max-seq", "ping-with-body"])
+    func `a ping goes back byte for byte, with a body too`(_ name: String) throws {
         let bytes = try vectors.bytes(name)
         var receiver = Receiver(IMPBFrameDecoder())
         receiver.receive(bytes)
@@ -73,8 +73,8 @@ struct IMPBFrameTests {
         expectFrame(bytes, from: IMPBFrameDecoder(), is: frame)
     }
 
-    @Test("a length above the limit is an error as soon as the header is there")
-    func tooLong() throws {
+    @Test
+    func `a length above the limit is an error as soon as the header is there`() throws {
         let header: [UInt8] = [0x81, 0, 0, 0, 1, 3, 0x10, 0x01]
         expectError(
             .frameTooLong,
@@ -87,8 +87,8 @@ struct IMPBFrameTests {
         #expect(atTheLimit.frames.count == 1)
     }
 
-    @Test("a body that the header cannot tell is refused, and nothing is written")
-    func notEncodable() throws {
+    @Test
+    func `a body that the header cannot tell is refused, and nothing is written`() throws {
         var buffer = ByteBuffer()
         let longest = IMPBFrame(seq: 1, type: .message, body: ByteBuffer(repeating: 1, count: 65_535))
         try longest.write(into: &buffer)
@@ -101,8 +101,8 @@ struct IMPBFrameTests {
         #expect(buffer.readableBytes == 65_543)
     }
 
-    @Test("bodies are slices of what was read")
-    func slices() throws {
+    @Test
+    func `bodies are slices of what was read`() throws {
         var buffer = ByteBuffer(bytes: try vectors.bytes("c2c-text") + vectors.bytes("group-text"))
         var decoder = IMPBFrameDecoder()
         for _ in 0..<2 {
@@ -110,8 +110,8 @@ struct IMPBFrameTests {
         }
     }
 
-    @Test("what is written is read again", arguments: [1, 2, 3])
-    func roundTrip(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3])
+    func `what is written is read again`(seed: UInt64) throws {
         try expectRoundTrip(through: IMPBFrameDecoder(), seed: seed) { random in
             IMPBFrame(
                 seq: UInt32.random(in: .min ... .max, using: &random),
@@ -121,8 +121,8 @@ struct IMPBFrameTests {
         }
     }
 
-    @Test("the longest frame, byte by byte", .timeLimit(.minutes(1)))
-    func patience() {
+    @Test(.timeLimit(.minutes(1)))
+    func `the longest frame, byte by byte`() {
         expectPatience(
             [0x81, 0, 0, 0, 1, 3, 0xFF, 0xFF] + [UInt8](repeating: 7, count: 65_535),
             from: IMPBFrameDecoder()

@@ -23,8 +23,8 @@ struct IMPBSchemaTests {
         return body
     }
 
-    @Test("registration: sign_in")
-    func register() throws {
+    @Test
+    func `registration: sign_in`() throws {
         let common: IMPB_Common = try body("register-request")
         #expect(common.method == .user)
         let user = try IMPB_User_msg(wire: common.body)
@@ -40,8 +40,8 @@ struct IMPBSchemaTests {
         #expect(response.token == "tok")
     }
 
-    @Test("login, refused and log-out")
-    func login() throws {
+    @Test
+    func `login, refused and log-out`() throws {
         let common: IMPB_Common = try body("login-request")
         let user = try IMPB_User_msg(wire: common.body)
         #expect(user.cmd == .login)
@@ -64,8 +64,8 @@ struct IMPBSchemaTests {
         #expect(try IMPB_logout_request(wire: leaving.body).uid == 1)
     }
 
-    @Test("user info")
-    func userInfo() throws {
+    @Test
+    func `user info`() throws {
         let asking = try IMPB_User_msg(wire: body("user-info-request", as: IMPB_Common.self).body)
         #expect(asking.cmd == .userInfo)
         #expect(try IMPB_User_info_request(wire: asking.body).uid == 2)
@@ -82,8 +82,8 @@ struct IMPBSchemaTests {
         #expect(info.ipInfo.sockPort == 50850)
     }
 
-    @Test("chat messages")
-    func messages() throws {
+    @Test
+    func `chat messages`() throws {
         let text: IMPB_base_msg = try body("c2c-text")
         #expect(text.type == .c2C)
         let c2c = try IMPB_C2C_msg(wire: text.body)
@@ -103,8 +103,8 @@ struct IMPBSchemaTests {
         #expect(try IMPB_msg_text_content(wire: group.content).text == "你好, bob")
     }
 
-    @Test("direct links")
-    func directLinks() throws {
+    @Test
+    func `direct links`() throws {
         let common: IMPB_Common = try body("p2p-connect-request")
         #expect(common.method == .p2PConnect)
         let link = try IMPB_p2p_connect(wire: common.body)
@@ -131,15 +131,15 @@ struct IMPBSchemaTests {
         #expect(address.uid == 2 && address.ip == "203.0.113.9" && address.port == 50850)
     }
 
-    @Test("friend request")
-    func friend() throws {
+    @Test
+    func `friend request`() throws {
         let request = try IMPB_add_friend_req(wire: vectors.bytes("friend-request-body"))
         #expect(request.targetID == "2")
         #expect(request.extMsg == "hi")
     }
 
-    @Test("numbers that no vector holds")
-    func numbers() throws {
+    @Test
+    func `numbers that no vector holds`() throws {
         func number(_ message: some Message) throws -> Int {
             var bytes = try message.wireBytes(as: [UInt8].self)[...]
             var key = 0

@@ -22,8 +22,8 @@ struct LiveRoomFrameTests {
         return try #require(receiver.frames.first)
     }
 
-    @Test("every good vector, fed in every way, and forwarded byte for byte", arguments: vectors?.good ?? [])
-    func good(_ vector: Vectors.Good) throws {
+    @Test(arguments: vectors?.good ?? [])
+    func `every good vector, fed in every way, and forwarded byte for byte`(_ vector: Vectors.Good) throws {
         let bytes = [UInt8](hex: vector.hex)
         let type = LiveRoomFrameType(rawValue: try #require(vector.type))
         let frame = try LiveRoomFrame(type: type, body: ByteBuffer(bytes: bytes.dropFirst(6)))
@@ -34,14 +34,14 @@ struct LiveRoomFrameTests {
         try frame.validateBody()
     }
 
-    @Test("all vectors are there")
-    func count() {
+    @Test
+    func `all vectors are there`() {
         #expect(vectors.good.count == 5)
         #expect(vectors.bad.count == 3)
     }
 
-    @Test("what the bodies say, and that writing it gives the same bytes")
-    func bodies() throws {
+    @Test
+    func `what the bodies say, and that writing it gives the same bytes`() throws {
         let user = try LiveRoom_UserInfo(wire: frame("join").body)
         #expect(user.level == 7 && user.name == "targetcloud3" && user.iconURL == "icon1")
         let chat = try LiveRoom_ChatMessage(wire: frame("text").body)
@@ -55,8 +55,8 @@ struct LiveRoomFrameTests {
         #expect(try LiveRoomFrame(type: .gift, message: gift).encoded() == vectors.bytes("gift"))
     }
 
-    @Test("a huge length is an error at its fourth byte")
-    func hugeLength() throws {
+    @Test
+    func `a huge length is an error at its fourth byte`() throws {
         let bytes = try vectors.bytes("huge-length")
         let good = try vectors.bytes("text")
         expectError(.frameTooLong, for: bytes, behind: good, from: LiveRoomFrameDecoder())
@@ -69,11 +69,8 @@ struct LiveRoomFrameTests {
         )
     }
 
-    @Test(
-        "a body that lacks what is required is a frame, but not valid",
-        arguments: ["missing-required", "empty-text"]
-    )
-    func invalidBody(_ name: String) throws {
+    @Test(arguments: ["missing-required", "empty-text"])
+    func `a body that lacks what is required is a frame, but not valid`(_ name: String) throws {
         let bytes = try vectors.bytes(name)
         let frame = try frame(name)
         expectFrame(bytes, from: LiveRoomFrameDecoder(), is: frame)
@@ -81,8 +78,8 @@ struct LiveRoomFrameTests {
         #expect(error?.code == .badBody)
     }
 
-    @Test("types without a meaning are not valid, the application's own are", arguments: UInt16(0)...20)
-    func types(_ number: UInt16) throws {
+    @Test(arguments: UInt16(0)...20)
+    func `types without a meaning are not valid, the application's own are`(_ number: UInt16) throws {
         let type = LiveRoomFrameType(rawValue: number)
         let frame = try LiveRoomFrame(type: type, body: ByteBuffer(bytes: [0xFF]))
         #expect(type.isApplicationDefined == (number >= 16))
@@ -98,8 +95,8 @@ struct LiveRoomFrameTests {
         }
     }
 
-    @Test("the extensions")
-    func extensions() throws {
+    @Test
+    func `the extensions`() throws {
         let notice = LiveRoom_SystemNotice.with { $0.text = "维护" }
         try LiveRoomFrame(type: .notice, message: notice).validateBody()
         try LiveRoomFrame(type: .enter, message: LiveRoom_Enter()).validateBody()
@@ -108,8 +105,8 @@ struct LiveRoomFrameTests {
         #expect(error?.code == .notEncodable)
     }
 
-    @Test("frames and bodies are slices of what was read")
-    func slices() throws {
+    @Test
+    func `frames and bodies are slices of what was read`() throws {
         var buffer = ByteBuffer(bytes: try vectors.bytes("text") + vectors.bytes("gift"))
         var decoder = LiveRoomFrameDecoder()
         for _ in 0..<2 {
@@ -119,8 +116,8 @@ struct LiveRoomFrameTests {
         }
     }
 
-    @Test("what is written is read again", arguments: [1, 2, 3])
-    func roundTrip(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3])
+    func `what is written is read again`(seed: UInt64) throws {
         try expectRoundTrip(through: LiveRoomFrameDecoder(), seed: seed) { random in
             try LiveRoomFrame(
                 type: LiveRoomFrameType(rawValue: UInt16.random(in: .min ... .max, using: &random)),
@@ -129,8 +126,8 @@ struct LiveRoomFrameTests {
         }
     }
 
-    @Test("a million bytes, one at a time", .timeLimit(.minutes(1)))
-    func patience() {
+    @Test(.timeLimit(.minutes(1)))
+    func `a million bytes, one at a time`() {
         let body = [UInt8](repeating: 7, count: 1_000_000)
         expectPatience([0x40, 0x42, 0x0F, 0, 16, 0] + body, from: LiveRoomFrameDecoder(maxFrameBytes: 1_000_000))
     }

@@ -58,14 +58,12 @@ import Testing
         }
     }
 
-    @Test(
-        "5.0 [MQTT-1.5.5-1]: a variable byte integer takes the fewest bytes",
-        arguments: [
-            (0, "00"), (127, "7f"), (128, "8001"), (16_383, "ff7f"), (16_384, "808001"), (2_097_151, "ffff7f"),
-            (2_097_152, "80808001"), (268_435_455, "ffffff7f"),
-        ]
-    )
-    func variableByteInteger(value: Int, hex: String) throws {
+    // 5.0 [MQTT-1.5.5-1]
+    @Test(arguments: [
+        (0, "00"), (127, "7f"), (128, "8001"), (16_383, "ff7f"), (16_384, "808001"), (2_097_151, "ffff7f"),
+        (2_097_152, "80808001"), (268_435_455, "ffffff7f"),
+    ])
+    func `a variable byte integer takes the fewest bytes`(value: Int, hex: String) throws {
         var bytes = ByteBuffer()
         MQTTVariableByteInteger.write(value, into: &bytes)
         #expect(bytes == (try ByteBuffer(plainHexEncodedBytes: hex)))

@@ -14,8 +14,8 @@ struct QSIOPFrameTests {
         vectors = try Vectors("qsiop")
     }
 
-    @Test("every good vector, fed in every way, and written again", arguments: vectors?.good ?? [])
-    func good(_ vector: Vectors.Good) throws {
+    @Test(arguments: vectors?.good ?? [])
+    func `every good vector, fed in every way, and written again`(_ vector: Vectors.Good) throws {
         let bytes = [UInt8](hex: vector.hex)
         let operation = QSIOPOperation(rawValue: try #require(vector.op))
         let frame = QSIOPFrame(operation, body: ByteBuffer(bytes: bytes.dropFirst(6)))
@@ -36,14 +36,14 @@ struct QSIOPFrameTests {
         }
     }
 
-    @Test("all vectors are there")
-    func count() {
+    @Test
+    func `all vectors are there`() {
         #expect(vectors.good.count == 7)
         #expect(vectors.bad.count == 2)
     }
 
-    @Test("text that is not UTF-8 is a frame, and an error only when it is parsed")
-    func badText() throws {
+    @Test
+    func `text that is not UTF-8 is a frame, and an error only when it is parsed`() throws {
         let bytes = try vectors.bytes("bad-utf8")
         let frame = QSIOPFrame(.report, body: ByteBuffer(bytes: bytes.dropFirst(6)))
         expectFrame(bytes, from: QSIOPFrameDecoder(), is: frame)
@@ -52,27 +52,26 @@ struct QSIOPFrameTests {
     }
 
     @Test(
-        "no UTF-8 in key or value, whole or cut by a separator",
         arguments: [
             [0xC0, 0x80], [0xE4, 0xBD], [0xED, 0xA0, 0x80], [0xF5, 0x80, 0x80, 0x80], [0xE4, 0x3A, 0xBD, 0xA0],
         ]
             as [[UInt8]]
     )
-    func strictUTF8(_ bad: [UInt8]) {
+    func `no UTF-8 in key or value, whole or cut by a separator`(_ bad: [UInt8]) {
         for body in [bad, bad + [0x3A, 0x61], [0x61, 0x3A] + bad, [0x61, 0x0A] + bad + [0x0A]] {
             #expect(throws: WireError.self) { try QSIOPProperties(parsing: ByteBuffer(bytes: body)) }
         }
     }
 
-    @Test("another version is an error at its second byte")
-    func badVersion() throws {
+    @Test
+    func `another version is an error at its second byte`() throws {
         let good = try vectors.bytes("two-props")
         expectError(.badVersion, for: try vectors.bytes("version-0"), behind: good, from: QSIOPFrameDecoder())
         expectError(.badVersion, for: [0x47, 0x45], behind: good, from: QSIOPFrameDecoder())
     }
 
-    @Test("properties above the limit are an error as soon as the header is there")
-    func tooLong() throws {
+    @Test
+    func `properties above the limit are an error as soon as the header is there`() throws {
         let header: [UInt8] = [0, 1, 0, 2, 4, 1]
         expectError(
             .frameTooLong,
@@ -82,15 +81,15 @@ struct QSIOPFrameTests {
         )
     }
 
-    @Test("unknown operations are frames")
-    func unknownOperation() throws {
+    @Test
+    func `unknown operations are frames`() throws {
         let frame = QSIOPFrame(QSIOPOperation(rawValue: 77))
         expectFrame(try frame.encoded(), from: QSIOPFrameDecoder(), is: frame)
         #expect(!frame.operation.isKnown)
     }
 
-    @Test("properties that the header cannot tell are refused, and nothing is written")
-    func notEncodable() {
+    @Test
+    func `properties that the header cannot tell are refused, and nothing is written`() {
         var buffer = ByteBuffer()
         let frame = QSIOPFrame(.push, ["body": String(repeating: "x", count: 65_530)])
         let error = #expect(throws: WireError.self) { try frame.write(into: &buffer) }
@@ -98,8 +97,8 @@ struct QSIOPFrameTests {
         #expect(buffer.readableBytes == 0)
     }
 
-    @Test("properties are slices of what was read")
-    func slices() throws {
+    @Test
+    func `properties are slices of what was read`() throws {
         var buffer = ByteBuffer(bytes: try vectors.bytes("two-props") + vectors.bytes("report-user"))
         var decoder = QSIOPFrameDecoder()
         for _ in 0..<2 {
@@ -107,8 +106,8 @@ struct QSIOPFrameTests {
         }
     }
 
-    @Test("what is written is read again", arguments: [1, 2, 3])
-    func roundTrip(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3])
+    func `what is written is read again`(seed: UInt64) throws {
         try expectRoundTrip(through: QSIOPFrameDecoder(), seed: seed) { random in
             var properties = QSIOPProperties()
             for _ in 0..<Int.random(in: 0...8, using: &random) {
@@ -121,8 +120,8 @@ struct QSIOPFrameTests {
         }
     }
 
-    @Test("the longest frame, byte by byte", .timeLimit(.minutes(1)))
-    func patience() {
+    @Test(.timeLimit(.minutes(1)))
+    func `the longest frame, byte by byte`() {
         expectPatience([0, 1, 0, 2, 0xFF, 0xFF] + [UInt8](repeating: 0x61, count: 65_535), from: QSIOPFrameDecoder())
     }
 }

@@ -17,8 +17,8 @@ struct QSIOPPropertiesTests {
         return String(buffer: buffer)
     }
 
-    @Test("split at the first colon")
-    func firstColon() throws {
+    @Test
+    func `split at the first colon`() throws {
         let properties = try parse("url:http://a/b\n:empty key\nflag\ntime:12:30:00")
         #expect(properties["url"] == "http://a/b")
         #expect(properties[""] == "empty key")
@@ -27,23 +27,23 @@ struct QSIOPPropertiesTests {
         #expect(properties["none"] == nil)
     }
 
-    @Test("the last of a repeated key counts, the order stays")
-    func repeated() throws {
+    @Test
+    func `the last of a repeated key counts, the order stays`() throws {
         let properties = try parse("a:1\nb:2\na:3\n")
         #expect(properties["a"] == "3")
         #expect(properties.pairs.map(\.key) == ["a", "b", "a"])
         #expect(text(properties) == "a:1\nb:2\na:3\n")
     }
 
-    @Test("nothing, and empty lines")
-    func empty() throws {
+    @Test
+    func `nothing, and empty lines`() throws {
         #expect(try parse("").pairs.isEmpty)
         #expect(try parse("\n\n").pairs.isEmpty)
         #expect(try parse("\na:1\n\n").pairs.count == 1)
     }
 
-    @Test("setting replaces every line of the key")
-    func setting() throws {
+    @Test
+    func `setting replaces every line of the key`() throws {
         var properties = try parse("a:1\nb:2\na:3\n")
         properties["a"] = "4"
         #expect(text(properties) == "b:2\na:4\n")
@@ -51,15 +51,15 @@ struct QSIOPPropertiesTests {
         #expect(text(properties) == "a:4\n")
     }
 
-    @Test("keys are compared by their bytes")
-    func bytes() throws {
+    @Test
+    func `keys are compared by their bytes`() throws {
         let properties = try parse("\u{E9}:composed\ne\u{301}:decomposed\n")
         #expect(properties["\u{E9}"] == "composed")
         #expect(properties["e\u{301}"] == "decomposed")
     }
 
-    @Test("nothing that is written can pretend to be another line")
-    func injection() throws {
+    @Test
+    func `nothing that is written can pretend to be another line`() throws {
         let properties: QSIOPProperties = ["title": "x\nuserid:1", "a\nb:c": "v", "crlf": "1\r\n2"]
         let again = try parse(text(properties))
         #expect(again.pairs.count == 3)
@@ -69,8 +69,8 @@ struct QSIOPPropertiesTests {
         #expect(again["crlf"] == "1\r 2")
     }
 
-    @Test("as many lines as fit, in a moment", .timeLimit(.minutes(1)))
-    func manyLines() throws {
+    @Test(.timeLimit(.minutes(1)))
+    func `as many lines as fit, in a moment`() throws {
         let properties = try parse(String(repeating: "a\n", count: 32_767))
         #expect(properties.pairs.count == 32_767)
         #expect(properties["a"] == "")

@@ -18,14 +18,14 @@ struct STUNMessageTests {
     ]
     static let id = STUNMessage.TransactionID(high: 0xB7E7_A701, low: 0xBC34_D686_FA87_DFAE)
 
-    @Test func readsTheSampleRequest() throws {
+    @Test func `reads the sample request`() throws {
         let request = try #require(STUNMessage.bindingRequest(in: ByteBuffer(bytes: Self.sampleRequest)))
         #expect(request.transactionID == Self.id)
         #expect(request.unknownAttributes.isEmpty)
         #expect(request.hasFingerprint)
     }
 
-    @Test func refusesWhatIsBroken() {
+    @Test func `refuses what is broken`() {
         for cut in 0..<Self.sampleRequest.count {
             #expect(STUNMessage.bindingRequest(in: ByteBuffer(bytes: Self.sampleRequest.prefix(cut))) == nil)
         }
@@ -38,7 +38,7 @@ struct STUNMessageTests {
         }
     }
 
-    @Test func writesTheSampleAddresses() throws {
+    @Test func `writes the sample addresses`() throws {
         var plain = ByteBuffer()
         plain.writeMultipleIntegers(UInt16(1), UInt16(0), STUNMessage.magicCookie, Self.id.high, Self.id.low)
         let request = try #require(STUNMessage.bindingRequest(in: plain))
@@ -65,7 +65,7 @@ struct STUNMessageTests {
         )
     }
 
-    @Test func answersWithAFingerprintWhereOneWasSent() throws {
+    @Test func `answers with a fingerprint where one was sent`() throws {
         let request = try #require(STUNMessage.bindingRequest(in: ByteBuffer(bytes: Self.sampleRequest)))
         var answer = ByteBuffer()
         STUNMessage.writeAnswer(to: request, from: try SocketAddress(ipAddress: "192.0.2.1", port: 1), into: &answer)
@@ -73,7 +73,7 @@ struct STUNMessageTests {
         #expect(Array(answer.readableBytesView.dropFirst(32).prefix(4)) == [0x80, 0x28, 0x00, 0x04])
     }
 
-    @Test func namesWhatItDoesNotUnderstand() throws {
+    @Test func `names what it does not understand`() throws {
         var plain = ByteBuffer()
         plain.writeMultipleIntegers(UInt16(1), UInt16(16), STUNMessage.magicCookie, Self.id.high, Self.id.low)
         plain.writeMultipleIntegers(UInt16(0x7F01), UInt16(1), UInt32(0), UInt16(0x0003), UInt16(4), UInt32(6))

@@ -26,7 +26,7 @@ import Testing
         )
     }
 
-    @Test func anotherOnesPublicationIsInTheNextBatch() async throws {
+    @Test func `another one's publication is in the next batch`() async throws {
         let sessions = sessions(CommitLimits(maxBatch: 10))
         store.close()
         for number in 0..<1000 { sessions.retain(try publication("f/\(number)"), source: flooder) }
@@ -41,8 +41,8 @@ import Testing
         await sessions.shutdown()
     }
 
-    @Test("What comes during a transaction waits for that one, not for all that waited before it")
-    func batchesFollowTransactions() async throws {
+    @Test
+    func `what comes during a transaction waits for that one, not for all that waited before it`() async throws {
         let sessions = sessions(CommitLimits(maxBatch: 400))
         store.close()
         store.cut(to: 20)
@@ -64,7 +64,7 @@ import Testing
         #expect(store.commits.joined().count == 1001)
     }
 
-    @Test func whoHasMuchWaitingIsRefusedAndNobodyElse() async throws {
+    @Test func `who has much waiting is refused and nobody else`() async throws {
         let sessions = sessions(CommitLimits(maxWaiting: 800, maxWaitingBytes: 1 << 20, maxBatch: 10))
         store.close()
         let results = Collector<Result<Void, HermesError>>()
@@ -82,7 +82,7 @@ import Testing
         await sessions.shutdown()
     }
 
-    @Test func aTransactionThatTakesOnlyAPartLeavesTheRestToTheNext() async throws {
+    @Test func `a transaction that takes only a part leaves the rest to the next`() async throws {
         let sessions = sessions(CommitLimits(acknowledgementDelay: .seconds(3600)))
         var ids: [DurableSessionID] = []
         for name in ["a", "b", "c"] {
@@ -114,7 +114,7 @@ import Testing
         #expect(sessions.statistics.commits.waiting == 0)
     }
 
-    @Test func aBatchIsBoundedByItsBytes() async throws {
+    @Test func `a batch is bounded by its bytes`() async throws {
         let sessions = sessions(CommitLimits(maxBatchBytes: 10_000))
         store.close()
         for number in 0..<30 { sessions.retain(try publication("f/\(number)", bytes: 2_000), source: flooder) }

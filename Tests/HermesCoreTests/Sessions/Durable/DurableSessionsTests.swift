@@ -23,7 +23,7 @@ import Testing
         return sessions
     }
 
-    @Test func whatIsPublishedWhileOfflineWaits() async throws {
+    @Test func `what is published while offline waits`() async throws {
         let (opening, connection) = try await sessions.attached("a")
         #expect(!opening.isPresent)
         #expect(opening.isDurable)
@@ -45,7 +45,7 @@ import Testing
         #expect(try await sessions.waiting(again.id) == ["3:three", "4:four"])
     }
 
-    @Test func anEndConcernsLoginsThatAreUnderWay() throws {
+    @Test func `an end concerns logins that are under way`() throws {
         let key = SessionKey(owner: .subject("ann"), clientID: "a b")
         let phone = try #require(DeviceID("phone"))
         let early = sessions.loginBegins()
@@ -59,7 +59,7 @@ import Testing
         #expect(sessions.reason(toEnd: key, since: sessions.loginBegins()) == nil)
     }
 
-    @Test func whatIsOfAnOwnerIsFoundByIt() async throws {
+    @Test func `what is of an owner is found by it`() async throws {
         let (opening, away) = try await sessions.attached("away")
         try await sessions.subscribed(opening.id, "room/lobby", once)
         sessions.detach(opening.id, away, sentUpTo: 0, expiry: .seconds(60))
@@ -74,7 +74,7 @@ import Testing
         #expect(try await !sessions.attached("away").opening.isPresent)
     }
 
-    @Test func whatIsRetainedInAnOwnersSpaceGoesWithIt() async throws {
+    @Test func `what is retained in an owner's space goes with it`() async throws {
         for topic in ["user/ann", "user/ann/a/b", "user/anna/a", "news"] {
             let name = try #require(TopicName(topic))
             try await asking { completion in
@@ -103,7 +103,7 @@ import Testing
         #expect(Set(sessions.retained.matching(all, now: time.now()).map(\.topic.rawValue)) == ["user/anna/a", "news"])
     }
 
-    @Test func attachWaitsForTheOneBefore() async throws {
+    @Test func `attach waits for the one before`() async throws {
         let (opening, first) = try await sessions.attached("a")
         let second = RecordingConnection()
         async let waiting = sessions.attached("a", second)
@@ -116,7 +116,7 @@ import Testing
         #expect(sessions.statistics.online == 1, "somebody else's session")
     }
 
-    @Test func theNewestOfThoseWhoWaitWins() async throws {
+    @Test func `the newest of those who wait wins`() async throws {
         let (opening, first) = try await sessions.attached("a")
         let second = RecordingConnection()
         let third = RecordingConnection()
@@ -137,7 +137,7 @@ import Testing
         #expect(third.replacedCount == 0)
     }
 
-    @Test func aCleanStartTakesTheSessionOver() async throws {
+    @Test func `a clean start takes the session over`() async throws {
         let (opening, first) = try await sessions.attached("a")
         try await sessions.subscribed(opening.id, "t", once)
         sessions.detach(opening.id, first, sentUpTo: 0, expiry: nil)
@@ -160,7 +160,7 @@ import Testing
         #expect(try await !sessions.attached("a").opening.isPresent)
     }
 
-    @Test func sessionsThatAreNotStoredTakeOverToo() async throws {
+    @Test func `sessions that are not stored take over too`() async throws {
         let (opening, first) = try await sessions.attached("a", clean: true, expiry: .zero)
         async let waiting = sessions.attached("a", clean: true, expiry: .zero)
         _ = await first.replacements.next(1)
@@ -171,8 +171,8 @@ import Testing
         #expect(store.commits.isEmpty)
     }
 
-    @Test("A session whose close is being stored ends with its owner's name, once")
-    func ownerGoneWhileClosing() async throws {
+    @Test
+    func `a session whose close is being stored ends with its owner's name, once`() async throws {
         let (opening, connection) = try await sessions.attached("a")
         let ended = Collector<SessionKey>()
         sessions.ended.observe { ended.add($0) }
@@ -190,7 +190,7 @@ import Testing
         #expect(await ended.next(1).map(\.clientID) == ["b"])
     }
 
-    @Test func sessionsEndWhenTheirTimeIsOver() async throws {
+    @Test func `sessions end when their time is over`() async throws {
         let ended = Collector<SessionKey>()
         sessions.ended.observe { ended.add($0) }
         for (name, expiry) in [("short", Duration.seconds(10)), ("long", .seconds(60))] {
@@ -217,7 +217,7 @@ import Testing
         #expect(Set(try await store.sessions().map(\.key.clientID)) == ["short", "long", "online"])
     }
 
-    @Test func aDetachWithoutExpiryEndsIt() async throws {
+    @Test func `a detach without expiry ends it`() async throws {
         let (opening, connection) = try await sessions.attached("a")
         try await sessions.subscribed(opening.id, "t", once)
         sessions.detach(opening.id, connection, sentUpTo: 0, expiry: .zero)
@@ -225,7 +225,7 @@ import Testing
         #expect(try await !sessions.attached("a").opening.isPresent)
     }
 
-    @Test func afterACrashEverythingMayHaveBeenSent() async throws {
+    @Test func `after a crash everything may have been sent`() async throws {
         let (online, _) = try await sessions.attached("online", expiry: .seconds(30))
         try await sessions.subscribed(online.id, "t", exactly)
         let (offline, connection) = try await sessions.attached("offline", expiry: .seconds(30))
@@ -253,8 +253,8 @@ import Testing
         await last.shutdown()
     }
 
-    @Test("A clock that is not confirmed ends no session of an earlier process")
-    func unconfirmedClock() async throws {
+    @Test
+    func `a clock that is not confirmed ends no session of an earlier process`() async throws {
         let (old, connection) = try await sessions.attached("old", expiry: .seconds(30))
         sessions.detach(old.id, connection, sentUpTo: 0, expiry: .seconds(30))
         let later = try await restarted()
@@ -276,7 +276,7 @@ import Testing
         await later.shutdown()
     }
 
-    @Test func aStoreThatFailsFailsThePublisher() async throws {
+    @Test func `a store that fails fails the publisher`() async throws {
         let (opening, connection) = try await sessions.attached("a")
         try await sessions.subscribed(opening.id, "t", once)
         store.fail(1)
@@ -298,7 +298,7 @@ import Testing
         #expect(try await store.queued(of: opening.id, after: 0, limit: 9, maxBytes: 999).isEmpty)
     }
 
-    @Test func aFullQueueDropsTheNewest() async throws {
+    @Test func `a full queue drops the newest`() async throws {
         let store = FakeSessionStore(StoreSettings(maxQueuedMessages: 2))
         let sessions = DurableSessions(store: store, time: time)
         let (opening, _) = try await sessions.attached("a")
@@ -311,7 +311,7 @@ import Testing
         #expect(try await sessions.waiting(opening.id) == ["2:2", "3:5"])
     }
 
-    @Test func expiredPublicationsAreLeftOut() async throws {
+    @Test func `expired publications are left out`() async throws {
         let (opening, _) = try await sessions.attached("a")
         try await sessions.subscribed(opening.id, "t", once)
         let soon = PublicationDetails(expiresAt: time.now().advanced(by: .seconds(5)))
@@ -327,7 +327,7 @@ import Testing
         #expect(rest.isAtEnd)
     }
 
-    @Test func subscriptionsOfOneSessionCountOnce() async throws {
+    @Test func `subscriptions of one session count once`() async throws {
         let (opening, _) = try await sessions.attached("a")
         let one = SubscriptionOptions(qos: .atLeastOnce, noLocal: true, identifiers: [1])
         let other = SubscriptionOptions(qos: .exactlyOnce, retainAsPublished: true, identifiers: [2])
@@ -344,7 +344,7 @@ import Testing
         #expect(try await sessions.waiting(opening.id, after: 1).isEmpty)
     }
 
-    @Test func onlyOneOfThoseWhoShareGetsIt() async throws {
+    @Test func `only one of those who share gets it`() async throws {
         var ids: [DurableSessionID] = []
         for name in ["a", "b", "c"] {
             let (opening, connection) = try await sessions.attached(name)
@@ -358,7 +358,7 @@ import Testing
         #expect(counts == [5, 5, 0], "those who are online, by turns")
     }
 
-    @Test func thereIsALimitOfSessions() async throws {
+    @Test func `there is a limit of sessions`() async throws {
         let sessions = DurableSessions(store: store, time: time, settings: DurableSettings(sessions: SharedLimit(1)))
         let (opening, connection) = try await sessions.attached("a")
         #expect(await code { _ = try await sessions.attached("b") } == .quotaExceeded)

@@ -66,8 +66,8 @@ import Testing
         }
     }
 
-    @Test("An account is deleted once others have what its members of shared subscriptions leave behind")
-    func deletedAccount() async throws {
+    @Test
+    func `an account is deleted once others have what its members of shared subscriptions leave behind`() async throws {
         var settings = AccountSettings()
         settings.passwordParameters = PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
         let messenger = Messenger(
@@ -108,8 +108,8 @@ import Testing
         await messenger.shutdown()
     }
 
-    @Test("A deletion that cannot hand over fails, and the account can be deleted again")
-    func failedHandOver() async throws {
+    @Test
+    func `a deletion that cannot hand over fails, and the account can be deleted again`() async throws {
         let (one, connection) = try await member("one", once)
         try await sessions.published("1", to: "t")
         let (other, _) = try await member("another", once)
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test(arguments: Ending.allCases)
-    func whatAMemberLeavesGoesToTheOthers(_ ending: Ending) async throws {
+    func `what a member leaves goes to the others`(_ ending: Ending) async throws {
         let (one, connection) = try await member("one", once)
         for number in 1...5 { try await sessions.published("\(number)", to: "t") }
         let (other, otherConnection) = try await member("another", exactly)
@@ -144,7 +144,7 @@ import Testing
         #expect(ends == 1)
     }
 
-    @Test func whatWasSentWithQoS2GoesToNobodyElse() async throws {
+    @Test func `what was sent with QoS 2 goes to nobody else`() async throws {
         let (one, connection) = try await member("one", exactly)
         for number in 1...3 { try await sessions.published("\(number)", to: "t", qos: .exactlyOnce) }
         let (other, _) = try await member("another", exactly)
@@ -153,7 +153,7 @@ import Testing
         #expect(try await texts(other) == ["2", "3"])
     }
 
-    @Test func aRemovalThatFailsLosesNothing() async throws {
+    @Test func `a removal that fails loses nothing`() async throws {
         let (one, connection) = try await member("one", once)
         for number in 1...3 { try await sessions.published("\(number)", to: "t") }
         let (other, _) = try await member("another", once)
@@ -168,7 +168,7 @@ import Testing
         #expect(try await texts(other) == ["1", "2", "3"])
     }
 
-    @Test func whatTheStoreHasRemovedByItselfIsRemoved() async throws {
+    @Test func `what the store has removed by itself is removed`() async throws {
         let (one, connection) = try await member("one", once)
         try await sessions.published("1", to: "t")
         sessions.detach(one, connection, sentUpTo: 0, expiry: .seconds(60))
@@ -180,7 +180,7 @@ import Testing
         #expect(sessions.statistics.sessions == 2)
     }
 
-    @Test func whatIsOnTheWayToOneThatEndsGoesToAnother() async throws {
+    @Test func `what is on the way to one that ends goes to another`() async throws {
         let (one, connection) = try await member("one", once)
         let topic = try #require(TopicName("t"))
         let targets = sessions.targets(of: topic)
@@ -199,7 +199,7 @@ import Testing
         #expect(sessions.statistics.dropped == 0)
     }
 
-    @Test func aFullQueuePassesItsTurn() async throws {
+    @Test func `a full queue passes its turn`() async throws {
         let store = FakeSessionStore(StoreSettings(maxQueuedMessages: 2))
         let sessions = DurableSessions(store: store, time: time)
         let (one, _) = try await member("one", once, of: sessions)
@@ -211,7 +211,7 @@ import Testing
         #expect(sessions.statistics.dropped == 1)
     }
 
-    @Test func whatWaitsForAnAbsentMemberGoesToTheOthersInTime() async throws {
+    @Test func `what waits for an absent member goes to the others in time`() async throws {
         let (one, connection) = try await member("one", once)
         for number in 1...4 { try await sessions.published("\(number)", to: "t") }
         // One was sent, and may be acknowledged later.
@@ -240,7 +240,7 @@ import Testing
         #expect(left.sorted() == ["1", "2", "3", "4", "5"])
     }
 
-    @Test func whoMayNotReadATopicIsNoCandidate() async throws {
+    @Test func `who may not read a topic is no candidate`() async throws {
         let (denied, _) = try await member("denied", once, reader: NoReader())
         let (allowed, connection) = try await member("allowed", once)
         for number in 1...4 { try await sessions.published("\(number)", to: "t") }
@@ -296,7 +296,7 @@ import Testing
         loops.settle()
     }
 
-    @Test func cleanAndKeptMembersTakeTurns() async throws {
+    @Test func `clean and kept members take turns`() async throws {
         let loops = ManualLoops(2)
         loops.plane.share(with: sessions)
         let clean = [CleanMember(), CleanMember()]
@@ -322,7 +322,7 @@ import Testing
         #expect(try await texts(kept).sorted() == ((0..<9).map(String.init) + ["away"]).sorted())
     }
 
-    @Test func aKeptMemberLeavesItsJobsToACleanOne() async throws {
+    @Test func `a kept member leaves its jobs to a clean one`() async throws {
         let loops = ManualLoops(2)
         loops.plane.share(with: sessions)
         let (kept, connection) = try await member("kept", once)
@@ -335,7 +335,7 @@ import Testing
         #expect(clean.received == ["0", "1", "2"])
     }
 
-    @Test func aCleanMemberThatMayNotReadIsNoCandidate() async throws {
+    @Test func `a clean member that may not read is no candidate`() async throws {
         let loops = ManualLoops(2)
         loops.plane.share(with: sessions)
         let denied = CleanMember(reader: NoReader())

@@ -29,7 +29,7 @@ import Testing
         return retained.matching(filter, now: now).map { "\($0.topic)=\(String(buffer: $0.payload))" }.sorted()
     }
 
-    @Test func everyFilterFindsWhatItMatches() throws {
+    @Test func `every filter finds what it matches`() throws {
         var generator = SeededGenerator(state: 7)
         let words = ["a", "b", "", "$SYS", "c1"]
         func path(_ words: [String]) -> String {
@@ -61,7 +61,7 @@ import Testing
         #expect(tree.footprint == empty)
     }
 
-    @Test func whatCannotBeStoredIsTakenBack() throws {
+    @Test func `what cannot be stored is taken back`() throws {
         let retained = RetainedMessages(messages: SharedLimit(10), bytes: SharedLimit(1 << 20))
         retained.load([try publication("t", "stored")])
         let first = try publication("t", "first")
@@ -88,7 +88,7 @@ import Testing
         #expect(statistics.count == 0 && statistics.bytes == 0 && statistics.refused == 0)
     }
 
-    @Test func aSearchGoesOnWhileMessagesComeAndGo() throws {
+    @Test func `a search goes on while messages come and go`() throws {
         var generator = SeededGenerator(state: 11)
         let retained = RetainedMessages(messages: SharedLimit(10_000), bytes: SharedLimit(1 << 30))
         let names = (0..<400).map { "r/\($0 % 20)/\($0)" }
@@ -117,7 +117,7 @@ import Testing
         #expect(Set(names).subtracting(touched).isSubset(of: found.keys), "nothing that stayed was left out")
     }
 
-    @Test func whatIsBeingStoredWhenASearchBeginsIsFound() throws {
+    @Test func `what is being stored when a search begins is found`() throws {
         let retained = RetainedMessages(messages: SharedLimit(10), bytes: SharedLimit(1 << 20))
         let first = try publication("t", "first")
         #expect(retained.begin(first))
@@ -127,7 +127,7 @@ import Testing
         #expect(retained.next(&search, now: now, limit: 9, steps: &steps).count == 1)
     }
 
-    @Test func everyPublicationThatStaysIsInOnePage() throws {
+    @Test func `every publication that stays is in one page`() throws {
         let retained = RetainedMessages(messages: SharedLimit(100_000), bytes: SharedLimit(1 << 30))
         let names = (0..<30_000).map { $0 % 10_000 == 9_999 ? "rare/\($0)" : "r/\($0)" }
         retained.load(try names.map { try publication($0) } + [try publication("r/old", until: 1_000)])
@@ -158,7 +158,7 @@ import Testing
         #expect(retained.page(of: filter, behind: .min, now: now, limit: 9).found.count == 9)
     }
 
-    @Test func topicsAreNotNormalised() throws {
+    @Test func `topics are not normalised`() throws {
         let retained = RetainedMessages(messages: SharedLimit(10), bytes: SharedLimit(1 << 20))
         for name in ["caf\u{E9}/x", "cafe\u{301}/x", "a/\u{301}/b", "a/b"] {
             #expect(try retained.begin(publication(name, "x")))
@@ -169,13 +169,13 @@ import Testing
         #expect(try texts(retained, "a/+").count == 1)
     }
 
-    @Test func deepTopicsCountForTheirLevels() throws {
+    @Test func `deep topics count for their levels`() throws {
         let deep = try publication([String](repeating: "a", count: 10_000).joined(separator: "/"))
         let retained = RetainedMessages(messages: SharedLimit(10), bytes: SharedLimit(deep.weight * 2))
         #expect(!retained.begin(deep))
     }
 
-    @Test func thereAreLimits() throws {
+    @Test func `there are limits`() throws {
         let weight = try publication("a").weight
         let retained = RetainedMessages(messages: SharedLimit(3), bytes: SharedLimit(weight * 2))
         #expect(try retained.begin(publication("a")))
@@ -191,7 +191,7 @@ import Testing
         #expect(retained.statistics.refused == 2)
     }
 
-    @Test func whatExpiresIsNotFound() throws {
+    @Test func `what expires is not found`() throws {
         let retained = RetainedMessages(messages: SharedLimit(10), bytes: SharedLimit(1 << 20))
         retained.load([try publication("a", until: 1_000), try publication("b", until: 1_001), try publication("c")])
         #expect(try texts(retained, "#") == ["b=x", "c=x"])
@@ -201,7 +201,7 @@ import Testing
         #expect(retained.matching(try #require(TopicFilter("#")), now: now, limit: 1).count == 1)
     }
 
-    @Test func aTopicWithVeryManyLevelsIsTaken() throws {
+    @Test func `a topic with very many levels is taken`() throws {
         let retained = RetainedMessages(messages: SharedLimit(10), bytes: SharedLimit(1 << 20))
         let deep = String(repeating: "/", count: 65_000)
         retained.load([try publication(deep)])

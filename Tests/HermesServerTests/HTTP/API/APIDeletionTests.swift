@@ -36,8 +36,9 @@ struct APIDeletionTests {
         return nil
     }
 
-    @Test("A deleted account's connections end, and the next of its name finds nothing", arguments: TestStore.allCases)
-    func deletion(_ store: TestStore) async throws {
+    @Test(arguments: TestStore.allCases)
+    func `a deleted account's connections end, and the next of its name finds nothing`(_ store: TestStore) async throws
+    {
         try await withServer(store: store) { server in
             let api = try await APIClient(server)
             let account = #"{"nick_name":"ann","password":"secret1"}"#
@@ -77,8 +78,8 @@ struct APIDeletionTests {
         }
     }
 
-    @Test("A session without a connection goes with its account, from memory and from the store")
-    func keptSession() async throws {
+    @Test
+    func `a session without a connection goes with its account, from memory and from the store`() async throws {
         try await withServer(store: .sqlite) { server in
             let api = try await APIClient(server)
             let account = #"{"nick_name":"ann","password":"secret1"}"#
@@ -104,11 +105,10 @@ struct APIDeletionTests {
         }
     }
 
-    @Test(
-        "Who takes the name that another gave up gets none of its sessions; they stay with who had it",
-        arguments: [false, true]
-    )
-    func renamed(isConnected: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `who takes the name that another gave up gets none of its sessions; they stay with who had it`(
+        isConnected: Bool
+    ) async throws {
         try await withServer(store: .sqlite) { server in
             let api = try await APIClient(server)
             let account = #"{"nick_name":"ann","password":"secret1"}"#
@@ -139,8 +139,8 @@ struct APIDeletionTests {
         }
     }
 
-    @Test("An account that is disabled loses its MQTT connections, too")
-    func disabled() async throws {
+    @Test
+    func `an account that is disabled loses its MQTT connections, too`() async throws {
         try await withServer { server in
             let api = try await APIClient(server)
             _ = try await api.send("POST", "/v1/users", #"{"nick_name":"ann","password":"secret1"}"#)

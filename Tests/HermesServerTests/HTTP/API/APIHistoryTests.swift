@@ -57,8 +57,9 @@ struct APIHistoryTests {
         }
     }
 
-    @Test("A page has as many messages and bytes as in any protocol, and tells whether older ones follow")
-    func pages() async throws {
+    @Test
+    func `a page has as many messages and bytes as in any protocol, and tells whether older ones follow`() async throws
+    {
         try await withServer(configure: Self.keeping) { server in
             let world = try await World(server)
             let users = world.principals.map(\.user)
@@ -79,8 +80,8 @@ struct APIHistoryTests {
         }
     }
 
-    @Test("Groups are read by members alone, since they joined")
-    func groups() async throws {
+    @Test
+    func `groups are read by members alone, since they joined`() async throws {
         try await withServer(configure: Self.keeping) { server in
             let world = try await World(server)
             let users = world.principals.map(\.user)
@@ -105,8 +106,8 @@ struct APIHistoryTests {
         }
     }
 
-    @Test("Without a history there is none")
-    func off() async throws {
+    @Test
+    func `without a history there is none`() async throws {
         try await withServer { server in
             let world = try await World(server)
             let users = world.principals.map(\.user)

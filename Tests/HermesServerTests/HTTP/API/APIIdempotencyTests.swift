@@ -31,8 +31,8 @@ struct APIIdempotencyTests {
         return try text.map { try JSONParser.parse(Array($0.utf8), maxValues: .max) }
     }
 
-    @Test("What a killed server had not done is done when it is asked again, once, with the id it had")
-    func killed() async throws {
+    @Test
+    func `what a killed server had not done is done when it is asked again, once, with the id it had`() async throws {
         try await withServer(store: .sqlite) { server in
             let api = try await APIClient(server)
             let id = Self.id
@@ -58,8 +58,8 @@ struct APIIdempotencyTests {
         }
     }
 
-    @Test("While one is under way another is told so; one that failed may be tried again")
-    func underWay() async throws {
+    @Test
+    func `while one is under way another is told so; one that failed may be tried again`() async throws {
         try await withServer { server in
             let api = try await APIClient(server)
             let pushes = try server.messenger().pushes

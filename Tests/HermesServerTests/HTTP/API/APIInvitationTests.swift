@@ -49,8 +49,8 @@ struct APIInvitationTests {
 
     private static func invited(_ settings: inout ServerSettings) { settings.registration = .invitation }
 
-    @Test("A code made by the API lets one in over every protocol; nobody comes in without", arguments: Way.allCases)
-    func registering(_ way: Way) async throws {
+    @Test(arguments: Way.allCases)
+    func `a code made by the API lets one in over every protocol; nobody comes in without`(_ way: Way) async throws {
         try await withServer(configure: Self.invited) { server in
             let api = try await APIClient(server)
             let made = try await api.send("POST", "/v1/invitations", #"{"name":"friends","uses":1,"days":7}"#)
@@ -65,8 +65,8 @@ struct APIInvitationTests {
         }
     }
 
-    @Test("Invitations are made, listed and revoked", arguments: TestStore.allCases)
-    func managing(_ store: TestStore) async throws {
+    @Test(arguments: TestStore.allCases)
+    func `invitations are made, listed and revoked`(_ store: TestStore) async throws {
         try await withServer(store: store, configure: Self.invited) { server in
             let api = try await APIClient(server)
             let made = try await api.send("POST", "/v1/invitations", #"{"name":"ever","days":0}"#)

@@ -27,8 +27,8 @@ struct APIPushTests {
         throw CancellationError()
     }
 
-    @Test("A user who is connected gets it on every device, with all that it says", arguments: TestStore.allCases)
-    func user(_ store: TestStore) async throws {
+    @Test(arguments: TestStore.allCases)
+    func `a user who is connected gets it on every device, with all that it says`(_ store: TestStore) async throws {
         try await withServer(store: store) { server in
             let api = try await APIClient(server)
             let phone = try Self.client(server, device: "phone")
@@ -54,11 +54,10 @@ struct APIPushTests {
         }
     }
 
-    @Test(
-        "A message of the application's own type comes out as that type, over each carrier and after a restart",
-        arguments: TestStore.allCases
-    )
-    func message(_ store: TestStore) async throws {
+    @Test(arguments: TestStore.allCases)
+    func `a message of the application's own type comes out as that type, over each carrier and after a restart`(
+        _ store: TestStore
+    ) async throws {
         try await withServer(store: store) { server in
             var order = Hermes_V1_ReadMark()
             order.uid = 21
@@ -99,8 +98,8 @@ struct APIPushTests {
         }
     }
 
-    @Test("A message that is none is refused by name")
-    func badMessage() async throws {
+    @Test
+    func `a message that is none is refused by name`() async throws {
         try await withServer { server in
             let api = try await APIClient(server)
             let long = String(repeating: "AAAA", count: 5_463)
@@ -116,8 +115,8 @@ struct APIPushTests {
         }
     }
 
-    @Test("For one device, the others show nothing and miss nothing")
-    func device() async throws {
+    @Test
+    func `for one device, the others show nothing and miss nothing`() async throws {
         try await withServer { server in
             let api = try await APIClient(server)
             let phone = try Self.client(server, device: "phone")
@@ -136,8 +135,8 @@ struct APIPushTests {
         }
     }
 
-    @Test("Several users: those who have no account are named", arguments: TestStore.allCases)
-    func users(_ store: TestStore) async throws {
+    @Test(arguments: TestStore.allCases)
+    func `several users: those who have no account are named`(_ store: TestStore) async throws {
         try await withServer(store: store) { server in
             let api = try await APIClient(server)
             let messenger = try server.messenger()
@@ -160,8 +159,8 @@ struct APIPushTests {
         }
     }
 
-    @Test("Everyone gets it, also where the server stops right after it was accepted")
-    func everyone() async throws {
+    @Test
+    func `everyone gets it, also where the server stops right after it was accepted`() async throws {
         try await withServer(store: .sqlite) { server in
             let api = try await APIClient(server)
             for index in 1...12 {
@@ -179,8 +178,9 @@ struct APIPushTests {
         }
     }
 
-    @Test("The same idempotency key gets the first answer; other content is a conflict", arguments: TestStore.allCases)
-    func idempotency(_ store: TestStore) async throws {
+    @Test(arguments: TestStore.allCases)
+    func `the same idempotency key gets the first answer; other content is a conflict`(_ store: TestStore) async throws
+    {
         try await withServer(store: store) { server in
             let api = try await APIClient(server)
             _ = try await server.messenger().accounts.createAccount(nickName: "ann", password: "secret1")
@@ -207,8 +207,8 @@ struct APIPushTests {
         }
     }
 
-    @Test("A topic's pushes are numbered, and the last is retained where that is asked")
-    func topic() async throws {
+    @Test
+    func `a topic's pushes are numbered, and the last is retained where that is asked`() async throws {
         try await withServer { server in
             let api = try await APIClient(server)
             for _ in 1...3 {
@@ -223,8 +223,8 @@ struct APIPushTests {
         }
     }
 
-    @Test("Who is in a room hears it; who is removed does not")
-    func room() async throws {
+    @Test
+    func `who is in a room hears it; who is removed does not`() async throws {
         try await withServer { server in
             let api = try await APIClient(server)
             let client = try Self.client(server, device: "phone")

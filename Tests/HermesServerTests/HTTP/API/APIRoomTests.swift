@@ -45,8 +45,10 @@ struct APIRoomTests {
         return heard
     }
 
-    @Test("A subscription to the room ends, one with wildcards goes on without the room; both may come back")
-    func connected() async throws {
+    @Test
+    func `a subscription to the room ends, one with wildcards goes on without the room; both may come back`()
+        async throws
+    {
         try await withServer { server in
             let api = try await APIClient(server)
             try await Self.users(api)
@@ -82,8 +84,8 @@ struct APIRoomTests {
         }
     }
 
-    @Test("In a kept session the subscription is gone for good, connected or not", arguments: [true, false])
-    func kept(isConnected: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `in a kept session the subscription is gone for good, connected or not`(isConnected: Bool) async throws {
         try await withServer(store: .sqlite) { server in
             let api = try await APIClient(server)
             try await Self.users(api)
@@ -106,8 +108,8 @@ struct APIRoomTests {
         }
     }
 
-    @Test("A rule that names a key narrows what its scopes give; no other rule concerns keys")
-    func rulesForKeys() async throws {
+    @Test
+    func `a rule that names a key narrows what its scopes give; no other rule concerns keys`() async throws {
         try await withServer { server in
             let api = try await APIClient(server)
             let other = try await APIClient(server)

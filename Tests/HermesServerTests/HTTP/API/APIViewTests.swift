@@ -36,8 +36,8 @@ struct APIViewTests {
         return answer.body
     }
 
-    @Test("Each route needs its own scope, and no other")
-    func scopes() async throws {
+    @Test
+    func `each route needs its own scope, and no other`() async throws {
         try await withServer { server in
             for (method, path, scope) in Self.routes {
                 let without = try await APIClient(server, scopes: Set(APIScope.allCases).subtracting([scope]))
@@ -51,8 +51,8 @@ struct APIViewTests {
         }
     }
 
-    @Test("Limits, places and numbers that cannot be are refused, whatever they are")
-    func hostile() async throws {
+    @Test
+    func `limits, places and numbers that cannot be are refused, whatever they are`() async throws {
         try await withServer { server in
             let api = try await APIClient(server)
             try await Self.users(["ann"], api)
@@ -90,8 +90,8 @@ struct APIViewTests {
         }
     }
 
-    @Test("Conversations are listed with what is unread, page by page", arguments: TestStore.allCases)
-    func conversations(_ store: TestStore) async throws {
+    @Test(arguments: TestStore.allCases)
+    func `conversations are listed with what is unread, page by page`(_ store: TestStore) async throws {
         try await withServer(store: store) { server in
             let api = try await APIClient(server)
             try await Self.users(["ann", "bob", "cleo"], api)
@@ -131,8 +131,8 @@ struct APIViewTests {
         }
     }
 
-    @Test("Connected clients are listed, searched and disconnected")
-    func clients() async throws {
+    @Test
+    func `connected clients are listed, searched and disconnected`() async throws {
         try await withServer { server in
             let api = try await APIClient(server)
             try await Self.users(["ann"], api)
@@ -160,8 +160,8 @@ struct APIViewTests {
         }
     }
 
-    @Test("The way of a message is told by its id and its client id, without its content")
-    func trace() async throws {
+    @Test
+    func `the way of a message is told by its id and its client id, without its content`() async throws {
         try await withServer { server in
             let api = try await APIClient(server)
             try await Self.users(["ann", "bob"], api)
@@ -180,8 +180,8 @@ struct APIViewTests {
         }
     }
 
-    @Test("Administrators and their log are read without any secret")
-    func administrators() async throws {
+    @Test
+    func `administrators and their log are read without any secret`() async throws {
         try await withServer(store: .sqlite) { server in
             let api = try await APIClient(server)
             #expect(try await api.send("GET", "/v1/administrators").body["administrators"]?.array == [])
@@ -208,8 +208,8 @@ struct APIViewTests {
         }
     }
 
-    @Test("The figures of the API are those of the console")
-    func figures() async throws {
+    @Test
+    func `the figures of the API are those of the console`() async throws {
         try await withServer { server in
             let api = try await APIClient(server)
             let figures = try #require(try server.assembly().figures)
@@ -234,8 +234,8 @@ struct APIViewTests {
         }
     }
 
-    @Test("Without a console and a control socket, the API alone has the figures kept")
-    func figuresAlone() async throws {
+    @Test
+    func `without a console and a control socket, the API alone has the figures kept`() async throws {
         // Of the memory store there is neither.
         try await withServer(store: .memory) { server in
             let figures = try server.assembly().figures

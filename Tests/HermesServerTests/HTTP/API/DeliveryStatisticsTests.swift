@@ -16,10 +16,10 @@ import Testing
         try ClientReport(
             appVersion: version,
             networks: networks.map { label, received in
-                var counts = DeliveryCounts()
-                counts.received = received
-                counts.lost = 1
-                counts.resets = 2
+                var counts = ReportCounts()
+                counts[.received] = received
+                counts[.never] = 1
+                counts[.reset] = 2
                 return try ClientReport.Network(label: label, counts: counts, heartbeat: .seconds(240))
             }
         )

@@ -23,8 +23,10 @@ struct EventQueueTests {
         queue.add(weight: 40) { .tooLarge(topic, bytes: number) }
     }
 
-    @Test("What has no room is counted, and told in its place; a full queue takes nothing until half of it is written")
-    func dropping() throws {
+    @Test
+    func `what has no room is counted, and told in its place; a full queue takes nothing until half of it is written`()
+        throws
+    {
         let topic = try #require(TopicName("a"))
         var queue = EventQueue(maxBytes: 100)
         #expect(queue.take() == nil)
@@ -46,8 +48,8 @@ struct EventQueueTests {
         #expect(beat?.isHeartbeatDue == true && Self.numbers(beat) == [-1])
     }
 
-    @Test("An event that is larger than the queue goes alone")
-    func largest() throws {
+    @Test
+    func `an event that is larger than the queue goes alone`() throws {
         let topic = try #require(TopicName("a"))
         var queue = EventQueue(maxBytes: 30)
         #expect(Self.add(1, to: &queue, topic: topic))
@@ -55,8 +57,8 @@ struct EventQueueTests {
         #expect(Self.numbers(queue.take()) == [1, -1])
     }
 
-    @Test("Of a revoked key's stream nothing more is written; a stopping server writes the rest")
-    func end() throws {
+    @Test
+    func `of a revoked key's stream nothing more is written; a stopping server writes the rest`() throws {
         let topic = try #require(TopicName("a"))
         for (reason, rest) in [(StreamEnd.keyRevoked, []), (.gone, []), (.serverStopping, [1])] as [(StreamEnd, [Int])]
         {
@@ -72,8 +74,8 @@ struct EventQueueTests {
         }
     }
 
-    @Test("A key's events come back in parts, not one by one")
-    func allowance() {
+    @Test
+    func `a key's events come back in parts, not one by one`() {
         let allowance = EventAllowance(perSecond: 100, now: .zero)
         #expect((1...101).filter { _ in allowance.allows(now: .zero) }.count == 100)
         #expect(!allowance.allows(now: .milliseconds(90)))
@@ -81,16 +83,16 @@ struct EventQueueTests {
         #expect((1...200).filter { _ in allowance.allows(now: .seconds(60)) }.count == 100)
     }
 
-    @Test("The memory of all streams has one bound")
-    func memory() {
+    @Test
+    func `the memory of all streams has one bound`() {
         let memory = EventMemory(limit: 100)
         #expect(memory.take(60) && !memory.take(41) && memory.take(40))
         memory.giveBack(100)
         #expect(memory.used == 0)
     }
 
-    @Test("Accept is read as RFC 9110 says")
-    func accept() {
+    @Test
+    func `accept is read as RFC 9110 says`() {
         let cases: [([String], Bool)] = [
             ([], true), (["*/*"], true), (["text/*"], true), (["TEXT/Event-Stream"], true),
             (["application/json"], false), (["application/json, text/event-stream;q=0.5"], true),

@@ -26,8 +26,8 @@ struct EventStreamTests {
         while core.events.count > 0 { await Task.yield() }
     }
 
-    @Test("Publications come by topic, as text or base64; of one that is too large comes the size")
-    func publications() async throws {
+    @Test
+    func `publications come by topic, as text or base64; of one that is too large comes the size`() async throws {
         func configure(_ settings: inout ServerSettings) { settings.events.maxPayloadBytes = 1_024 }
         try await withServer(configure: configure) { server in
             let client = try await APIClient(server)
@@ -64,8 +64,10 @@ struct EventStreamTests {
         }
     }
 
-    @Test("Logins, logouts and accepted messages come to those who ask for them; nobody pays for them otherwise")
-    func serverEvents() async throws {
+    @Test
+    func `logins, logouts and accepted messages come to those who ask for them; nobody pays for them otherwise`()
+        async throws
+    {
         try await withServer { server in
             let client = try await APIClient(server)
             let core = try Self.core(server)
@@ -91,8 +93,8 @@ struct EventStreamTests {
         }
     }
 
-    @Test("What cannot be a stream is refused, with words that help")
-    func refusals() async throws {
+    @Test
+    func `what cannot be a stream is refused, with words that help`() async throws {
         func configure(_ settings: inout ServerSettings) { settings.events.maxStreams = 0 }
         try await withServer(configure: configure) { server in
             let client = try await APIClient(server)
@@ -122,8 +124,8 @@ struct EventStreamTests {
         }
     }
 
-    @Test("A key has so many streams, and all keys together; whoever goes away makes room at once")
-    func limits() async throws {
+    @Test
+    func `a key has so many streams, and all keys together; whoever goes away makes room at once`() async throws {
         func configure(_ settings: inout ServerSettings) {
             settings.events.maxStreams = 3
             settings.events.maxStreamsPerKey = 2
@@ -155,8 +157,8 @@ struct EventStreamTests {
         }
     }
 
-    @Test("The stream of a revoked key ends; so do all when the server stops")
-    func ends() async throws {
+    @Test
+    func `the stream of a revoked key ends; so do all when the server stops`() async throws {
         try await withServer { server in
             let client = try await APIClient(server)
             let other = try await APIClient(server)
@@ -180,8 +182,8 @@ struct EventStreamTests {
         }
     }
 
-    @Test("The rules decide what a key reads, also after they have changed")
-    func rules() async throws {
+    @Test
+    func `the rules decide what a key reads, also after they have changed`() async throws {
         try await withServer { server in
             let client = try await APIClient(server)
             let core = try Self.core(server)
@@ -198,8 +200,10 @@ struct EventStreamTests {
         }
     }
 
-    @Test("A reader that is too slow is told how many events it missed, and where; the memory has its bound")
-    func slowReader() async throws {
+    @Test
+    func `a reader that is too slow is told how many events it missed, and where; the memory has its bound`()
+        async throws
+    {
         func configure(_ settings: inout ServerSettings) {
             settings.events.maxQueuedBytes = 256 << 10
             settings.events.eventsPerSecond = 1_000_000
@@ -238,8 +242,8 @@ struct EventStreamTests {
         }
     }
 
-    @Test("A key that asks for more than its events a second is told what it missed")
-    func rate() async throws {
+    @Test
+    func `a key that asks for more than its events a second is told what it missed`() async throws {
         func configure(_ settings: inout ServerSettings) {
             settings.events.eventsPerSecond = 10
             settings.events.heartbeat = .seconds(1)
@@ -261,8 +265,8 @@ struct EventStreamTests {
         }
     }
 
-    @Test("Heartbeats keep a quiet stream open, longer than an answer may take")
-    func heartbeats() async throws {
+    @Test
+    func `heartbeats keep a quiet stream open, longer than an answer may take`() async throws {
         func configure(_ settings: inout ServerSettings) {
             settings.events.heartbeat = .seconds(1)
             settings.httpLimits.answer = .milliseconds(1_500)

@@ -14,8 +14,8 @@ import Testing
 struct TopicNumbersTests {
     private static func topic(_ text: String) throws -> TopicName { try #require(TopicName(text)) }
 
-    @Test("Each topic counts from 1; what was not published takes no number")
-    func counting() throws {
+    @Test
+    func `each topic counts from 1; what was not published takes no number`() throws {
         var numbers = TopicNumbers(maxTopics: 10)
         var other = TopicNumbers(maxTopics: 10)
         let (a, b) = (try Self.topic("a"), try Self.topic("b"))
@@ -28,8 +28,8 @@ struct TopicNumbersTests {
         #expect(other.next(on: a).epoch != first.epoch, "each server draws its own")
     }
 
-    @Test("One topic too many begins another epoch, for all")
-    func bound() throws {
+    @Test
+    func `one topic too many begins another epoch, for all`() throws {
         var numbers = TopicNumbers(maxTopics: 2)
         var epochs: Set<UInt64> = []
         for name in ["a", "b", "a", "b"] {
@@ -44,8 +44,8 @@ struct TopicNumbersTests {
         #expect(numbers.next(on: try Self.topic("a")) == TopicNumbers.Place(epoch: place.epoch, seq: 1))
     }
 
-    @Test("A subscriber of the SDK sees what it missed of a topic, and nothing over a restart")
-    func topic() async throws {
+    @Test
+    func `a subscriber of the SDK sees what it missed of a topic, and nothing over a restart`() async throws {
         try await withServer { server in
             var configuration = MQTTClient.Configuration(server: ServerAddress(port: server.port("mqtt")))
             configuration.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(20)], jitter: 0)
@@ -89,8 +89,8 @@ struct TopicNumbersTests {
         }
     }
 
-    @Test("Who is in a room is told before the next push which ones did not arrive")
-    func room() async throws {
+    @Test
+    func `who is in a room is told before the next push which ones did not arrive`() async throws {
         try await withServer { server in
             let api = try await APIClient(server)
             let client = try HermesClient(

@@ -18,8 +18,8 @@ struct TopicPublisherTests {
         return HermesCore.Push(id: MessageID(high: 0, low: 1), content: content, expiresAt: Timestamp(rawValue: .max))
     }
 
-    @Test("What is not stored reaches nobody, and takes no number")
-    func notStored() async throws {
+    @Test
+    func `what is not stored reaches nobody, and takes no number`() async throws {
         try await withServer { server in
             let store = ScriptedSessionStore()
             let core = try #require(try server.assembly().api).core
@@ -72,8 +72,9 @@ struct TopicPublisherTests {
         }
     }
 
-    @Test("A publication that finds no room among the retained ones is delivered, and the answer says so")
-    func noRoomToRetain() async throws {
+    @Test
+    func `a publication that finds no room among the retained ones is delivered, and the answer says so`() async throws
+    {
         func configure(_ settings: inout ServerSettings) { settings.gateways.broker.retainedMessages = SharedLimit(1) }
         try await withServer(configure: configure) { server in
             let client = try await APIClient(server)
