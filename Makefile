@@ -11,7 +11,7 @@ RELEASE := $(SWIFT) build -c release --product hermes
 ARGS ?=
 BUILD_FLAGS ?=
 
-.PHONY: help run build test web-test lint format bench fuzz docs interop soak crash bootstrap clean
+.PHONY: help run build build-tests build-fuzz test web-test lint format bench fuzz docs interop soak crash bootstrap clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -20,16 +20,18 @@ bootstrap: ## find what the machine lacks; install it when root
 	@scripts/bootstrap
 
 run: bootstrap ## build for release and start the server (make run ARGS="--log.level debug")
-	$(RELEASE)
+	@scripts/build-progress $(RELEASE)
 	@exec "$$($(RELEASE) --show-bin-path)/hermes" serve $(ARGS)
 
 build: bootstrap ## build for release
-	$(RELEASE)
+	@scripts/build-progress $(RELEASE)
 
-test: export HERMES_DEV = 1
-test: bootstrap ## run all tests, those of the benchmarks too
-	$(SWIFT) build --build-tests $(BUILD_FLAGS)
-	@scripts/test $(BUILD_FLAGS) $(ARGS)
+build-tests test: export HERMES_DEV = 1
+build-tests: bootstrap ## build all tests
+	@scripts/build-progress $(SWIFT) build --build-tests $(BUILD_FLAGS)
+
+test: build-tests ## run all tests, those of the benchmarks too (make test ARGS="--filter MQTTWillTests")
+	@scripts/test $(BUILD_FLAGS) -- $(ARGS)
 
 web-test: ## test the JavaScript SDK in Node, with the release build if there is one
 	@scripts/web-test
@@ -46,6 +48,10 @@ bench: build ## measure this server on this machine; builds hermes-bench
 fuzz: bootstrap ## fuzz decoders, connections and clients (make fuzz ARGS="--seconds 600")
 	@scripts/fuzz $(ARGS)
 
+build-fuzz: bootstrap ## build the fuzzers of decoders; compile those of whole connections
+	@scripts/fuzz --build decoders
+	@scripts/fuzz --compile
+
 docs: bootstrap ## write docs/hermes.yaml and docs/configuration.md anew
 	@scripts/generate-docs
 
@@ -59,7 +65,7 @@ soak: build ## attack, cut the power, run the fault schedules and fuzz, for hour
 	@Interop/example
 	@scripts/check-without-pages
 	@scripts/web-test
-	$(SWIFT) build --build-tests $(BUILD_FLAGS)
+	@scripts/build-progress $(SWIFT) build --build-tests $(BUILD_FLAGS)
 	@Interop/schedules
 	@scripts/fuzz --seconds 1800
 

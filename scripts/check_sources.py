@@ -81,6 +81,10 @@ CREATED_FILE = re.compile(r"\.createFile\(")
 LOCKED_FUNCTION = re.compile(r"\b(Mutex|NIOLockedValueBox)<\(?(@\w+ )*\([^<>\]]*->")
 
 
+# A test has one name, a sentence.
+TEST = re.compile(r"@Test\b(?:(?!\bfunc\b)[\s\S])*?\bfunc\s+(`?)|@Test\(\s*\"")
+
+
 # What a build without the trait `Pages` leaves out, and the files among it that it keeps.
 PAGES = ("Sources/HermesServer/Pages/", "Sources/HermesServer/Console/")
 WITHOUT_PAGES = {"NoPages.swift", "Figures.swift"}
@@ -99,6 +103,12 @@ def check(path: pathlib.Path) -> list[str]:
         "#if Pages" not in lines[:8] or lines[-1] != "#endif"
     ):
         problems.append(f"{name}: it belongs between #if Pages and #endif (docs/architecture.md)")
+    if not in_sources:
+        text = "\n".join(lines)
+        for test in TEST.finditer(text):
+            if test.group(1) != "`" or re.match(r"@Test\(\s*\"", test.group()):
+                number = text.count("\n", 0, test.start()) + 1
+                problems.append(f"{name}:{number}: a test's name is a sentence between backticks, the function's")
     target = name.parts[1] if len(name.parts) > 2 else ""
     if not is_generated(path):
         if tuple(lines[:2]) != HEADER and path.name != "Package.swift":
