@@ -17,7 +17,7 @@ let serverOnly = [
     "ArgumentParser": "swift-argument-parser", "AsyncHTTPClient": "async-http-client",
     "Configuration": "swift-configuration", "CoreMetrics": "swift-metrics", "Crypto": "swift-crypto",
     "CryptoExtras": "swift-crypto", "GRDB": "GRDB.swift", "GRDBSQLite": "GRDB.swift", "HTTPTypes": "swift-http-types",
-    "Hummingbird": "hummingbird", "HummingbirdCore": "hummingbird", "JWTKit": "jwt-kit", "Metrics": "swift-metrics",
+    "Hummingbird": "hummingbird", "HummingbirdCore": "hummingbird", "Metrics": "swift-metrics",
     "NIOHTTPTypes": "swift-nio-extras", "NIOHTTPTypesHTTP1": "swift-nio-extras",
     "ServiceLifecycle": "swift-service-lifecycle", "UnixSignals": "swift-service-lifecycle", "Yams": "Yams",
 ]
@@ -84,7 +84,6 @@ let package = Package(
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
-        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
@@ -96,7 +95,7 @@ let package = Package(
         library(
             "HermesPush",
             [
-                "HermesCore", "HermesWire", "AsyncHTTPClient", "Crypto", "JWTKit", "Logging", "NIOCore",
+                "HermesCore", "HermesWire", "AsyncHTTPClient", "Crypto", "CryptoExtras", "Logging", "NIOCore",
                 "NIOFoundationCompat", "NIOHTTP1", "NIOPosix", "NIOSSL",
             ]
         ),
@@ -114,7 +113,8 @@ let package = Package(
             "HermesServer",
             [
                 "CZlib", "HermesCore", "HermesGateways", "HermesPush", "HermesSQLite", "HermesWire", "Configuration",
-                "CoreMetrics", "Crypto", "HTTPTypes", "Hummingbird", "HummingbirdCore", "JWTKit", "Logging", "Metrics",
+                "CoreMetrics", "Crypto", "CryptoExtras", "HTTPTypes", "Hummingbird", "HummingbirdCore", "Logging",
+                "Metrics",
                 "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "NIOHTTPTypesHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle",
                 "UnixSignals",
             ]

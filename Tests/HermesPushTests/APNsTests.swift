@@ -25,7 +25,7 @@ struct APNsTests {
     ) async throws -> Value {
         let file = try folder.write("key.p8", key.pemRepresentation)
         let http = try PushFixtures.client()
-        let sender = try await APNsSender(
+        let sender = try APNsSender(
             .init(
                 keyFile: file,
                 keyID: "KEY1234567",
@@ -187,8 +187,8 @@ struct APNsTests {
         let http = try PushFixtures.client()
         let wrong = try folder.write("wrong.p8", "no key")
         for (path, part) in [(folder.path + "/missing", "cannot be read"), (wrong, "no P-256 key")] {
-            let error = await #expect(throws: PushConfigurationError.self) {
-                try await APNsSender(.init(keyFile: path, keyID: "", teamID: "", topic: ""), http: http, time: clock)
+            let error = #expect(throws: PushConfigurationError.self) {
+                try APNsSender(.init(keyFile: path, keyID: "", teamID: "", topic: ""), http: http, time: clock)
             }
             #expect(error?.description.contains("push.apns.keyFile") == true)
             #expect(error?.description.contains(part) == true)

@@ -38,7 +38,7 @@ struct FCMTests {
         ]
         let text = String(decoding: try JSONSerialization.data(withJSONObject: account), as: UTF8.self)
         let http = try PushFixtures.client()
-        let sender = try await FCMSender(
+        let sender = try FCMSender(
             serviceAccountFile: try folder.write("account.json", text),
             endpoint: endpoint.url,
             http: http,

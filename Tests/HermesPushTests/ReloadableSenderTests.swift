@@ -35,7 +35,7 @@ struct ReloadableSenderTests {
             let time = clock
             let sender = try await ReloadableSender(file: configuration.keyFile, setting: "push.apns.keyFile") {
                 () async throws(PushConfigurationError) in
-                try await APNsSender(configuration, http: http, time: time)
+                try APNsSender(configuration, http: http, time: time)
             }
             try await body(sender) {
                 let delivery = PushDelivery(PushFixtures.notification(), to: PushFixtures.apnsToken)

@@ -99,7 +99,7 @@ struct WebPushTests {
         let endpoint = try await FakeEndpoint.start { _, _ in answer }
         let key = P256.Signing.PrivateKey()
         let http = try PushFixtures.client()
-        let sender = try await WebPushSender(
+        let sender = try WebPushSender(
             .init(
                 publicKey: key.publicKey.x963Representation.base64URL,
                 privateKeyFile: try folder.write("vapid", key.rawRepresentation.base64URL + "\n"),
@@ -225,8 +225,8 @@ struct WebPushTests {
         let key = P256.Signing.PrivateKey()
         let file = try folder.write("vapid.pem", key.pemRepresentation)
         let http = try PushFixtures.client()
-        let error = await #expect(throws: PushConfigurationError.self) {
-            try await WebPushSender(
+        let error = #expect(throws: PushConfigurationError.self) {
+            try WebPushSender(
                 .init(publicKey: "BAAA", privateKeyFile: file, subject: "mailto:a@example.org"),
                 http: http,
                 time: ManualClock(now: PushFixtures.now)

@@ -5,7 +5,6 @@ import Crypto
 import Foundation
 package import HermesCore
 import HermesWire
-import JWTKit
 
 /// Sends to the Apple Push Notification service over HTTP/2, authenticated by a token signed with ES256.
 ///
@@ -64,21 +63,20 @@ package final class APNsSender: PushSender {
         http: PushHTTPClient,
         time: any TimeSource,
         concurrency: Int = 100
-    ) async throws(PushConfigurationError) {
-        let pem = try KeyFile.read(configuration.keyFile, setting: "push.apns.keyFile")
-        guard let key = try? ES256PrivateKey(pem: pem) else {
+    ) throws(PushConfigurationError) {
+        let pem = String(decoding: try KeyFile.read(configuration.keyFile, setting: "push.apns.keyFile"), as: UTF8.self)
+        guard let key = try? P256.Signing.PrivateKey(pemRepresentation: pem) else {
             throw PushConfigurationError("push.apns.keyFile", "\"\(configuration.keyFile)\" holds no P-256 key (.p8)")
         }
         let keyID = configuration.keyID.isEmpty ? try Self.keyID(of: configuration.keyFile) : configuration.keyID
         self.configuration = configuration
         self.http = http
         self.concurrency = concurrency
-        let keys = await JWTKeyCollection().add(ecdsa: key)
-        let header = JWTHeader(fields: ["kid": .string(keyID)])
+        let signer = TokenSigner(key: .p256(key), keyID: keyID)
         let team = configuration.teamID
         credential = CachedCredential(time: time) {
             let payload = ProviderToken(iss: team, iat: Int64(time.now().rawValue / 1000))
-            return .init(text: try await keys.sign(payload, header: header), lifetime: Self.tokenLifetime)
+            return .init(text: try signer.token(payload), lifetime: Self.tokenLifetime)
         }
     }
 
@@ -97,11 +95,9 @@ package final class APNsSender: PushSender {
         return String(id)
     }
 
-    private struct ProviderToken: JWTPayload {
+    private struct ProviderToken: Encodable {
         let iss: String
         let iat: Int64
-
-        func verify(using algorithm: some JWTAlgorithm) async throws {}
     }
 
     package func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {

@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import CryptoExtras
 import Foundation
 package import HermesCore
 import HermesWire
-import JWTKit
 
 /// Sends through Firebase Cloud Messaging, HTTP v1: a service account signs a request for an access token (RFC 7523),
 /// which is used until it nearly expires.
@@ -42,14 +42,12 @@ package final class FCMSender: PushSender {
         }
     }
 
-    private struct Assertion: JWTPayload {
+    private struct Assertion: Encodable {
         let iss: String
         let scope: String
         let aud: String
         let iat: Int64
         let exp: Int64
-
-        func verify(using algorithm: some JWTAlgorithm) async throws {}
     }
 
     /// The token endpoint refused a token.
@@ -75,13 +73,13 @@ package final class FCMSender: PushSender {
         http: PushHTTPClient,
         time: any TimeSource,
         concurrency: Int = 100
-    ) async throws(PushConfigurationError) {
+    ) throws(PushConfigurationError) {
         let setting = "push.fcm.serviceAccountFile"
         let data = try KeyFile.read(path, setting: setting)
         guard let account = try? JSONDecoder().decode(ServiceAccount.self, from: data) else {
             throw PushConfigurationError(setting, "\"\(path)\" is not a service account's JSON file")
         }
-        guard let key = try? Insecure.RSA.PrivateKey(pem: account.privateKey) else {
+        guard let key = try? _RSA.Signing.PrivateKey(pemRepresentation: account.privateKey) else {
             throw PushConfigurationError(setting, "\"\(path)\" holds no RSA key of 2048 bits or more (private_key)")
         }
         let project = account.projectID
@@ -95,15 +93,15 @@ package final class FCMSender: PushSender {
         self.concurrency = concurrency
         let host = endpoint.isEmpty ? "https://fcm.googleapis.com" : endpoint
         url = "\(host)/v1/projects/\(account.projectID)/messages:send"
-        let keys = await JWTKeyCollection().add(rsa: key, digestAlgorithm: .sha256)
+        let signer = TokenSigner(key: .rsa(key), keyID: account.privateKeyID)
         credential = CachedCredential(time: time) {
-            try await Self.fetch(account, keys, http, now: time.now())
+            try await Self.fetch(account, signer, http, now: time.now())
         }
     }
 
     private static func fetch(
         _ account: ServiceAccount,
-        _ keys: JWTKeyCollection,
+        _ signer: TokenSigner,
         _ http: PushHTTPClient,
         now: Timestamp
     ) async throws -> CachedCredential.Fresh {
@@ -115,9 +113,7 @@ package final class FCMSender: PushSender {
             iat: seconds,
             exp: seconds + 3600
         )
-        var header = JWTHeader()
-        if let id = account.privateKeyID { header.kid = id }
-        let text = try await keys.sign(assertion, header: header)
+        let text = try signer.token(assertion)
         let form = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=\(text)"
         let answer = try await http.post(
             account.tokenURI,

@@ -5,7 +5,6 @@ import Crypto
 import Foundation
 package import HermesCore
 import HermesWire
-import JWTKit
 import Synchronization
 
 /// Sends to browsers (RFC 8030): encrypted (RFC 8291), identified by a signed token (VAPID, RFC 8292).
@@ -55,17 +54,15 @@ package final class WebPushSender: PushSender {
         let expiresAt: Int64
     }
 
-    private struct Claims: JWTPayload {
+    private struct Claims: Encodable {
         let aud: String
         let exp: Int64
         let sub: String
-
-        func verify(using algorithm: some JWTAlgorithm) async throws {}
     }
 
     private let configuration: Configuration
     private let publicKey: String
-    private let keys: JWTKeyCollection
+    private let signer: TokenSigner
     private let http: PushHTTPClient
     private let names: PublicNames
     private let time: any TimeSource
@@ -82,7 +79,7 @@ package final class WebPushSender: PushSender {
         time: any TimeSource,
         names: PublicNames? = nil,
         concurrency: Int = 100
-    ) async throws(PushConfigurationError) {
+    ) throws(PushConfigurationError) {
         let setting = "push.webPush.privateKeyFile"
         let file = try KeyFile.read(configuration.privateKeyFile, setting: setting)
         guard let key = Self.privateKey(file) else {
@@ -98,12 +95,9 @@ package final class WebPushSender: PushSender {
         guard configuration.subject.hasPrefix("mailto:") || configuration.subject.hasPrefix("https:") else {
             throw PushConfigurationError("push.webPush.subject", "it begins with mailto: or https:")
         }
-        guard let signing = try? ES256PrivateKey(pem: key.pemRepresentation) else {
-            throw PushConfigurationError(setting, "the key cannot sign")
-        }
         self.configuration = configuration
         publicKey = own.base64URL
-        keys = await JWTKeyCollection().add(ecdsa: signing)
+        signer = TokenSigner(key: .p256(key))
         self.http = http
         self.names = names ?? PublicNames(time: time)
         self.time = time
@@ -161,7 +155,7 @@ package final class WebPushSender: PushSender {
                 url(of: subscription),
                 over: route,
                 headers: [
-                    ("authorization", "vapid t=\(try await token(for: subscription.origin)), k=\(publicKey)"),
+                    ("authorization", "vapid t=\(try token(for: subscription.origin)), k=\(publicKey)"),
                     ("content-encoding", "aes128gcm"),
                     ("content-type", "application/octet-stream"),
                     ("ttl", String(min(lifetime, 28 * 86_400))),
@@ -203,13 +197,13 @@ package final class WebPushSender: PushSender {
         }
     }
 
-    private func token(for origin: String) async throws -> String {
+    private func token(for origin: String) throws -> String {
         let now = time.now().rawValue / 1000
         if let token = tokens.withLock({ $0[origin] }), token.expiresAt - now > Self.tokenLifetime / 2 {
             return token.text
         }
         let claims = Claims(aud: origin, exp: now + Self.tokenLifetime, sub: configuration.subject)
-        let token = SignedToken(text: try await keys.sign(claims), expiresAt: claims.exp)
+        let token = SignedToken(text: try signer.token(claims), expiresAt: claims.exp)
         tokens.withLock { tokens in
             if tokens.count >= Self.maxTokens { tokens.removeAll() }
             tokens[origin] = token

@@ -23,7 +23,7 @@ struct AccessFiles: Service {
     /// Reads the files.
     ///
     /// - Throws: the error in one of them, and its place.
-    init(_ settings: AccessSettings, logger: Logger) async throws(ServerFailure) {
+    init(_ settings: AccessSettings, logger: Logger) throws(ServerFailure) {
         self.settings = settings
         self.logger = logger
         stamp = settings.rulesPath.flatMap { Stamp($0) }
@@ -38,7 +38,7 @@ struct AccessFiles: Service {
         access = TopicAccess(rules)
         if let tokens = settings.tokens {
             do {
-                verifier = try await JWTVerifier(tokens)
+                verifier = try JWTVerifier(tokens)
             } catch {
                 throw ServerFailure(
                     .badConfiguration,
@@ -71,11 +71,11 @@ struct AccessFiles: Service {
     }
 
     /// Reads everything again; an unreadable file changes nothing.
-    func reload() async {
+    func reload() {
         reloadRules()
         guard let verifier else { return }
         do {
-            try await verifier.reload()
+            try verifier.reload()
             logger.info("token keys read")
         } catch {
             logger.error("token keys are unusable; the old ones stay in use", metadata: ["error": "\(error)"])

@@ -4,7 +4,6 @@
 import Foundation
 import HermesCore
 import HermesGateways
-import JWTKit
 import Synchronization
 
 /// Verifies JSON Web Tokens with the keys of a file.
@@ -15,14 +14,14 @@ final class JWTVerifier: TokenVerifier {
     private let keys: Mutex<TokenKeys>
 
     /// Reads the keys.
-    init(_ settings: AccessSettings.Tokens) async throws {
+    init(_ settings: AccessSettings.Tokens) throws {
         self.settings = settings
-        keys = Mutex(try await TokenKeys.load(settings.keysPath))
+        keys = Mutex(try TokenKeys.load(settings.keysPath))
     }
 
     /// Reads the keys again; if that fails the old ones stay in use.
-    func reload() async throws {
-        let fresh = try await TokenKeys.load(settings.keysPath)
+    func reload() throws {
+        let fresh = try TokenKeys.load(settings.keysPath)
         keys.withLock { $0 = fresh }
     }
 
@@ -34,7 +33,7 @@ final class JWTVerifier: TokenVerifier {
             settings.algorithms.contains(algorithm)
         else { throw Self.invalid("it is not one that this server takes") }
         let candidates = keys.withLock { $0.candidates(algorithm, identifier: token.header.kid) }
-        guard candidates.contains(where: { Self.isSigned(token, by: $0) }) else {
+        guard candidates.contains(where: { $0.key.isValid(token.signature, for: token.signed) }) else {
             throw Self.invalid("its signature is wrong")
         }
         guard let payload = TokenPayload(json: token.payload) else {
@@ -45,10 +44,6 @@ final class JWTVerifier: TokenVerifier {
         }
         guard let claims = payload.claims() else { throw Self.invalid("its topics are not topic filters") }
         return VerifiedToken(subject: payload.subject, claims: claims, expiresAt: payload.expiry)
-    }
-
-    private static func isSigned(_ token: JSONWebToken, by key: TokenKeys.Key) -> Bool {
-        (try? key.verifier.verify(token.signature, signs: token.signed)) ?? false
     }
 
     private static func invalid(_ reason: String) -> HermesError {

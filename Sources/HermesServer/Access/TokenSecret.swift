@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Crypto
 import Foundation
-import JWTKit
 
 /// Distinguishes a secret from a public key in an unsupported form. A public key is not secret: if one were used as the
 /// secret of HS256, everybody could sign.
@@ -75,16 +75,9 @@ enum TokenSecret {
         if bytes.range(of: Data("-----BEGIN".utf8)) != nil { return "a PEM file" }
         // A point of P-256 that is not compressed (SEC 1, section 2.3.3). Random bytes are not on the curve.
         if bytes.count == 65, bytes.first == 4 {
-            let point = bytes.dropFirst()
-            if (try? ES256PublicKey(parameters: (base64URL(point.prefix(32)), base64URL(point.suffix(32))))) != nil {
-                return "the point of a key"
-            }
+            if (try? P256.Signing.PublicKey(x963Representation: bytes)) != nil { return "the point of a key" }
         }
         return nil
-    }
-
-    private static func base64URL(_ bytes: Data) -> String {
-        bytes.base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
     private static func isModulus(_ number: Data) -> Bool {

@@ -115,14 +115,14 @@ struct OutboundServices: Service {
         var services = PushServices()
         if let apns = settings.apns {
             services.apns = try await ReloadableSender(file: apns.keyFile, setting: "push.apns.keyFile") {
-                () async throws(PushConfigurationError) in try await APNsSender(apns, http: http, time: time)
+                () async throws(PushConfigurationError) in try APNsSender(apns, http: http, time: time)
             }
         }
         if let fcm = settings.fcm {
             let (file, setting) = (fcm.serviceAccountFile, "push.fcm.serviceAccountFile")
             services.fcm = try await ReloadableSender(file: file, setting: setting) {
                 () async throws(PushConfigurationError) in
-                try await FCMSender(serviceAccountFile: file, endpoint: fcm.endpoint, http: http, time: time)
+                try FCMSender(serviceAccountFile: file, endpoint: fcm.endpoint, http: http, time: time)
             }
         }
         if let webPush = settings.webPush {
@@ -131,7 +131,7 @@ struct OutboundServices: Service {
             let names = PublicNames(time: time)
             services.webPush = try await ReloadableSender(file: file, setting: setting) {
                 () async throws(PushConfigurationError) in
-                try await WebPushSender(webPush, http: http, time: time, names: names)
+                try WebPushSender(webPush, http: http, time: time, names: names)
             }
         }
         return services

@@ -19,7 +19,7 @@ struct ReloadService: Service {
         await cancelWhenGracefulShutdown {
             for await _ in hangups {
                 certificates.reload()
-                await files.reload()
+                files.reload()
                 await pushKeys()
             }
         }

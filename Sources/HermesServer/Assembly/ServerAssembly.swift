@@ -165,7 +165,7 @@ package final class ServerAssembly: Sendable {
         )
         do throws(ServerFailure) {
             try await load(messenger)
-            let files = try await AccessFiles(settings.gateways.access, logger: logger)
+            let files = try AccessFiles(settings.gateways.access, logger: logger)
             let environment = GatewayEnvironment(
                 messenger: messenger,
                 loops: LoopContexts(

@@ -17,7 +17,8 @@ enum ConfigurationFiles {
         where listener.isEnabled {
             if let tls = listener.tls { problems += self.problems(of: tls, name) }
         }
-        return await problems + self.problems(of: settings.gateways.access) + OutboundServices.problems(of: settings)
+        problems += self.problems(of: settings.gateways.access)
+        return await problems + OutboundServices.problems(of: settings)
     }
 
     // MARK: TLS
@@ -75,7 +76,7 @@ enum ConfigurationFiles {
 
     // MARK: Access
 
-    private static func problems(of access: AccessSettings) async -> [String] {
+    private static func problems(of access: AccessSettings) -> [String] {
         let silent = Logger(label: "hermes") { _ in SwiftLogNoOpLogHandler() }
         var (rules, tokens) = (access, access)
         rules.tokens = nil
@@ -83,7 +84,7 @@ enum ConfigurationFiles {
         var problems: [String] = []
         for part in [rules, tokens] {
             do throws(ServerFailure) {
-                _ = try await AccessFiles(part, logger: silent)
+                _ = try AccessFiles(part, logger: silent)
             } catch {
                 problems.append(error.message)
             }

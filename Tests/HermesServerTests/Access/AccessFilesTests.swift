@@ -16,19 +16,19 @@ import Testing
         let files = try TemporaryFiles()
         defer { files.remove() }
         let path = try files.write("rules", "deny all write a\n")
-        let access = try await AccessFiles(AccessSettings(rulesPath: path), logger: logger)
+        let access = try AccessFiles(AccessSettings(rulesPath: path), logger: logger)
         #expect(!access.access.current.allows(.publish, "a", for: anyone))
         try files.write("rules", "deny all write b\n")
-        await access.reload()
+        access.reload()
         #expect(access.access.current.allows(.publish, "a", for: anyone))
         #expect(!access.access.current.allows(.publish, "b", for: anyone))
         let generation = access.access.generation
         for text in ["deny everything", "deny all write #/a", String(repeating: "#", count: 1 << 21)] {
             try files.write("rules", text)
-            await access.reload()
+            access.reload()
         }
         files.remove()
-        await access.reload()
+        access.reload()
         #expect(access.access.generation == generation)
     }
 
@@ -36,7 +36,7 @@ import Testing
         let files = try TemporaryFiles()
         defer { files.remove() }
         let path = try files.write("rules", "deny all write a\n")
-        let access = try await AccessFiles(AccessSettings(rulesPath: path), logger: logger)
+        let access = try AccessFiles(AccessSettings(rulesPath: path), logger: logger)
         let watching = Task { try await access.run() }
         // Written again and again, for it is not known when the watch begins; the size changes each time.
         var text = "deny all write b\n"
@@ -54,7 +54,7 @@ import Testing
         let files = try TemporaryFiles()
         defer { files.remove() }
         let path = try files.write("rules", "deny all write a\n")
-        let access = try await AccessFiles(AccessSettings(rulesPath: path), logger: logger)
+        let access = try AccessFiles(AccessSettings(rulesPath: path), logger: logger)
         try files.write("rules", "deny all write longer\n")
         let watching = Task { try await access.run() }
         while access.access.current.allows(.publish, "longer", for: anyone) {
@@ -68,18 +68,18 @@ import Testing
         let files = try TemporaryFiles()
         defer { files.remove() }
         let path = try files.write("rules", "\nallow all read a\npermit all read b\n")
-        let failure = await #expect(throws: ServerFailure.self) {
-            try await AccessFiles(AccessSettings(rulesPath: path), logger: logger)
+        let failure = #expect(throws: ServerFailure.self) {
+            try AccessFiles(AccessSettings(rulesPath: path), logger: logger)
         }
         #expect(failure?.exitCode == .badConfiguration)
         #expect(failure?.message.contains("line 3") == true)
         let keys = try files.write("keys", "short")
-        let other = await #expect(throws: ServerFailure.self) {
-            try await AccessFiles(AccessSettings(tokens: .init(keysPath: keys)), logger: logger)
+        let other = #expect(throws: ServerFailure.self) {
+            try AccessFiles(AccessSettings(tokens: .init(keysPath: keys)), logger: logger)
         }
         #expect(other?.message.contains("32 bytes") == true)
-        await #expect(throws: ServerFailure.self) {
-            try await AccessFiles(AccessSettings(rulesPath: "/does/not/exist"), logger: logger)
+        #expect(throws: ServerFailure.self) {
+            try AccessFiles(AccessSettings(rulesPath: "/does/not/exist"), logger: logger)
         }
     }
 }

@@ -29,9 +29,9 @@ import Testing
         _ algorithms: Set<AccessSettings.TokenAlgorithm> = Set(AccessSettings.TokenAlgorithm.allCases),
         audience: String? = nil,
         issuer: String? = nil
-    ) async throws -> JWTVerifier {
+    ) throws -> JWTVerifier {
         let path = try files.write("keys-\(UUID())", keys)
-        return try await JWTVerifier(
+        return try JWTVerifier(
             .init(keysPath: path, algorithms: algorithms, audience: audience, issuer: issuer)
         )
     }
@@ -47,10 +47,10 @@ import Testing
 
     @Test func `a token of each algorithm is taken with a key of that algorithm`() async throws {
         defer { files.remove() }
-        let rsa = try await verifier(issuer.rsa.publicKey.pemRepresentation)
-        let ecdsa = try await verifier(issuer.ecdsa.publicKey.pemRepresentation)
-        let secret = try await verifier(issuer.secret + "\n")
-        let set = try await verifier(issuer.keySet())
+        let rsa = try verifier(issuer.rsa.publicKey.pemRepresentation)
+        let ecdsa = try verifier(issuer.ecdsa.publicKey.pemRepresentation)
+        let secret = try verifier(issuer.secret + "\n")
+        let set = try verifier(issuer.keySet())
         let tokens = [issuer.hs256(good), try issuer.rs256(good), try issuer.es256(good)]
         for (index, own) in [secret, rsa, ecdsa].enumerated() {
             for (other, token) in tokens.enumerated() {
@@ -59,7 +59,7 @@ import Testing
                 #expect(await !isRefused(token, by: set))
             }
         }
-        let both = try await verifier(issuer.rsa.publicKey.pemRepresentation + issuer.ecdsa.publicKey.pemRepresentation)
+        let both = try verifier(issuer.rsa.publicKey.pemRepresentation + issuer.ecdsa.publicKey.pemRepresentation)
         #expect(await !isRefused(tokens[1], by: both))
         #expect(await !isRefused(tokens[2], by: both))
     }
@@ -67,13 +67,13 @@ import Testing
     @Test func `a public key is never a secret, and no signature is none`() async throws {
         defer { files.remove() }
         let pem = issuer.rsa.publicKey.pemRepresentation
-        let rsa = try await verifier(pem)
+        let rsa = try verifier(pem)
         for secret in [pem, pem + "\n", pem.replacing("\n", with: ""), "", issuer.secret] {
             #expect(await isRefused(issuer.hs256(good, secret: secret), by: rsa))
         }
-        let point = try await verifier(issuer.ecdsa.publicKey.pemRepresentation)
+        let point = try verifier(issuer.ecdsa.publicKey.pemRepresentation)
         #expect(await isRefused(issuer.hs256(good, secret: issuer.ecdsa.publicKey.pemRepresentation), by: point))
-        for keys in [rsa, point, try await verifier(issuer.secret)] {
+        for keys in [rsa, point, try verifier(issuer.secret)] {
             for algorithm in ["none", "None", "NONE", "", "hs256", "RS512", "HS384", "PS256"] {
                 #expect(await isRefused(issuer.none(good, algorithm: algorithm), by: keys))
             }
@@ -120,8 +120,8 @@ import Testing
             let whole: [Data] = [der, der + Data("\n".utf8), wide]
             let written: [Data] = (texts + further).map { Data($0.utf8) }
             for data in whole + written {
-                await #expect(throws: TokenKeys.Refusal.self, "\(String(decoding: data, as: UTF8.self))") {
-                    try await TokenKeys(data)
+                #expect(throws: TokenKeys.Refusal.self, "\(String(decoding: data, as: UTF8.self))") {
+                    try TokenKeys(data)
                 }
             }
         }
@@ -131,11 +131,11 @@ import Testing
             " a-passphrase:of-some-words=long-enough\n", String(repeating: "0f", count: 64),
             Data((0..<60).map { UInt8($0) }).base64EncodedString(), String(repeating: "a", count: 256),
         ] {
-            #expect(try await TokenKeys(Data(secret.utf8)).keys.count == 1, "\(secret)")
+            #expect(try TokenKeys(Data(secret.utf8)).keys.count == 1, "\(secret)")
         }
         for first in UInt8.min...UInt8.max {
             let bytes = Data([first, 0x7F]) + Data(repeating: 0xA5, count: 30)
-            #expect(try await TokenKeys(bytes).keys.count == 1)
+            #expect(try TokenKeys(bytes).keys.count == 1)
         }
     }
 
@@ -157,7 +157,7 @@ import Testing
                     hex.joined(), hex.joined().uppercased(), bytes.base64EncodedString(), TokenIssuer.base64(bytes),
                 ]
                 for form in [bytes] + forms.map({ Data($0.utf8) }) {
-                    #expect(try await TokenKeys(form).keys.count == 1, "\(size): \(hex.joined())")
+                    #expect(try TokenKeys(form).keys.count == 1, "\(size): \(hex.joined())")
                 }
             }
         }
@@ -166,7 +166,7 @@ import Testing
     @Test func `only what the settings allow is taken`() async throws {
         defer { files.remove() }
         let set = try issuer.keySet()
-        let some = try await verifier(set, [.es256])
+        let some = try verifier(set, [.es256])
         #expect(await isRefused(issuer.hs256(good), by: some))
         #expect(await isRefused(try issuer.rs256(good), by: some))
         #expect(await !isRefused(try issuer.es256(good), by: some))
@@ -174,7 +174,7 @@ import Testing
 
     @Test func `the key of the name is used`() async throws {
         defer { files.remove() }
-        let set = try await verifier(issuer.keySet())
+        let set = try verifier(issuer.keySet())
         #expect(await !isRefused(try issuer.rs256(good, header: #"{"alg":"RS256","kid":"r"}"#), by: set))
         #expect(await isRefused(try issuer.rs256(good, header: #"{"alg":"RS256","kid":"e"}"#), by: set))
         #expect(await isRefused(try issuer.es256(good, header: #"{"alg":"RS256","kid":"r"}"#), by: set))
@@ -182,8 +182,8 @@ import Testing
 
     @Test func `what a token says about time, audience and issuer holds`() async throws {
         defer { files.remove() }
-        let plain = try await verifier(issuer.secret)
-        let strict = try await verifier(issuer.secret, audience: "hermes", issuer: "me")
+        let plain = try verifier(issuer.secret)
+        let strict = try verifier(issuer.secret, audience: "hermes", issuer: "me")
         for (claims, isPlainGood, isStrictGood) in [
             (#""exp":1000001"#, true, false), (#""exp":1000000"#, false, false), (#""exp":999999.9"#, false, false),
             (#""exp":-1e300"#, false, false), (#""exp":1e300"#, true, false), (#""exp":"soon""#, false, false),
@@ -203,7 +203,7 @@ import Testing
 
     @Test func `claims become topics, and what cannot be understood allows nothing`() async throws {
         defer { files.remove() }
-        let keys = try await verifier(issuer.secret)
+        let keys = try verifier(issuer.secret)
         let payload = #"{"sub":"anna","hermes.publish":["a/+"],"hermes.subscribe":[]}"#
         let token = try await keys.verify(issuer.hs256(payload), now: now)
         #expect(token.claims == TopicClaims(publish: [try #require(TopicFilter("a/+"))], subscribe: []))
@@ -222,7 +222,7 @@ import Testing
     @Test(arguments: ["exp", "nbf", "aud", "iss", "hermes.publish", "hermes.subscribe"])
     func `a claim without a value, or named twice, allows nothing`(claim: String) async throws {
         defer { files.remove() }
-        let keys = try await verifier(issuer.secret)
+        let keys = try verifier(issuer.secret)
         let value = claim.hasPrefix("hermes") ? "[\"a\"]" : ["exp": "9e9", "nbf": "1"][claim] ?? "\"x\""
         let once = issuer.hs256("{\"sub\":\"anna\",\"\(claim)\":\(value)}")
         #expect(!(await isRefused(once, by: keys)), "the value itself is good")
@@ -234,7 +234,7 @@ import Testing
 
     @Test func `what is no token is refused whatever it holds`() async throws {
         defer { files.remove() }
-        let keys = try await verifier(issuer.secret)
+        let keys = try verifier(issuer.secret)
         let token = issuer.hs256(good)
         let deep = "eyJ" + String(repeating: "W", count: 4000)
         for text in [
@@ -265,22 +265,22 @@ import Testing
             "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", issuer.rsa.pemRepresentation,
             issuer.ecdsa.pemRepresentation,
         ] {
-            await #expect(throws: (any Error).self, "\(text.prefix(60))") { try await verifier(text) }
+            #expect(throws: (any Error).self, "\(text.prefix(60))") { try verifier(text) }
         }
     }
 
     @Test func `keys are read again, and stay if that fails`() async throws {
         defer { files.remove() }
         let path = try files.write("k", issuer.secret)
-        let keys = try await JWTVerifier(.init(keysPath: path))
+        let keys = try JWTVerifier(.init(keysPath: path))
         let other = String(repeating: "other", count: 8)
         try files.write("k", other)
         #expect(await !isRefused(issuer.hs256(good), by: keys))
-        try await keys.reload()
+        try keys.reload()
         #expect(await isRefused(issuer.hs256(good), by: keys))
         #expect(await !isRefused(issuer.hs256(good, secret: other), by: keys))
         try files.write("k", "")
-        await #expect(throws: (any Error).self) { try await keys.reload() }
+        #expect(throws: (any Error).self) { try keys.reload() }
         #expect(await !isRefused(issuer.hs256(good, secret: other), by: keys))
     }
 }
