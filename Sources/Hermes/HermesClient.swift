@@ -246,8 +246,8 @@ public final class HermesClient: Sendable {
         }
     }
 
-    /// The ephemeral events from now on. Each call returns its own sequence, which ends when the client next stops, or is
-    /// gone.
+    /// The ephemeral events from now on. Each call returns its own sequence, which ends when the client next stops, or
+    /// is gone.
     ///
     /// A sequence holds up to 8,192 events and 16 MiB for its loop; a loop that is too slow misses the newest.
     public var ephemeralEvents: ClientEvents<EphemeralEvent> { ephemeral.subscribe() }

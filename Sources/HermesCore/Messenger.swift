@@ -5,7 +5,7 @@
 package final class Messenger: Sendable {
     package let accounts: AccountService
     package let messages: MessageService
-    /// What accounts ask of their inboxes and conversations.
+    /// Answers the requests of accounts to their inboxes and conversations.
     package let inbox: InboxRequests
     package let pushes: PushService
     package let contacts: ContactService
@@ -15,7 +15,7 @@ package final class Messenger: Sendable {
     package let pushTokens: PushTokenService
     /// The place for an observer of commits and acknowledgements.
     package var watch: DeliveryWatch { messages.committer.watch }
-    /// Where the last messages went.
+    /// The steps of the last messages.
     package var traces: MessageTraces { messages.committer.traces }
     /// Those who watch the server's events.
     package var events: EventWatch { watch.events }
@@ -159,8 +159,8 @@ package final class Messenger: Sendable {
     ///
     /// - Parameters:
     ///   - now: the wall clock.
-    ///   - isClockConfirmed: whether the clock may be trusted with what an earlier process left; if not, only delivered
-    ///     entries are deleted, and only sessions of this process end.
+    ///   - isClockConfirmed: whether the clock may be trusted with the entries and sessions of an earlier process; if
+    ///     not, only delivered entries are deleted, and only sessions of this process end.
     ///   - batch: the number of deletions in one step; writers get their turn between steps.
     ///   - maxSteps: the number of steps in each store per call.
     /// - Returns: the number of deletions.

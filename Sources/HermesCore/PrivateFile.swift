@@ -29,7 +29,7 @@ package enum PrivateFile {
     /// - Returns: false if that is not possible; then the file is as it was.
     package static func replace(_ path: String, contents: [UInt8]) -> Bool {
         let new = path + ".new"
-        // Of a process that ended while it wrote.
+        // Left by a process that ended while it wrote.
         try? FileManager.default.removeItem(atPath: new)
         guard create(new, contents: contents) else { return false }
         guard rename(new, path) == 0 else {

@@ -3,7 +3,7 @@
 
 package import HermesCore
 
-/// All wire protocols, one line each, and what they do for all.
+/// All wire protocols, one line each, and their parts that all protocols use.
 package enum GatewayCatalog {
     package static let all: [any Gateway.Type] = [
         IMPBGateway.self,

@@ -22,12 +22,12 @@ package final class SQLiteStore: Sendable {
     let path: String
     let pool: DatabasePool
     let checkpointer: Checkpointer
-    /// Of ``TimeSlice``.
+    /// The clock of ``TimeSlice``.
     let clock: any TimeSource
     let slice: Duration
     /// The number of fresh rows that starts a sweep.
     let sweepRows: Int
-    /// Of the purges.
+    /// The sizes of the purges' steps.
     let purgeStep = Mutex(StepSize())
     let sessionPurgeStep = Mutex(StepSize())
     let epoch: UInt64

@@ -31,9 +31,9 @@ enum StoreMark {
     }
 
     /// Makes sessions' numbers jump. Packet identifiers follow from numbers, so a reused number would be taken for a
-    /// message that the client has in flight, and would not be delivered. With `forgetsReceived`, received identifiers are dropped: if
-    /// a release was lost, the client's next publication would be taken for a repetition. Delivering a message twice is
-    /// the lesser evil.
+    /// message that the client has in flight, and would not be delivered. With `forgetsReceived`, received identifiers
+    /// are dropped: if a release was lost, the client's next publication would be taken for a repetition. Delivering a
+    /// message twice is the lesser evil.
     private static func renumberSessions(_ db: Database, forgetsReceived: Bool) throws {
         // Damaged ones stay as they are: a sum out of range would fail the start.
         try db.execute(

@@ -80,7 +80,8 @@ extension DelimitedLink {
         if case .message(let message) = event.event, message.own, !message.clientID.isEmpty,
             outgoing.contains(message.clientID) || sending.values.contains(message.clientID)
         {
-            // Sent by this device before the connection broke or the app ended; its receipt comes when it is sent again.
+            // Sent by this device before the connection broke or the app ended; its receipt comes when it is sent
+            // again.
             entry = nil
         }
         let before = inbox.received

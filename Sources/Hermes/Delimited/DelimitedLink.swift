@@ -563,7 +563,7 @@ extension DelimitedLink {
         func error(_ code: HermesClientError.Code, _ text: String) -> HermesClientError {
             HermesClientError(code, kicked.message.isEmpty ? text : kicked.message)
         }
-        // A server of an older version tells no code: then who broke the protocol is guessed.
+        // A server of an older version tells no code: the cause of the breach is then guessed.
         let breach = HermesClientError.Code(rawValue: kicked.code)
         switch kicked.reason {
         case .replaced:

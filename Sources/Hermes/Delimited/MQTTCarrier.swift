@@ -12,8 +12,9 @@ import Foundation
 
 /// Carries the packets of the native protocol over MQTT 5.0.
 ///
-/// The login travels in the authentication data of CONNECT and CONNACK, a heartbeat is a PINGREQ, and every other packet
-/// is a publication: to `hermes/v1/up`, and from `hermes/v1/down`. The packets acknowledge the inbox, so QoS 0 is enough.
+/// The login travels in the authentication data of CONNECT and CONNACK, a heartbeat is a PINGREQ, and every other
+/// packet is a publication: to `hermes/v1/up`, and from `hermes/v1/down`. The packets acknowledge the inbox, so QoS 0
+/// is enough.
 struct MQTTCarrier: Sendable {
     /// A packet that arrived, and the length of its bytes.
     typealias Arrival = (packet: Hermes_V1_Packet, bytes: Int)

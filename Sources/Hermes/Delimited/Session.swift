@@ -43,8 +43,8 @@ public struct DeviceDescription: Hashable, Sendable {
     /// Creates a description.
     ///
     /// - Parameters:
-    ///   - id: the device's id, chosen once and kept: 1 to 64 bytes of printable ASCII. A new connection with the same id
-    ///     replaces the older one.
+    ///   - id: the device's id, chosen once and kept: 1 to 64 bytes of printable ASCII. A new connection with the same
+    ///     id replaces the older one.
     ///   - name: the name for people, for example "Ann's phone"; at most 64 bytes.
     ///   - platform: the platform, for example "iOS 18.2"; at most 64 bytes.
     ///   - appVersion: the app's version; at most 32 bytes.

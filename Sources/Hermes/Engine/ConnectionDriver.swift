@@ -201,7 +201,7 @@ extension ConnectionDriver {
         switch result {
         case .success(let channel):
             self.channel = channel
-            // What came together with the end of the handshake may have broken the connection already.
+            // Bytes that came together with the end of the handshake may have broken the connection already.
             lastError = earlyErrors.first { $0.channel === channel }?.error
             earlyErrors = []
             // Later, because the close may complete in the middle of the call that closes.

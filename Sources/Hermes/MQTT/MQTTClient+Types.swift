@@ -66,8 +66,8 @@ extension MQTTClient {
         /// Creates a subscription.
         ///
         /// - Parameters:
-        ///   - filter: the topic filter: `+` matches one level, `#` at the end all levels below; `$share/GROUP/FILTER` is
-        ///     shared.
+        ///   - filter: the topic filter: `+` matches one level, `#` at the end all levels below; `$share/GROUP/FILTER`
+        ///     is shared.
         ///   - qos: the highest QoS with which messages are delivered.
         ///   - noLocal: whether messages of this client are left out; MQTT 5.0 only.
         ///   - retainAsPublished: whether forwarded messages keep the publisher's retain flag; MQTT 5.0 only.

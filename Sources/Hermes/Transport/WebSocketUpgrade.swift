@@ -105,7 +105,7 @@ private final class WebSocketRequest: ChannelInboundHandler, RemovableChannelHan
         let status = "\(head.status.code) \(head.status.reasonPhrase)"
         let message =
             head.status == .switchingProtocols
-            ? "what the server answers opens no WebSocket: Sec-WebSocket-Accept is missing or wrong"
+            ? "the server's answer does not open a WebSocket: Sec-WebSocket-Accept is missing or wrong"
             : "no WebSocket at \(target.path): the server answered \(status); is the path right?"
         upgraded.fail(HermesClientError(.cannotConnect, message))
         context.close(promise: nil)

@@ -40,7 +40,8 @@ struct MQTTPrinter: Sendable {
 }
 
 extension MQTTPrinter {
-    /// UTF-8 without sequences that move the cursor, change colours, or turn the direction of writing. Lines and tabs stay.
+    /// UTF-8 without sequences that move the cursor, change colours, or turn the direction of writing. Lines and tabs
+    /// stay.
     static func harmless(_ bytes: [UInt8]) -> [UInt8] {
         var result = ""
         for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {

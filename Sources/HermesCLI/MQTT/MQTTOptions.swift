@@ -26,7 +26,7 @@ struct MQTTOptions: ParsableArguments {
     )
     var url: String?
 
-    @Option(name: [.customShort("u"), .long], help: ArgumentHelp("Who logs in.", valueName: "name"))
+    @Option(name: [.customShort("u"), .long], help: ArgumentHelp("The user name.", valueName: "name"))
     var username: String?
 
     @Option(
@@ -89,7 +89,7 @@ struct MQTTOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The topic of the will, published if the connection breaks.", valueName: "topic"))
     var willTopic: String?
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("And what.", valueName: "text"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("The payload of the will.", valueName: "text"))
     var willPayload: String?
 
     @Option(help: ArgumentHelp("The will's QoS: 0, 1 or 2.", valueName: "qos"))
@@ -119,7 +119,7 @@ struct MQTTOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Connect by WebSocket, for example with /mqtt.", valueName: "path"))
     var wsPath: String?
 
-    @Flag(name: [.customShort("d"), .long], help: "Say what happens, on stderr.")
+    @Flag(name: [.customShort("d"), .long], help: "Describe each step on stderr.")
     var debug = false
 
     @Flag(help: "Print no errors.")

@@ -30,7 +30,7 @@ struct PubCommand: AsyncParsableCommand {
         helpNames: .long
     )
 
-    @Option(name: [.short, .long], help: ArgumentHelp("Where to publish.", valueName: "topic"))
+    @Option(name: [.short, .long], help: ArgumentHelp("The topic.", valueName: "topic"))
     var topic: String?
 
     @Option(
@@ -61,7 +61,7 @@ struct PubCommand: AsyncParsableCommand {
     @Option(name: .customLong("repeat"), help: ArgumentHelp("Publish this many times.", valueName: "n"))
     var count = 1
 
-    @Option(help: ArgumentHelp("The delay between two of them.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("The delay between two repetitions.", valueName: "seconds"))
     var repeatDelay = 0.0
 
     @Option(
@@ -73,7 +73,7 @@ struct PubCommand: AsyncParsableCommand {
     @OptionGroup(title: "Connection") var options: MQTTOptions
 
     func validate() throws {
-        guard topic ?? options.urlTopic != nil else { throw ValidationError("-t: where to publish?") }
+        guard topic ?? options.urlTopic != nil else { throw ValidationError("give -t TOPIC") }
         let sources = [message != nil, file != nil, wholeInput, lines, empty].count { $0 }
         guard sources == 1 else {
             throw ValidationError("give one of -m TEXT, -f FILE, -s, -l and -n as the payload")

@@ -63,7 +63,7 @@ struct SubCommand: AsyncParsableCommand {
     @Option(
         name: [.customShort("F"), .long],
         parsing: .unconditional,
-        help: ArgumentHelp("How to print; see above.", valueName: "format")
+        help: ArgumentHelp("The format of the output; see above.", valueName: "format")
     )
     var format: String?
 
@@ -94,7 +94,7 @@ struct SubCommand: AsyncParsableCommand {
     @OptionGroup(title: "Connection") var options: MQTTOptions
 
     func validate() throws {
-        guard !filters.isEmpty || !unsubscribe.isEmpty else { throw ValidationError("-t: what to subscribe to?") }
+        guard !filters.isEmpty || !unsubscribe.isEmpty else { throw ValidationError("give -t or -U") }
         guard (0...2).contains(qos) else { throw ValidationError("-q \(qos): 0, 1 or 2") }
         if let count, count < 1 { throw ValidationError("-C \(count): from 1") }
         if let wait, !(0.001...1e9).contains(wait) { throw ValidationError("-W \(wait): seconds above 0") }

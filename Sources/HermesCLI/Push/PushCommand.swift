@@ -41,7 +41,7 @@ struct PushCommand: AsyncParsableCommand {
     @Option(help: "The title.")
     var title: String?
 
-    @Option(help: "What it says.")
+    @Option(help: "The text.")
     var body: String?
 
     @Option(help: ArgumentHelp("The application's own JSON object.", valueName: "json"))
@@ -85,9 +85,9 @@ struct PushCommand: AsyncParsableCommand {
             throw ValidationError("--retain and --protobuf need --topic")
         }
         if let ttl, Self.seconds(ttl) == nil {
-            throw ValidationError("--ttl \(ttl): a number and s, m, h or d, as 10m")
+            throw ValidationError("--ttl \(ttl): a number with s, m, h or d, such as 10m")
         }
-        if let data, !Self.isObject(data) { throw ValidationError("--data: not a JSON object, as {\"order\":7}") }
+        if let data, !Self.isObject(data) { throw ValidationError("--data: not a JSON object, such as {\"order\":7}") }
         if let priority, !["normal", "high"].contains(priority) {
             throw ValidationError("--priority \(priority): normal or high")
         }

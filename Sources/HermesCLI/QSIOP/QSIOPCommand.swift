@@ -33,7 +33,7 @@ struct QSIOPPing: AsyncParsableCommand {
             """
     )
 
-    @Option(help: ArgumentHelp("How many pings.", valueName: "n"))
+    @Option(help: ArgumentHelp("The number of pings.", valueName: "n"))
     var count = 3
 
     @Option(help: ArgumentHelp("How long to wait for the connection, and for each answer.", valueName: "seconds"))

@@ -21,10 +21,10 @@ struct SendCommand: AsyncParsableCommand {
             """
     )
 
-    @Option(help: ArgumentHelp("Who sends.", valueName: "name"))
+    @Option(help: ArgumentHelp("The sender's account.", valueName: "name"))
     var from: String
 
-    @Option(help: ArgumentHelp("Who gets it.", valueName: "name"))
+    @Option(help: ArgumentHelp("The recipient's account.", valueName: "name"))
     var to: String
 
     @Option(help: ArgumentHelp("Makes sending again safe: the same id is sent only once.", valueName: "id"))

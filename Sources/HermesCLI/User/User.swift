@@ -90,7 +90,7 @@ struct UserList: AsyncParsableCommand {
 struct UserPassword: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "password",
-        abstract: "Set a new password; ends all sessions of the account.",
+        abstract: "Set a new password; this ends all connections of the account.",
         discussion: "Example: hermes user password anna"
     )
 

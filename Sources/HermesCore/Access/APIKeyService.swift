@@ -19,7 +19,7 @@ package final class APIKeyService: Sendable {
 
     private let store: any APIKeyStore
     private let time: any TimeSource
-    /// Of checks by the address of who shows a secret: it need not be a key.
+    /// The turns of checks, by the client's address, because the shown secret may be no key.
     let reads = ReadGate(maxRunning: 1, maxWaiting: .max)
     /// When the use of each key was last recorded.
     private let noted = Mutex<[Int64: Duration]>([:])
@@ -67,7 +67,7 @@ package final class APIKeyService: Sendable {
 
     /// Finds the key of a secret and records its use.
     ///
-    /// - Parameter source: the address of who shows it, whose turn it takes.
+    /// - Parameter source: the address of the client that shows it; the check takes a turn of this address.
     /// - Throws: `.invalidToken`, `.storageUnavailable`.
     package func check(_ secret: String, from source: CommitSource = .server) async throws(HermesError) -> APIKey {
         let unknown = HermesError(.invalidToken, "The API key is unknown or revoked.")

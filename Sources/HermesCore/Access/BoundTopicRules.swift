@@ -64,7 +64,7 @@ package final class BoundTopicRules: Sendable {
         return access(to: filter)
     }
 
-    /// How much of what a filter matches the client may read.
+    /// Returns the part of a filter's topics that the client may read.
     package func access(to filter: TopicFilter) -> SubscriptionAccess {
         if areBuiltInAlone, let first = filter.rawValue.utf8.first, !Self.mayBeReserved(first) { return .all }
         let levels = BoundTopicPattern.levels(of: filter)

@@ -47,7 +47,7 @@ package struct ClientIdentity: Sendable, Hashable {
         return userName.map(SessionOwner.subject) ?? .anonymous
     }
 
-    /// The same client under a name that nobody has: it may do what it may do under any name.
+    /// The same client under a name that nobody has. It has the permissions that it has under every name.
     package var underNoName: ClientIdentity {
         var other = self
         // No name contains it (``NickName``).

@@ -13,10 +13,10 @@ package struct Principal: Sendable, Hashable {
     let loginStamp: UInt64?
     /// The device whose token was shown, if it was one; not part of the identity.
     let tokenOwner: DeviceID?
-    /// The login; nil for what acts without one. Not part of the identity.
+    /// The login; nil for a principal that acts without one. Not part of the identity.
     package let login: LoginNumber?
-    /// Whether the login proved that it is the account's; false for a mere claim, for which the account does not pay. Not
-    /// part of the identity.
+    /// Whether the login proved that it is the account's; false for a mere claim, for which the account does not pay.
+    /// Not part of the identity.
     package let isProven: Bool
 
     package init(user: UserID, nickName: NickName, device: DeviceID) {
@@ -47,7 +47,7 @@ package struct Principal: Sendable, Hashable {
 
     func rename(to new: NickName) { current.value.withLock { $0.name = new } }
 
-    /// What the login showed, or has shown since; not part of the identity.
+    /// The proof that the login showed, at first or since; not part of the identity.
     package var shown: ShownProof { current.value.withLock(\.shown) }
 
     func prove(by proof: ShownProof) { current.value.withLock { $0.shown = proof } }
@@ -62,7 +62,7 @@ package struct Principal: Sendable, Hashable {
     }
 }
 
-/// What changes of a principal while its device is connected.
+/// The part of a principal that changes while its device is connected.
 ///
 /// State: a `Mutex`; nothing is called under it.
 private final class Current: Sendable {

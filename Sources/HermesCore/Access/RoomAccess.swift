@@ -10,7 +10,7 @@ extension BoundTopicRules {
     ///   - room: the room.
     package func may(_ action: TopicAction, _ room: RoomName) -> Bool { allows(action, room.topic.rawValue) }
 
-    /// The error for a client that may not.
+    /// The error for a client that may not perform the action.
     package static func refusal(_ action: TopicAction, _ room: RoomName) -> HermesError {
         switch action {
         case .subscribe: HermesError(.forbidden, "the rules do not let you into the room \(room)")

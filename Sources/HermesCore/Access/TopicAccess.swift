@@ -21,7 +21,7 @@ package final class TopicAccess: Sendable {
     /// them.
     package var generation: UInt64 { number.load(ordering: .acquiring) }
 
-    /// Replaces the rules. Equal ones change nothing: all clients would be looked at.
+    /// Replaces the rules. Equal rules change nothing, because a change is checked against all clients.
     package func replace(with fresh: TopicRules) {
         let isChange = rules.withLock { rules in
             guard rules != fresh else { return false }

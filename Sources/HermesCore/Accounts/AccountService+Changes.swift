@@ -9,7 +9,7 @@ extension AccountService {
 
     /// Finds an account; nil if there is none.
     ///
-    /// - Parameter source: whose turn it takes: who asks.
+    /// - Parameter source: the account or client that asks; the read takes its turn.
     package func account(
         _ key: AccountKey,
         for source: CommitSource = .server
@@ -40,7 +40,7 @@ extension AccountService {
     /// Accounts whose name contains a text, in either case, ascending by number. One call looks at a bounded number of
     /// accounts, beside the commits.
     ///
-    /// - Returns: those found; and where to go on, if there are more accounts to look at.
+    /// - Returns: the accounts found, and the place to continue at if there are more accounts to look at.
     package func accounts(
         named text: String,
         after id: UserID?,
@@ -73,8 +73,8 @@ extension AccountService {
         return try await changeProfile(of: user, nickName: nickName, avatarURL: avatarURL)
     }
 
-    /// Changes the profile. A new name ends the account's MQTT connections, whose permissions depend on the name. Its kept
-    /// sessions stay.
+    /// Changes the profile. A new name ends the account's MQTT connections, whose permissions depend on the name. Its
+    /// kept sessions stay.
     package func changeProfile(
         of user: UserID,
         nickName: String?,
@@ -96,7 +96,7 @@ extension AccountService {
         return account
     }
 
-    /// Disables or enables an account; disabling ends its sessions.
+    /// Disables or enables an account; disabling ends its connections.
     package func setDisabled(_ user: UserID, _ isDisabled: Bool) async throws(HermesError) {
         let account = try await store.update(user, AccountChange(isDisabled: isDisabled))
         suspended.withLock { suspended in
@@ -105,7 +105,8 @@ extension AccountService {
         if isDisabled { end(account, .accountDisabled, .all) }
     }
 
-    /// Whether an account was disabled since the start, and is still; without a read, for what it left in memory.
+    /// Whether an account was disabled since the start, and still is. Reads no store; for what the account left in
+    /// memory.
     package func isSuspended(_ user: UserID) -> Bool { suspended.withLock { $0.contains(user) } }
 
     /// Locks an account out before its deletion: nobody can log in to it from now on.
@@ -118,13 +119,13 @@ extension AccountService {
 
     // MARK: Passwords
 
-    /// Changes the password after checking the old one; revokes all other tokens and ends the other sessions.
+    /// Changes the password after checking the old one; revokes all other tokens and ends the other connections.
     ///
     /// - Parameters:
-    ///   - principal: the account; its own session continues.
+    ///   - principal: the account; its own connection stays.
     ///   - old: the present password.
     ///   - new: the new password.
-    ///   - token: the token of this session (``Login/tokenHash``), which stays valid; nil: all are revoked.
+    ///   - token: the token of this login (``Login/tokenHash``), which stays valid; nil: all are revoked.
     /// - Throws: `.wrongCredentials`, `.invalidArgument`, `.loginDelayed`, `.overloaded`, `.storageUnavailable`.
     package func changePassword(
         of principal: Principal,
@@ -148,12 +149,12 @@ extension AccountService {
         change.expectedPassword = stored.password
         change.revokes = .allTokens(of: principal.user, except: token)
         _ = try await store.update(principal.user, change)
-        // Its own session continues, whatever it logged in with: it has just shown the password.
+        // Its own connection stays, whatever it logged in with: it has just shown the password.
         if token == nil || principal.shown.token != token { principal.prove(by: .password(password)) }
         end(stored.account, .revoked, principal.login.map(EndedDevices.allBut) ?? .all)
     }
 
-    /// Sets a password without the old one (administration). Revokes all tokens and ends all sessions.
+    /// Sets a password without the old one (administration). Revokes all tokens and ends all connections.
     package func setPassword(of user: UserID, to password: String) async throws(HermesError) {
         try check(newPassword: password)
         var change = AccountChange(password: try await hasher.hash(password))
@@ -195,7 +196,7 @@ extension AccountService {
         return token.text
     }
 
-    /// Revokes all tokens of an account and ends its sessions (administration).
+    /// Revokes all tokens of an account and ends its connections (administration).
     package func revokeTokens(of user: UserID) async throws(HermesError) {
         try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
         end(user, .revoked, .all)
@@ -227,7 +228,7 @@ extension AccountService {
         try changes.withLock { changes throws(HermesError) in try changes.takeChange(of: user, now: time.uptime()) }
     }
 
-    /// Removes a device, revokes its tokens and ends its session.
+    /// Removes a device, revokes its tokens and ends its connection.
     ///
     /// - Throws: `.notFound` if the account has no such device, `.storageUnavailable`.
     package func removeDevice(_ device: DeviceID, of user: UserID) async throws(HermesError) {

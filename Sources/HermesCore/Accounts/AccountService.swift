@@ -12,14 +12,15 @@ import Synchronization
 /// Reads take turns in one of two gates: those of logins by address, so that they never wait behind pages that others
 /// read, and all others by account.
 package final class AccountService: Sendable {
-    /// Ends connections of an account that are logged in and have no inbox. The text is the name (``NickName/key``) that
-    /// the account had until now; nil if the end does not concern the name.
+    /// Ends connections of an account that are logged in and have no inbox. The text is the name (``NickName/key``)
+    /// that the account had until now; nil if the end does not concern the name.
     package typealias EndOfTopicClients = @Sendable (UserID, String?, AttachmentEnd, EndedDevices) -> Void
 
     let store: any AccountStore
     let messages: any MessageStore
     let reads: ReadGate
-    /// For logins and registrations. Nobody is refused here: each connection has one under way, and those are limited.
+    /// The turns of logins and registrations. Nobody is refused here: each connection has at most one under way, and
+    /// the number of connections is limited.
     let logins = ReadGate(maxRunning: 2, maxWaiting: .max)
     let devices: DeviceRegistry
     let time: any TimeSource
@@ -33,9 +34,9 @@ package final class AccountService: Sendable {
     let throttle: Mutex<LoginThrottle>
     let registrations: Mutex<RegistrationLimit>
     let ledger = Mutex(LoginLedger())
-    /// Those disabled since the start: earlier ones have left nothing in memory.
+    /// The accounts disabled since the start; accounts disabled earlier have left nothing in memory.
     let suspended = Mutex<Set<UserID>>([])
-    /// For changes at the wish of the accounts.
+    /// The allowances for changes that accounts ask for.
     let changes = Mutex(AccountAllowance.changes)
     private let nextWrite = Mutex(Duration.zero)
 
@@ -264,7 +265,7 @@ package final class AccountService: Sendable {
         return try result.get()
     }
 
-    /// Revokes the token of this session, and removes its device if asked to. The caller ends its own connection.
+    /// Revokes the token of this login, and removes its device if asked to. The caller ends its own connection.
     package func logOut(_ principal: Principal, token: TokenHash?, removeDevice: Bool) async throws(HermesError) {
         if let token { try await store.revoke(.token(token), now: time.now()) }
         if removeDevice { try await store.revoke(.device(principal.device, of: principal.user), now: time.now()) }

@@ -33,7 +33,7 @@ package struct Login: Sendable {
     package let principal: Principal
     /// A new token for the next login, in the clear; nil if the login itself was by token.
     package let token: String?
-    /// The hash of the session's token, for ``AccountService/logOut(_:token:removeDevice:)``.
+    /// The hash of the login's token, for ``AccountService/logOut(_:token:removeDevice:)``.
     package let tokenHash: TokenHash?
     package let device: Device
     package let position: InboxPosition

@@ -153,7 +153,7 @@ package struct LoginThrottle: Sendable {
         return .go(Charge(payer: .stranger(account: attempt.account, address: attempt.address)))
     }
 
-    /// Returns the charge of an attempt that succeeded or was not decided (overload, storage).
+    /// Returns the charge of an attempt that succeeded, or that ended without a decision (overload, storage).
     package mutating func takeBack(_ charge: Charge) {
         switch charge.payer {
         case .device(let account, let device):

@@ -5,9 +5,10 @@ extension Messenger {
     /// Deletes an account for good, with everything that belongs to it alone; its connections are told
     /// ``AttachmentEnd/accountDeleted``.
     ///
-    /// First it is locked out, so that nobody is logged in when it goes, and others get what its members of shared
-    /// subscriptions leave behind. The rest takes as many commits as it has much (``AccountDeletions``). A call that failed
-    /// before the first of them leaves a disabled account, and can be made again; after it the server goes on by itself.
+    /// First the account is locked out, so that nobody is logged in when it is deleted. The messages that its members
+    /// of shared subscriptions leave behind go to others. The rest takes several commits, depending on the size of the
+    /// account (``AccountDeletions``). If a call fails before the first of these commits, the account stays disabled,
+    /// and the call can be repeated. After that commit the server continues by itself.
     ///
     /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func deleteAccount(_ user: UserID) async throws(HermesError) {

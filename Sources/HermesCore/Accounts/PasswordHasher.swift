@@ -37,10 +37,10 @@ package final class PasswordHasher: Sendable {
     /// The owner of a computation. In each lane addresses take turns, and the accounts of one address, so that many
     /// computations of one do not delay another's (``LaneQueue``).
     package enum Turn: Sendable, Hashable {
-        /// A login to an account from a known place; goes before logins of strangers. nil: somebody who is logged in
-        /// already, who has a turn like an address.
+        /// A login to an account from a known place; it goes before logins of strangers. Address nil: the account is
+        /// logged in already, and has turns of its own, like an address.
         case known(account: String, address: String?)
-        /// A login from anywhere else.
+        /// A login from any other place.
         case stranger(address: String)
         /// A new password of an existing account, or by an operator (nil); goes before registrations.
         case change(account: String? = nil)
@@ -191,7 +191,8 @@ package final class PasswordHasher: Sendable {
         // The library takes no empty password; ``verify`` answers false for it whatever comes out here.
         let bytes = password.isEmpty ? [0] : Array(password.utf8)
         let key = try KDF.Scrypt.deriveKey(
-            // HMAC pads short keys with zeros and hashes long ones; a digest is always 32 bytes, which it leaves as they are.
+            // HMAC pads short keys with zeros and hashes long ones; a digest is always 32 bytes, which it leaves as
+            // they are.
             from: isDigested ? Array(SHA256.hash(data: bytes)) : bytes,
             salt: salt,
             outputByteCount: count,

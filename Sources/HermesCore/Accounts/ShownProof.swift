@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a login showed. What it wants to leave for later, such as a new device or a push token, is stored only while
-/// this is still good: the store asks within the commit.
+/// The proof that a login showed. Lasting changes of the login, such as a new device or a push token, are stored only
+/// while this proof is valid: the store checks it within the commit.
 package enum ShownProof: Sendable, Hashable {
     case token(TokenHash)
     /// The password, by the hash that it was compared with.
     case password(PasswordHash)
-    /// Nothing that a new password revokes: a claim, the word of others, or the operator.
+    /// A proof that a new password does not revoke: a claim, a third party's statement, or the operator.
     case other
 
     /// The token, if one was shown.
@@ -18,7 +18,7 @@ package enum ShownProof: Sendable, Hashable {
     /// - Parameters:
     ///   - present: the stored password.
     ///   - isTokenKnown: whether the account has ``token``.
-    /// - Returns: nil if it is still good.
+    /// - Returns: nil if the proof is still valid.
     package func refusal(password present: PasswordHash, isTokenKnown: Bool) -> HermesError? {
         switch self {
         case .token: isTokenKnown ? nil : StoreRefusals.tokenRevoked

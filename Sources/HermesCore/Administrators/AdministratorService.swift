@@ -13,11 +13,11 @@ package final class AdministratorService: Sendable {
     package static let minPasswordCharacters = 10
     package static let maxPasswordBytes = 256
 
-    /// A second factor as it is shown, once.
+    /// A second factor in the form that its owner sees, once.
     package struct NewSecondFactor: Sendable {
-        /// For authenticator apps.
+        /// The address that authenticator apps read.
         package let address: String
-        /// The secret, to be typed.
+        /// The secret, for typing it.
         package let secret: String
         package let recovery: [String]
     }
@@ -44,12 +44,12 @@ package final class AdministratorService: Sendable {
 
     private let store: any AdministratorStore
     private let time: any TimeSource
-    /// Of logins, by address.
+    /// The turns of logins, by address.
     let reads = ReadGate(maxRunning: 1, maxWaiting: .max)
     private let hasher: PasswordHasher
     private let auditLimits: AuditLimits
     private let state: Mutex<State>
-    /// Something is in the audit log, or could not be stored there.
+    /// An event was stored in the audit log, or could not be stored there.
     package let recorded = Hook<(event: AuditEvent, failure: HermesError?)>()
 
     /// - Parameter passwordCost: lowered only by tests.
@@ -105,7 +105,7 @@ package final class AdministratorService: Sendable {
         endSessions(of: name)
     }
 
-    /// Changes the rights of an administrator and ends all sessions, which have the old ones.
+    /// Changes the rights of an administrator and ends all sessions, because they have the old rights.
     package func setRole(of name: AdministratorName, to role: AdministratorRole) async throws(HermesError) {
         try await store.change(name, .role(role))
         endSessions(of: name)
@@ -187,7 +187,7 @@ package final class AdministratorService: Sendable {
         if let factor = administrator.secondFactor {
             guard let code = code.map({ $0.filter { !$0.isWhitespace } }), !code.isEmpty else {
                 takeBack(charge)
-                // Who has stolen a password learns here that it is right, so its owner must be able to see that.
+                // A thief of the password learns here that it is right, so its owner must be able to see the attempt.
                 let result = "right password, no code yet"
                 await record(AuditEvent(who: text, address: address, action: "logIn", result: result, isRefused: true))
                 return .codeNeeded
@@ -274,7 +274,7 @@ package final class AdministratorService: Sendable {
 
     /// The session of a token.
     ///
-    /// - Parameter isUse: false for what a page asks by itself, which keeps no session alive.
+    /// - Parameter isUse: false for requests that a page makes by itself; they do not keep a session alive.
     package func session(_ token: TokenHash, isUse: Bool) -> ConsoleSessions.Session? {
         let now = time.uptime()
         return state.withLock { $0.sessions.session(token, isUse: isUse, now: now) }
@@ -292,7 +292,7 @@ package final class AdministratorService: Sendable {
 
     // MARK: The audit log
 
-    /// Records an event. What was done is done: a failure to record it is told to ``recorded`` alone.
+    /// Records an event. The operation itself is done: if the event cannot be recorded, only ``recorded`` tells so.
     package func record(_ event: AuditEvent) async {
         var failure: HermesError?
         do throws(HermesError) {

@@ -30,8 +30,8 @@ package struct AuditEvent: Sendable, Hashable {
     package let target: String
     /// "done", or the reason why nothing was done.
     package let result: String
-    /// Whether it was refused before anything was done. Refused ones have a bound of their own, so that a flood of them
-    /// does not displace the others.
+    /// Whether it was refused before anything was done. Refused operations have a bound of their own, so that a flood
+    /// of them does not displace the other entries.
     package let isRefused: Bool
 
     package init(
@@ -64,11 +64,11 @@ package struct AuditEvent: Sendable, Hashable {
     }
 }
 
-/// How much of the audit log is kept.
+/// The limits of the audit log.
 package struct AuditLimits: Sendable, Hashable {
-    /// Of operations that were carried out.
+    /// The most entries about operations that were carried out.
     package var maxDone: Int
-    /// Of refused ones.
+    /// The most entries about refused operations.
     package var maxRefused: Int
     package var age: Duration
 

@@ -30,7 +30,7 @@ package struct ConsoleSessions: Sendable {
     package struct Session: Sendable, Hashable {
         package let name: AdministratorName
         package let role: AdministratorRole
-        /// Every request that changes something repeats it, which a page of another origin cannot.
+        /// The token that every request with a change repeats. A page of another origin does not know it.
         package let requestToken: String
         package let endsAt: Duration
         package fileprivate(set) var usedAt: Duration
@@ -86,7 +86,7 @@ package struct ConsoleSessions: Sendable {
 
     /// Finds the session of a token.
     ///
-    /// - Parameter isUse: false for what a page asks by itself, which keeps no session alive.
+    /// - Parameter isUse: false for requests that a page makes by itself; they do not keep a session alive.
     package mutating func session(_ token: TokenHash, isUse: Bool, now: Duration) -> Session? {
         guard var session = sessions[token] else { return nil }
         guard isAlive(session, now: now) else {

@@ -35,7 +35,7 @@ package enum TimeCode {
         let current = step(at: now)
         let given = Array(code.utf8)
         var found: Int64?
-        // All are compared, so that the time tells nothing.
+        // All are compared, so that the duration reveals nothing.
         for candidate in current - window...current + window {
             let isEqual = equalInConstantTime(Array(Self.code(of: candidate, secret: secret).utf8), given)
             if isEqual, candidate > used { found = found ?? candidate }

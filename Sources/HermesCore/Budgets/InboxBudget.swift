@@ -48,14 +48,14 @@ package enum EntrySource: Hashable, Sendable {
 
 /// The limits of one inbox, and of one sender's share of it. The same for every store.
 ///
-/// One sender, and one group, holds at most a quarter, so that none fills an inbox for all others. Of a group's quarter one
-/// member holds no more than what then stays free of it, half if it is alone, so that the others still can write. Once an
-/// inbox is half
-/// full, only what its owner, its owner's contacts and back ends cause has room, in groups too: accounts and groups are
-/// free, so that strangers could fill all of it together. Entries other than messages have a reserve of a further quarter.
-/// A group message, another entry, or the sender's own copy that finds no room leaves its place in the inbox empty;
-/// devices are told as for an expired entry. From an eighth on, what one device has taken waits for no other
-/// (``InboxCursors``): below a quarter every message has room, so there is time to delete it.
+/// One sender, and one group, holds at most a quarter, so that none fills an inbox for all others. One member of a
+/// group may never hold more of the group's quarter than is then left free, half if it is alone, so that the others
+/// still can write. Once an inbox is half full, it takes only entries that its owner, the owner's contacts and back
+/// ends cause, in groups too. Accounts and groups cost nothing, so strangers could otherwise fill all of it together.
+/// Entries other than messages have a reserve of a further quarter. If a group message, another entry, or the sender's
+/// own copy finds no room, its place in the inbox stays empty, and devices are told as for an expired entry. From an
+/// eighth on, an entry that one device has taken waits for no other device (``InboxCursors``). Below a quarter every
+/// message has room, so there is time to delete such entries.
 package struct InboxBudget: Hashable, Sendable {
     /// The approximate size of an entry without its content.
     package static let entryBytes = 128
@@ -79,7 +79,7 @@ package struct InboxBudget: Hashable, Sendable {
 
     /// Whether a message has room.
     ///
-    /// - Parameter share: what waits from a source; asked for only if needed.
+    /// - Parameter share: the waiting entries of a source; asked for only if needed.
     package func hasRoom(
         in inbox: Holding,
         from source: EntrySource,
@@ -105,7 +105,7 @@ package struct InboxBudget: Hashable, Sendable {
         inbox.entries >= maxEntries / 8 || inbox.bytes >= maxBytes / 8
     }
 
-    /// Whether what a stranger causes, with whom the inbox's owner has no contact, has no room any more.
+    /// Whether entries of strangers, who are no contacts of the inbox's owner, have no room any more.
     package func isClosedToStrangers(_ inbox: Holding, adding bytes: Int) -> Bool {
         inbox.entries >= maxEntries / 2 || inbox.bytes + bytes > maxBytes / 2
     }
@@ -115,13 +115,14 @@ package struct InboxBudget: Hashable, Sendable {
         inbox.entries < maxEntries + maxEntries / 4 && inbox.bytes + bytes <= maxBytes + maxBytes / 4
     }
 
-    /// Whether one receiver may take so much more of what a sender may have unread everywhere. Once half of that is used, a
-    /// receiver has one message or a 64th of it: accounts that read nothing stop no sender for others.
+    /// Whether a message to one receiver leaves enough of the sender's budget of unread messages for other receivers.
+    /// Once half of the budget is used, one receiver may hold one message or a 64th of the budget. So accounts that
+    /// read nothing cannot stop a sender's messages to others.
     ///
     /// - Parameters:
-    ///   - weight: the message's.
-    ///   - unread: what is unread of the sender's in all inboxes.
-    ///   - share: what is unread of it in the receiver's, in bytes; asked for only if needed.
+    ///   - weight: the size of the message.
+    ///   - unread: the sender's unread bytes in all inboxes.
+    ///   - share: the sender's unread bytes in the receiver's inbox; asked for only if needed.
     package static func leavesOthers(
         _ weight: Int,
         unread: Int,

@@ -59,10 +59,10 @@ package final class InboxLedger: Sendable {
 
     private let sum: Mutex<Changes>
 
-    /// - Parameter lying: what lies there already.
+    /// - Parameter lying: the entries that are there already.
     package init(lying: Holding = Holding()) { sum = Mutex(Changes(holding: lying)) }
 
-    /// The sums since the store was opened, with what lay there before.
+    /// The sums since the store was opened, with the entries that were there before.
     package var now: Changes { sum.withLock { $0 } }
 
     /// The largest inbox that something came into since the last call, by entries and by bytes.

@@ -47,8 +47,8 @@ package final class MemoryBudget: Sendable {
 
 /// Decides who pays when too much memory is held.
 package enum MemoryReclaim {
-    /// Chooses the holdings to free, so that the largest consumers pay first and none pays that holds less than the
-    /// others keep.
+    /// Chooses the holdings to free, so that the largest consumers pay first. A consumer that holds less than the
+    /// others keep pays nothing.
     ///
     /// Consumers are cut to one level, as high as possible; each frees its largest holdings until it is at most at that
     /// level.

@@ -3,8 +3,9 @@
 
 /// A bound that all owners share: in total, of one account, and of one address without account.
 ///
-/// Nobody can use it up for others: an owner never has more than what is left after it, and all addresses without account
-/// have half of the total at most. So the owner that has the most is refused first, and those without account before others.
+/// Nobody can use it up for others: an owner may never have more than is then left free, and all addresses without
+/// account have half of the total at most. So the owner that has the most is refused first, and addresses without
+/// account before accounts.
 package struct SharedLimit: Sendable, Hashable {
     package var total: Int
     package var perAccount: Int
@@ -17,7 +18,7 @@ package struct SharedLimit: Sendable, Hashable {
         self.perAddress = perAddress
     }
 
-    /// While all have no more than that together, nobody needs to be looked up.
+    /// Whether all owners together have so little that no owner needs to be looked up.
     fileprivate func isFarFromFull(_ adding: Int, of kind: CommitSource.Kind, total used: Int) -> Bool {
         switch kind {
         case .server: used + adding <= total
@@ -26,12 +27,12 @@ package struct SharedLimit: Sendable, Hashable {
         }
     }
 
-    /// Whether an owner may have so much more, as the shares are.
+    /// Whether an owner may have this much more by the present shares.
     fileprivate func allows(_ adding: Int, of owner: CommitSource, own: Int, anonymous: Int, total used: Int) -> Bool {
         adding <= 0 || adding <= left(of: owner.kind, own: own, anonymous: anonymous, total: used)
     }
 
-    /// How much more an owner may have; may be below 0.
+    /// The room that is left for an owner; may be below 0.
     fileprivate func left(of kind: CommitSource.Kind, own: Int, anonymous: Int, total used: Int) -> Int {
         let left = total - used
         return switch kind {
@@ -42,7 +43,7 @@ package struct SharedLimit: Sendable, Hashable {
     }
 }
 
-/// Who has how much, or by how much that changes. Pure.
+/// The amounts that owners have, or the changes of these amounts. Pure.
 package struct OwnerTally: Sendable {
     private var holdings: [CommitSource: Holding] = [:]
     package private(set) var total = Holding()
@@ -86,9 +87,9 @@ package struct OwnerShares: Sendable {
     /// Whether an owner may have so much more.
     ///
     /// - Parameters:
-    ///   - changes: that are not counted yet.
-    ///   - old: what goes for it.
-    ///   - payer: who has that.
+    ///   - changes: the changes that are not counted yet.
+    ///   - old: the holding that goes for it.
+    ///   - payer: the owner of that holding.
     package func hasRoom(
         for holding: Holding,
         of owner: CommitSource,
@@ -129,7 +130,8 @@ package struct OwnerShares: Sendable {
             )
     }
 
-    /// How many more holdings of one entry and so many bytes an owner may have, of those that it asks for.
+    /// Returns how many further holdings of one entry and this many bytes an owner may have, at most as many as it asks
+    /// for.
     package func room(for count: Int, bytes weight: Int, of owner: CommitSource) -> Int {
         let (own, anonymous, total) = (tally[owner], tally.anonymous, tally.total)
         let entries = entries.left(

@@ -6,10 +6,10 @@ import Synchronization
 /// The queues of kept sessions, counted by owner. Each store has one and keeps it true; the rules
 /// are the same for every store.
 ///
-/// State: a `Mutex` around ``OwnerShares``, taken once for each publication in a queue and once a commit; nothing is called
-/// under it.
+/// State: a `Mutex` around ``OwnerShares``, taken once for each publication in a queue and once a commit; nothing is
+/// called under it.
 package final class QueueBudget: Sendable {
-    /// The room in use, and how often there was none.
+    /// The room in use, and the number of publications that found none.
     package struct Statistics: Sendable, Hashable {
         package var used = Holding()
         package var limit = Holding()
@@ -27,7 +27,7 @@ package final class QueueBudget: Sendable {
     package let maxEntriesPerQueue: Int
     private let state: Mutex<State>
 
-    /// - Parameter waiting: what waits already.
+    /// - Parameter waiting: the publications that wait already.
     package init(_ settings: StoreSettings, waiting: OwnerTally = OwnerTally()) {
         var shares = OwnerShares(entries: settings.queuedMessages, bytes: settings.queuedBytes)
         shares.add(waiting)
@@ -35,16 +35,16 @@ package final class QueueBudget: Sendable {
         maxEntriesPerQueue = settings.maxQueuedMessages
     }
 
-    /// Whether an owner may have so much more. The table of owners is not copied.
+    /// Whether an owner may have this much more. The table of owners is not copied.
     ///
-    /// - Parameter changes: of a commit that is not done.
+    /// - Parameter changes: the changes of a commit that is not done yet.
     package func hasRoom(for holding: Holding, of owner: CommitSource, with changes: OwnerTally? = nil) -> Bool {
         state.withLock { $0.shares.hasRoom(for: holding, of: owner, with: changes) }
     }
 
-    /// How many of `count` publications find room in the queues of an owner. The others count as refused.
+    /// Returns how many of `count` publications find room in the queues of an owner. The others count as refused.
     ///
-    /// - Parameter weight: of each, in bytes.
+    /// - Parameter weight: the size of each publication, in bytes.
     package func room(for count: Int, weight: Int, of owner: CommitSource) -> Int {
         state.withLock { state in
             let room = state.shares.room(for: count, bytes: weight, of: owner)

@@ -6,13 +6,13 @@ import Synchronization
 /// This process as a member of the cluster: renews its lease, records the places of its devices, hears of the other
 /// nodes, and repairs what got lost.
 ///
-/// After a gap it asks the node for its ends, and reads from the record the places and heads of its own users and who is
-/// online. Everything that it repeats by this is recognized: entries by their seqs (``InboxFeed``), presence by versions,
+/// After a gap it asks the node for its ends, and reads from the record the places and heads of its own users and who
+/// is online. Everything that this repeats is recognized: entries by their seqs (``InboxFeed``), presence by versions,
 /// ends by numbers.
 ///
 /// State: a `Mutex` around a struct; nothing is called under it. One task at a time calls ``work()``.
 package final class ClusterMember: BusReceiver {
-    /// How often the lease is renewed.
+    /// The interval at which the lease is renewed.
     package static let renewal = Duration.seconds(1)
     /// A node that could not renew its lease for this long ends its connections.
     package static let patience = Duration.seconds(5)
@@ -99,7 +99,7 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Does once what is to be done now.
+    /// Does the work that is due now, once.
     package func work() async {
         await renew()
         await recordPlaces()
@@ -141,7 +141,7 @@ package final class ClusterMember: BusReceiver {
 
     /// Clears the places of a node that is gone, or of its earlier processes.
     private func clear(_ node: NodeIdentity, silentSince: Timestamp?) async {
-        // What fails is done at the next renewal, by this node or another.
+        // A step that fails is repeated at the next renewal, by this node or another.
         while let (changes, isDone) = try? await stores.places.remove(
             node,
             silentSince: silentSince,
@@ -228,7 +228,7 @@ package final class ClusterMember: BusReceiver {
             guard case .claim(let key, let connection) = change,
                 let attachment = roster.claimed(key, connection: connection)
             else { continue }
-            // What others committed before the claim they sent nowhere.
+            // Entries that others committed before the claim were sent nowhere.
             do throws(HermesError) {
                 try await show(upTo: outcome.head, of: key.user, to: [attachment])
             } catch {
@@ -349,8 +349,8 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Asks a node for the ends that were missed. A node that does not answer is asked again: until then the record is read
-    /// each time.
+    /// Asks a node for the ends that were missed. A node that does not answer is asked again: until then the record is
+    /// read each time.
     private func ask(_ peer: Peer) async {
         guard case .ends(let ends, let last)? = await bus.ask(.ends(after: peer.ends), of: peer.node.id) else {
             return state.withLock { state in
@@ -401,8 +401,8 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Ends the connections of accounts that are disabled or deleted, and renames the others: of a node that has gone
-    /// nobody can ask the last ends.
+    /// Ends the connections of accounts that are disabled or deleted, and renames the others: a node that has gone
+    /// cannot be asked for its last ends.
     private func checkAccounts() async throws(HermesError) {
         for (user, held) in roster.held {
             let account = try await stores.accounts.find(.id(user))?.account

@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a node publishes. A message that is lost is repaired after the gap in the link's numbers.
+/// A message that a node publishes. The loss of one shows as a gap in the link's numbers, and is then repaired.
 package enum ClusterMessage: Sendable {
     /// Entries that were committed to inboxes, ascending for each user. Lost: the heads of the inboxes are read.
     case entries([UserID: [InboxEntry]])
-    /// These places are other connections' now. Lost: the places are read.
+    /// These places belong to other connections now. Lost: the places are read.
     case taken([DevicePlace])
     /// Accounts came online or went offline. Lost: the accounts that are online are read.
     case presence([PresenceChange])
@@ -13,9 +13,9 @@ package enum ClusterMessage: Sendable {
     case ended(AccountEnd, number: UInt64)
 }
 
-/// What may be lost.
+/// A message that may be lost.
 package enum ClusterHint: Sendable {
-    /// For the connected devices of a user.
+    /// An event for the connected devices of a user.
     case ephemeral(UserID, EphemeralEvent)
 }
 
@@ -29,14 +29,15 @@ package enum ClusterAnswer: Sendable {
     case ends([AccountEnd]?, upTo: UInt64)
 }
 
-/// An account changed so that connections of it end or are others.
+/// A change of an account that ends connections of it, or gives them another name.
 package enum AccountEnd: Sendable, Hashable {
     case devices(UserID, AttachmentEnd, EndedDevices)
     /// Connections that are logged in and have no inbox; as ``AccountService/EndOfTopicClients``.
     case topicClients(UserID, name: String?, AttachmentEnd, EndedDevices)
     case renamed(UserID, NickName)
 
-    /// For other nodes: the login that is spared is not theirs, and its number may be another login's there.
+    /// The same end for other nodes: they do not have the spared login, and there its number may belong to another
+    /// login.
     var elsewhere: AccountEnd {
         switch self {
         case .devices(let user, let reason, .allBut): .devices(user, reason, .all)

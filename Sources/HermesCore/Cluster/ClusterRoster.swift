@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// What the connections of this node and the other nodes know of each other: the places of its devices, who is online
+/// The shared knowledge of this node's connections and the other nodes: the places of its devices, who is online
 /// anywhere, and the ends that it has published. Called by the ``DeviceRegistry`` and the ``InboxCommitter``; the
 /// ``ClusterMember`` does what takes time. A process that is alone has none.
 ///
@@ -20,7 +20,7 @@ package final class ClusterRoster: Sendable {
 
     private struct Places: Sendable {
         var held: [DeviceKey: Held] = [:]
-        /// What the record is not told yet; of each device only the last change counts.
+        /// The changes that the record does not have yet; of each device only the last one counts.
         var changes: [DeviceKey: PlaceChange] = [:]
     }
 
@@ -51,8 +51,8 @@ package final class ClusterRoster: Sendable {
 
     /// A device is connected.
     ///
-    /// - Parameter connection: higher than those of the device's earlier connections. A lower one comes late, and has been
-    ///   replaced.
+    /// - Parameter connection: higher than those of the device's earlier connections. A lower one comes late, and has
+    ///   been replaced.
     func attached(_ attachment: any Attachment, connection: UInt64) {
         let key = DeviceKey(attachment.principal.user, attachment.principal.device)
         places.withLock { places in
@@ -83,7 +83,7 @@ package final class ClusterRoster: Sendable {
         }
     }
 
-    /// The record did not take them.
+    /// The record did not take these changes.
     func putBack(_ changes: [PlaceChange]) {
         places.withLock { places in
             for change in changes where places.changes[change.key] == nil { places.changes[change.key] = change }
@@ -119,7 +119,8 @@ package final class ClusterRoster: Sendable {
     /// Odd: online.
     func presenceVersion(of user: UserID) -> UInt64 { directory.withLock { $0.version(of: user) } }
 
-    /// - Returns: those who come or go by this, each once; who goes and comes again is not among them.
+    /// - Returns: the accounts that come or go by this, each once; an account that goes and comes again is not among
+    ///   them.
     func note(_ changes: [PresenceChange]) -> Set<UserID> {
         let now = time.uptime()
         return directory.withLock { directory in

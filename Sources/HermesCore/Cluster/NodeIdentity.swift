@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The number of a node: 0 … 63, its bit in a ``NodeSet``. Given by the operator; a process that takes the place of another
-/// has the same.
+/// The number of a node: 0 … 63, its bit in a ``NodeSet``. Given by the operator; a process that takes the place of
+/// another has the same.
 package struct NodeID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
     package let rawValue: UInt8
 

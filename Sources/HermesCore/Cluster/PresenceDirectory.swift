@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who is online on any node, as far as this node has heard. Versions make the order of what comes over different links
-/// irrelevant. Pure.
+/// The accounts that are online on any node, as far as this node has heard. Each change has a version, so it does not
+/// matter in which order different links deliver changes. Pure.
 struct PresenceDirectory: Sendable {
     private struct Entry: Sendable {
         var version: UInt64
@@ -11,7 +11,7 @@ struct PresenceDirectory: Sendable {
         var since: Duration
     }
 
-    /// How long it is remembered that somebody went offline; no message is under way for longer.
+    /// The time for which the directory remembers that an account went offline; no message is under way for longer.
     static let memory = Duration.seconds(60)
 
     private var entries: [UserID: Entry] = [:]
@@ -35,8 +35,8 @@ struct PresenceDirectory: Sendable {
 
     /// All that are online have been read from the record.
     ///
-    /// - Parameter changesBefore: ``changes`` before the reading began: what was noted since then is newer.
-    /// - Returns: those who come or go by this.
+    /// - Parameter changesBefore: ``changes`` before the reading began: changes noted since then are newer.
+    /// - Returns: the accounts that come or go by this.
     mutating func reload(_ online: [PresenceChange], changesBefore: UInt64, now: Duration) -> [UserID] {
         let listed = Set(online.map(\.user))
         var turned = online.filter { note($0, now: now) }.map(\.user)

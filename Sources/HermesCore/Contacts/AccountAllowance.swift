@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The allowance of each account for something that costs others: an amount per period, which may be used at once. Pure;
-/// times are of a clock that never goes back.
+/// The allowance of each account for something that costs others: an amount per period, which may be used at once.
+/// Pure; times are of a clock that never goes back.
 ///
 /// A cost may be known only afterwards, so an account can get into debt; it then waits until the debt is paid off.
 struct AccountAllowance {
@@ -32,7 +32,8 @@ struct AccountAllowance {
         self.period = period
     }
 
-    /// For changes of an account's own, such as its profile: each is a transaction that no other operation shares.
+    /// The allowance for changes of an account's own, such as its profile: each is a transaction that no other
+    /// operation shares.
     static var changes: Self { Self(60, each: .seconds(60)) }
 
     /// Charges one change.
@@ -67,7 +68,7 @@ struct AccountAllowance {
         remember(bucket, of: user, now)
     }
 
-    /// Gives back what was charged for something that did not happen.
+    /// Gives back the charge for something that did not happen.
     mutating func giveBack(_ cost: Int, to user: UserID) {
         guard cost > 0, let index = buckets.index(forKey: user) else { return }
         buckets.values[index].left = min(amount, buckets.values[index].left + Double(cost))
@@ -88,8 +89,8 @@ struct AccountAllowance {
         return Bucket(left: min(amount, bucket.left + elapsed * amount), at: max(bucket.at, now))
     }
 
-    /// Forgets those with a full allowance and, if that is not enough, those that have used the least, so that the table
-    /// stays bounded whoever comes.
+    /// Forgets those with a full allowance and, if that is not enough, those that have used the least, so that the
+    /// table stays bounded whoever comes.
     private mutating func trim(_ now: Duration) {
         var classes = [Int](repeating: 0, count: Self.classes + 1)
         for bucket in buckets.values { classes[useClass(bucket, now)] += 1 }
@@ -99,7 +100,7 @@ struct AccountAllowance {
             last += 1
             kept -= classes[last]
         }
-        // Of those that have used about as much as the last ones, any may go.
+        // Among those that have used about as much as the last ones, any may go.
         var spared = last > 0 ? Self.remembered - kept : 0
         buckets = buckets.filter { _, bucket in
             let use = useClass(bucket, now)

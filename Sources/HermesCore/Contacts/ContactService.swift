@@ -146,8 +146,8 @@ package final class ContactService: Sendable {
     /// A page of the contacts on which both agreed, ascending by id.
     ///
     /// - Parameter skipped: the number to skip at the start.
-    /// - Returns: the contacts, and the number of rows that were read for them, at most ``maxLookedAt``: the list also holds
-    ///   requests and blocks.
+    /// - Returns: the contacts, and the number of rows that were read for them, at most ``maxLookedAt``: the list also
+    ///   holds requests and blocks.
     package func accepted(
         of user: UserID,
         skipped: Int,

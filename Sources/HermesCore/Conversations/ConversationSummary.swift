@@ -66,8 +66,8 @@ package struct ConversationSummary: Sendable, Hashable {
     package let readUpTo: UInt64
     /// The messages of others behind the mark that were not recalled; of a group those since the participant joined.
     ///
-    /// Exact if the mark is among the last ``RecentSeqs/window`` messages. Among earlier ones, the participant's own and
-    /// recalled messages count, too.
+    /// Exact if the mark is among the last ``RecentSeqs/window`` messages. Among earlier ones, the participant's own
+    /// and recalled messages count, too.
     package let unread: UInt64
 
     package init(
@@ -90,6 +90,6 @@ package struct ConversationSummary: Sendable, Hashable {
 /// A page of an account's conversations.
 package struct ConversationPage: Sendable, Hashable {
     package let conversations: [ConversationSummary]
-    /// Where the next page begins; nil: this is the last one.
+    /// The beginning of the next page; nil: this is the last one.
     package let next: ConversationPlace?
 }

@@ -9,7 +9,8 @@ struct InboxSubmission: Sendable {
     /// Gets the outcome, and the number of connected devices that its entries are for.
     let complete: @Sendable (Result<WriteOutcome, HermesError>, Int) -> Void
 
-    /// - Parameter value: what the caller gets of an outcome and its devices; nil: it is none of this operation's.
+    /// - Parameter value: makes the caller's value from an outcome and its devices; nil: the outcome is not one of this
+    ///   operation.
     private init<Value>(
         _ operation: WriteOperation,
         _ completion: @escaping Completion<Value>,
@@ -108,7 +109,7 @@ struct InboxSubmission: Sendable {
         }
     }
 
-    /// Who causes it: accounts take turns in the commits.
+    /// The source of the operation: sources take turns in the commits.
     var source: CommitSource {
         switch operation {
         case .append(let message): .account(message.sender.user)

@@ -6,8 +6,8 @@ import Synchronization
 /// The content of a message. Opaque to the core, which passes, limits and stores it: the canonical encoding of
 /// `hermes.v1.Content`, written and read by the gateways' translations.
 ///
-/// All entries of a message share one content, and with it the ``reading(_:)``: so it is parsed once, however many get it
-/// and over which protocols.
+/// All entries of a message share one content, and with it the ``reading(_:)``: so it is parsed once, however many get
+/// it and over which protocols.
 ///
 /// State: immutable, but for the reading, which is set once.
 package struct MessageContent: Sendable, Hashable {
@@ -30,16 +30,16 @@ package struct MessageContent: Sendable, Hashable {
 
     package var bytes: [UInt8] { shared.bytes }
 
-    /// What the gateways read out of the bytes.
+    /// Returns the gateways' reading of the bytes.
     ///
-    /// - Parameter read: called if nobody has read them yet. Of two callers at once both may be called; all get the same
-    ///   result.
+    /// - Parameter read: called if nobody has read them yet. Of two callers at once both may be called; all get the
+    ///   same result.
     package func reading(_ read: ([UInt8]) -> any ContentReading) -> any ContentReading {
         let kept = shared.kept.load() ?? shared.kept.storeIfNil(Kept(read(bytes)))
         return kept.reading
     }
 
-    /// The same bytes, of which nobody has read anything: for who keeps them for long.
+    /// The same bytes without a reading, for holders that keep them for long.
     package var unread: MessageContent { MessageContent(bytes: bytes) }
 
     package static func == (left: Self, right: Self) -> Bool {
@@ -49,5 +49,5 @@ package struct MessageContent: Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }
 
-/// What is read out of a content once; the gateways' own class.
+/// The gateways' reading of a content, made once; a class of theirs.
 package protocol ContentReading: AnyObject, Sendable {}

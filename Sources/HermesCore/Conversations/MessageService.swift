@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Sends messages. What else is asked about them, ``InboxRequests`` answers. Thread-safe.
+/// Sends messages. ``InboxRequests`` answers all other requests about them. Thread-safe.
 ///
 /// A send takes a completion instead of being `async`: thousands of them share one commit and are completed together,
 /// without a task each. Completions run on the committer's thread, or at once on the caller's if the call is

@@ -17,13 +17,14 @@ package struct MessageSettings: Sendable, Hashable {
     package var retention: Duration
     /// The time after sending within which a message can be recalled.
     package var recallWindow: Duration
-    /// Who may write to an account, apart from those that it blocks.
+    /// The accounts that may write to another one, unless that one blocks them.
     package var acceptedFrom: Senders
     /// The number of contact requests of one account in an hour.
     package var contactRequestsPerHour: Int
     /// The number of inbox entries that one account may cause in an hour by creating and changing groups.
     package var groupEntriesPerHour: Int
-    /// The bytes that one account's messages may add to the store in ``storedPeriod``, as ``MessageService`` counts them.
+    /// The bytes that one account's messages may add to the store in ``storedPeriod``, as ``MessageService`` counts
+    /// them.
     package var maxStoredBytes: Int
     /// The limits of the group commit.
     package var commit: CommitLimits

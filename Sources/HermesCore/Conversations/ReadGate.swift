@@ -3,14 +3,14 @@
 
 import Synchronization
 
-/// Lets a bounded number of reads run at once and a bounded number wait. Those who wait take turns, whoever asks for more;
-/// one of them may use an eighth of the room.
+/// Lets a bounded number of reads run at once and a bounded number wait. Waiting sources take turns, however many reads
+/// one of them has; one source may use an eighth of the room.
 ///
 /// A read that runs waits for no other turn: nothing may enter a gate from within one.
 ///
 /// State: a `Mutex` around the queue; nothing is called under it.
 package final class ReadGate: Sendable {
-    /// Somebody who waits.
+    /// A caller that waits for its turn.
     private enum Waiter: Sendable {
         /// A read that nobody waits for.
         case read(@Sendable () async -> Void)
@@ -34,7 +34,7 @@ package final class ReadGate: Sendable {
 
     /// Waits for the turn of a source, reads, and lets the next one in.
     ///
-    /// - Throws: `.overloaded` if too many reads wait already, or of this source; what the read throws.
+    /// - Throws: `.overloaded` if too many reads wait already, in all or of this source; the error of the read.
     func turn<Value: Sendable>(
         of source: CommitSource,
         _ read: () async throws(HermesError) -> Value
@@ -44,7 +44,7 @@ package final class ReadGate: Sendable {
         return try await read()
     }
 
-    /// - Returns: false if too many reads wait already, or of this source; this one then does not run.
+    /// - Returns: false if too many reads wait already, in all or of this source; this one then does not run.
     func run(for source: CommitSource = .server, _ read: @escaping @Sendable () async -> Void) -> Bool {
         switch state.withLock({ ask(source, &$0, { .read(read) }) }) {
         case .go: start(read)
@@ -102,7 +102,7 @@ package final class ReadGate: Sendable {
         return !isRefused.withLock(\.self)
     }
 
-    /// Runs a read, and what waits behind it.
+    /// Runs a read, and then the reads that wait behind it.
     private func start(_ read: @escaping @Sendable () async -> Void) {
         // A task of its own, because the callers are event loops; at most `maxRunning` exist, each ends when nothing
         // waits, or who waits has a task.
@@ -139,7 +139,7 @@ package final class ReadGate: Sendable {
     private func hasRoom(for source: CommitSource, _ state: State) -> Bool {
         let own = source == .server ? 0 : state.waiting.waiting(of: source).count
         guard own < max(1, maxWaiting / 8) else { return false }
-        // Who waits for little is not refused because of others.
+        // A source with few waiting reads is not refused because of others.
         return state.waiting.count < maxWaiting
             || (source != .server && own < 4 && state.waiting.count / 2 < maxWaiting)
     }

@@ -3,9 +3,10 @@
 
 /// The bytes that each account's messages may add to the store in a period. Pure.
 ///
-/// The budgets of inboxes bound what waits. This bounds what stays when recipients acknowledge at once: a message's record
-/// outlives its delivery (``StoreSettings/recordPeriod``). The allowance can be used at once and returns evenly, so of one
-/// account there is at most twice as much in the store. It is not stored: a new process begins with full ones.
+/// The budgets of inboxes bound the waiting entries. This allowance bounds the records that stay when recipients
+/// acknowledge at once: a message's record outlives its delivery (``StoreSettings/recordPeriod``). The allowance can be
+/// used at once and returns evenly, so of one account there is at most twice as much in the store. It is not stored: a
+/// new process begins with full ones.
 struct StoredAllowance {
     /// The approximate size of a message's rows and of their places in the indices, without content.
     static let recordBytes = 256
@@ -34,7 +35,7 @@ struct StoredAllowance {
         )
     }
 
-    /// The message was stored, or not: then the charge is given back.
+    /// The message was stored; if it was not, the charge is given back.
     mutating func settle(_ cost: Int, of user: UserID, _ result: Result<SendReceipt, HermesError>, now: Duration) {
         guard case .success(let receipt) = result, !receipt.isDuplicate else {
             return allowance.giveBack(cost, to: user)

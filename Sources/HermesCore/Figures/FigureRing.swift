@@ -20,7 +20,7 @@ package struct FigureRing: Sendable, Hashable {
         values = Array(repeating: .nan, count: rows * columns)
     }
 
-    /// - Parameter values: of `rows × columns`.
+    /// - Parameter values: `rows × columns` of them.
     init?(interval: Int64, rows: Int, columns: Int, newest: Int64?, values: [Float]) {
         guard values.count == rows * columns else { return nil }
         self.init(interval: interval, rows: rows, columns: columns)

@@ -9,7 +9,7 @@ package enum GroupAdministration: Sendable, Hashable {
 
     /// The command of the owner that has this effect; nil: there is nothing to do.
     ///
-    /// - Throws: `.notFound` for who is no member, `.invalidArgument` for what would leave the group without an owner.
+    /// - Throws: `.notFound` if the account is no member, `.invalidArgument` if the group would have no owner.
     package func command(for group: Group) throws(HermesError) -> GroupCommand? {
         switch self {
         case .dissolve:
@@ -45,7 +45,7 @@ extension GroupService {
     /// Groups whose name contains a text, with ASCII letters in either case, ascending by number. One call looks at a
     /// bounded number of groups, beside the commits.
     ///
-    /// - Returns: those found; and where to go on, if there are more groups to look at.
+    /// - Returns: the groups found, and the place to continue at if there are more groups to look at.
     package func groups(
         named text: String,
         after id: GroupID?,
@@ -70,10 +70,10 @@ extension GroupService {
 
     /// Changes a group with the rights of its owner, without being charged for it.
     ///
-    /// Its members are told of it as of a change by the owner, because their notices name an account.
+    /// Its members get the notice of a change by the owner, because a notice names an account.
     ///
     /// - Returns: the group after it, without members if it is dissolved.
-    /// - Throws: `.notFound` (no such group or member), `.invalidArgument` for what would leave it without an owner, and the
+    /// - Throws: `.notFound` (no such group or member), `.invalidArgument` if the group would have no owner, and the
     ///   errors of the committer.
     @discardableResult
     package func administer(_ change: GroupAdministration, in id: GroupID) async throws(HermesError) -> Group {

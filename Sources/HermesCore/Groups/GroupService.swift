@@ -34,10 +34,11 @@ package final class GroupService: Sendable {
 
     /// Applies an action to a group, and tells its members.
     ///
-    /// - Returns: the group after it, without members if it is dissolved; and whom it reached, for which the caller pays.
+    /// - Returns: the group after it, without members if it is dissolved, and the reach of the change, for which the
+    ///   caller pays.
     /// - Throws: `.invalidArgument`, `.notFound` (no such account), `.forbidden` (not a member, the role does not allow
-    ///   it, or an account to be added blocks the adding one or accepts only contacts), `.tooLarge`, `.rateLimited`, and the errors of the
-    ///   committer.
+    ///   it, or an account to be added blocks the adding one or accepts only contacts), `.tooLarge`, `.rateLimited`,
+    ///   and the errors of the committer.
     package func answer(
         _ command: GroupCommand,
         by principal: Principal
@@ -59,7 +60,7 @@ package final class GroupService: Sendable {
         try await answer(command, by: principal).group
     }
 
-    /// - Returns: the group after it, and whom it reached.
+    /// - Returns: the group after it, and the reach of the change.
     func commit(
         _ command: GroupCommand,
         by user: UserID
@@ -88,7 +89,7 @@ package final class GroupService: Sendable {
 
     /// The other members of a group, for typing.
     ///
-    /// - Throws: `.forbidden` for who may not send to the group now, `.storageUnavailable`.
+    /// - Throws: `.forbidden` if the account may not send to the group now, `.storageUnavailable`.
     package func listeners(in id: GroupID, to user: UserID) async throws(HermesError) -> [UserID] {
         let found = try await reads.turn(of: .account(user)) { () async throws(HermesError) in
             try await store.group(id)

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells of everything that is committed to inboxes, and of what devices acknowledge. Without an observer it costs a lock
-/// per batch and acknowledgement.
+/// Tells of everything that is committed to inboxes, and of what devices acknowledge. Without an observer it costs a
+/// lock per batch and acknowledgement.
 package final class DeliveryWatch: Sendable {
     /// A device has acknowledged everything up to `seq`.
     package struct Acknowledgement: Sendable {

@@ -15,7 +15,7 @@ package protocol DurableKind: Sendable, Hashable {
 
     /// The account that causes it; nil: the server or a back end. It decides whether a crowded inbox takes the entry.
     var actor: UserID? { get }
-    /// What a sleeping device of `user` shows; nil: no device is woken for it.
+    /// The alert on a sleeping device of `user`; nil: no device is woken for it.
     func alert(for user: UserID) -> EventAlert?
 
     /// The size that it adds to a page, in bytes; 0 for what is always small.
@@ -32,12 +32,12 @@ extension DurableKind {
     package func isFor(_ device: DeviceID) -> Bool { true }
 }
 
-/// What a sleeping device shows for an entry.
+/// The alert on a sleeping device for an entry.
 package struct EventAlert: Sendable, Hashable {
-    /// What is older is no news for somebody who picks up the device.
+    /// The time after which an alert is no news for somebody who picks up the device.
     static let lifetime = Duration.seconds(86_400)
 
-    /// What the entry is about; nil: the entry alone.
+    /// The id of the object that the entry is about; nil: there is none.
     package var id: MessageID?
     package var title: String
     package var body: String

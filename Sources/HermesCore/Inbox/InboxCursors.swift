@@ -1,11 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How far each device of an account has taken its inbox, and which entries may go. Pure; the same for every store.
+/// The places up to which the devices of an account have taken its inbox; they decide which entries may go. Pure; the
+/// same for every store.
 ///
-/// An entry waits for all devices. Once an inbox is crowded (``InboxBudget/isCrowded(_:)``), it waits only for the first
-/// of them: a device that stays away keeps no sender out, and is told about the hole when it returns. A device that
-/// was merely claimed takes nothing for those that showed a proof.
+/// An entry waits for all devices. Once an inbox is crowded (``InboxBudget/isCrowded(_:)``), it waits only for the
+/// first of them: a device that stays away keeps no sender out, and is told about the hole when it returns. A device
+/// that was merely claimed takes nothing for those that showed a proof.
 package struct InboxCursors: Sendable {
     package struct Cursor: Sendable, Hashable {
         package var seq: UInt64
@@ -39,8 +40,8 @@ package struct InboxCursors: Sendable {
         isCrowded ? delivered : cursors.values.lazy.map(\.seq).min() ?? 0
     }
 
-    /// The last entry that has reached the account: that one of its devices has taken. Those that were merely claimed count
-    /// only if none showed a proof.
+    /// The last entry that has reached the account, because one of its devices has taken it. Devices that were merely
+    /// claimed count only if none showed a proof.
     package var delivered: UInt64 {
         let proven = cursors.values.lazy.filter { $0.proof > .claim }.map(\.seq).max()
         return proven ?? cursors.values.lazy.map(\.seq).max() ?? 0

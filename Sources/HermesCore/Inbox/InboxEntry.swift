@@ -6,8 +6,8 @@ package struct InboxEntry: Sendable, Hashable {
     package let seq: UInt64
     package let committedAt: Timestamp
     package let event: InboxEvent
-    /// When what caused it came to the core, in the time of ``TimeSource/uptime()``, of an entry that was just committed;
-    /// nil of one that was read from the store. Two entries are equal whatever it is.
+    /// The time at which the cause of an entry came to the core (``TimeSource/uptime()``), if the entry was just
+    /// committed; nil if it was read from the store. It does not count for equality.
     package var acceptedAt: Duration?
 
     package init(seq: UInt64, committedAt: Timestamp, event: InboxEvent) {

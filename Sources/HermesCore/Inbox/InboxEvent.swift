@@ -159,7 +159,7 @@ extension InboxEvent {
         func ask(_ kind: some DurableKind) -> EventAlert? { kind.alert(for: user) }
     }
 
-    /// What a sleeping device of `user` shows; nil: no device is woken, or it is a message.
+    /// The alert on a sleeping device of `user`; nil: no device is woken, or the event is a message.
     package func alert(for user: UserID) -> EventAlert? { ask(Alert(user: user)) ?? nil }
 
     private struct Bytes: KindQuestion {

@@ -9,9 +9,9 @@
 /// further ones stay in the store until acknowledgements arrive. Messages that the device sent over this connection are
 /// counted but not written back.
 ///
-/// A page that the peer asked for (``Event/pageRequested(_:)``) is a repetition: it leaves whole, ahead of new entries, and
-/// moves none of the feed's places. What of it is new leaves again in its turn, so that nothing depends on how much of the
-/// page the peer kept.
+/// A page that the peer asked for (``Event/pageRequested(_:)``) is a repetition: it leaves whole, ahead of new entries,
+/// and moves none of the feed's places. Its new entries leave again in their turn, so that nothing depends on how much
+/// of the page the peer kept.
 ///
 /// Usage: attach to the ``DeviceRegistry`` first. Then report ``Event/opened(after:head:)`` with the result of the
 /// login, which always loads a first page (perhaps an empty one). Carry out each action. After ``Action/write(_:)``
@@ -33,7 +33,7 @@ package struct InboxFeed: Sendable {
         case unwritable
         /// The queue is below the mark again.
         case writable
-        /// Of the last ``Action/write(_:)`` only the entries up to this one were written, because the queue is full.
+        /// Only the entries of the last ``Action/write(_:)`` up to this one were written, because the queue is full.
         /// The rest is handed out again once it is ``writable``.
         case cutShort(after: UInt64)
         /// The entries up to this one have been sent.
@@ -80,9 +80,9 @@ package struct InboxFeed: Sendable {
     /// The last seq that the peer has.
     package private(set) var acknowledged: UInt64 = 0
     private var reported: UInt64 = 0
-    /// The rest of what the peer asked for.
+    /// The entries that the peer asked for and that have not left.
     private var requested: ArraySlice<InboxEntry> = []
-    /// How much of it was handed out, while it is not known how much of that was written.
+    /// The number of these that were handed out, while it is not known how many of them were written.
     private var handedOut = 0
     /// An acknowledgement beyond the known head.
     private var claimed: UInt64?
@@ -134,7 +134,7 @@ package struct InboxFeed: Sendable {
         return acknowledged
     }
 
-    /// Of the last ``Action/write(_:)`` the entries behind this one were not written and never will be, because the
+    /// The entries of the last ``Action/write(_:)`` behind this one were not written and never will be, because the
     /// peer cannot take them. They count as acknowledged once everything before them is. Report this after
     /// ``Event/cutShort(after:)``, if any, and before ``Event/writable`` or ``Event/unwritable``; it causes no action
     /// by itself.

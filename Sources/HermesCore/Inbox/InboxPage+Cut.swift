@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension InboxPage {
-    /// What an entry counts for beside its content, in bytes: about as much as a protocol writes around it.
+    /// The size that an entry counts for beside its content, in bytes: about as much as a protocol writes around it.
     package static let entryOverhead = 512
 
     /// The part of the page that fits into a number of bytes, at least one entry; the client asks for the rest.
@@ -16,7 +16,7 @@ extension HistoryPage {
     /// The newest messages that fit into a number of bytes, at least one.
     ///
     /// - Parameters:
-    ///   - found: what was read, ascending: one more than `limit`, if there are as many.
+    ///   - found: the messages that were read, ascending: one more than `limit`, if there are that many.
     ///   - isFoundCut: whether older ones follow that were not read.
     package init(newestOf found: [Message], limit: Int, maxBytes: Int, isFoundCut: Bool = false) {
         let asked = found.suffix(limit)
@@ -26,7 +26,7 @@ extension HistoryPage {
 }
 
 extension Collection {
-    /// How many of the first elements fit, at least one if there is any.
+    /// Returns how many of the first elements fit, at least one if there is any.
     fileprivate func countFitting(inBytes maxBytes: Int, _ bytes: (Element) -> Int) -> Int {
         var sum = 0
         var count = 0

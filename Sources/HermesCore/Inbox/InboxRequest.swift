@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an account asks of its inbox and its conversations. Every protocol translates its requests to these;
+/// A request of an account to its inbox or its conversations. Every protocol translates its requests to these;
 /// ``InboxRequests`` answers them, by the same rules for all.
 ///
-/// A `limit` of 0 asks for as many as is usual; more than the most are never read.
+/// A `limit` of 0 asks for the usual number. More than the largest number are never read (``PageLimit``).
 package enum InboxRequest: Sendable, Hashable {
     /// The entries behind a seq, whatever was delivered before: to pull, to synchronize.
     case page(after: UInt64, limit: Int)
@@ -18,20 +18,20 @@ package enum InboxRequest: Sendable, Hashable {
     case recall(MessageID, in: ConversationID)
 }
 
-/// How many entries a request gets.
+/// The number of entries that a request gets.
 package struct PageLimit: Sendable, Hashable {
-    /// Of the inbox.
+    /// For a page of the inbox.
     package static let inbox = PageLimit(usual: 200, most: 1_000)
-    /// Of history: messages are larger than most entries.
+    /// For a page of history: messages are larger than most entries.
     package static let history = PageLimit(usual: 50, most: 500)
-    /// Of the list of conversations.
+    /// For a page of the list of conversations.
     package static let conversations = PageLimit(usual: 100, most: 1_000)
 
-    /// For who names no limit.
+    /// The number for a request without a limit.
     package let usual: Int
     package let most: Int
 
-    /// The number for who asks for `limit`; 0 names none.
+    /// Returns the number for a request with this limit; 0: it has none.
     package func applied(to limit: Int) -> Int { limit <= 0 ? usual : min(limit, most) }
 }
 
@@ -57,12 +57,12 @@ package struct HistoryPage: Sendable, Hashable {
     }
 }
 
-/// An answer, and what the one who asked pays for it.
+/// An answer, and its cost for the account that asked.
 package struct InboxReply: Sendable, Hashable {
     package let answer: InboxAnswer
-    /// What was read from the store, also if the answer holds less of it; nil: nothing was.
+    /// The amount that was read from the store, even if the answer holds less; nil: nothing was read.
     package let cost: ReadCost?
-    /// Whom a change reached.
+    /// The reach of a change.
     package let reach: ChangeReach
 
     package init(answer: InboxAnswer, cost: ReadCost?, reach: ChangeReach = .nobody) {
@@ -72,11 +72,11 @@ package struct InboxReply: Sendable, Hashable {
     }
 }
 
-/// Whom a change reached: the one who caused it pays for them, as for the recipients of a message.
+/// The reach of a change: the account that caused it pays for it, as for the recipients of a message.
 package struct ChangeReach: Sendable, Hashable {
     package static let nobody = ChangeReach(entries: 0, devices: 0)
 
-    /// The inbox entries that it put down, those of the one who caused it included.
+    /// The inbox entries that it caused, those of the acting account included.
     package let entries: Int
     /// The connected devices that are told, once for each entry.
     package let devices: Int
@@ -87,7 +87,7 @@ package struct ChangeReach: Sendable, Hashable {
     }
 }
 
-/// What was read from the store.
+/// The amount that was read from the store.
 package struct ReadCost: Sendable, Hashable {
     /// The number of entries, messages or conversations.
     package let entries: Int

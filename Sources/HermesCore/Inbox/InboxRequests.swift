@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Answers what accounts ask of their inboxes and conversations, for all protocols: checks who takes part, limits
-/// entries and bytes, lets those who read wait for one another, and tells what the answer costs. Thread-safe.
+/// Answers the requests of accounts to their inboxes and conversations, for all protocols. It checks who takes part,
+/// limits entries and bytes, gives readers their turns, and tells the cost of an answer. Thread-safe.
 ///
-/// Completions run on the threads of the store or of the committer, or at once on the caller's if the request is refused.
-/// They must not block; a gateway posts the result to its loop's mailbox.
+/// Completions run on the threads of the store or of the committer, or at once on the caller's if the request is
+/// refused. They must not block; a gateway posts the result to its loop's mailbox.
 package final class InboxRequests: Sendable {
     private let store: any MessageStore
     private let social: any SocialStore
@@ -15,7 +15,7 @@ package final class InboxRequests: Sendable {
     private let recallWindow: Duration
 
     /// - Parameters:
-    ///   - reads: what all who read messages wait for.
+    ///   - reads: the turns of all reads of messages.
     ///   - recallWindow: for how long a message can be recalled.
     init(
         store: any MessageStore,
@@ -36,11 +36,11 @@ package final class InboxRequests: Sendable {
     /// Answers a request.
     ///
     /// - Parameters:
-    ///   - request: what is asked.
-    ///   - user: who asks.
-    ///   - source: whose turn a read takes; nil: the account's.
-    ///   - maxBytes: the most bytes of a page's contents, each entry counted with ``InboxPage/entryOverhead``; one entry
-    ///     always fits.
+    ///   - request: the request.
+    ///   - user: the account that asks.
+    ///   - source: the source whose turn a read takes; nil: the account.
+    ///   - maxBytes: the most bytes of a page's contents, each entry counted with ``InboxPage/entryOverhead``; one
+    ///     entry always fits.
     ///   - completion: called exactly once. Errors: `.invalidArgument`, `.notFound`, `.forbidden`, `.overloaded`,
     ///     `.storageUnavailable`, `.shuttingDown`.
     package func answer(
@@ -131,7 +131,7 @@ package final class InboxRequests: Sendable {
         // Before the page is read, because the store corrects expiries before the clock jumps (``ClockJump``).
         let now = time.now()
         let stored = try await store.entries(of: user, after: Self.storable(seq), limit: limit)
-        // What has expired was read all the same.
+        // Expired entries were read, too.
         let cost = ReadCost(entries: stored.entries.count, bytes: stored.bytes)
         let page = stored.withoutExpired(at: now)
         return InboxReply(answer: .page(page.cut(toBytes: maxBytes)), cost: cost)
@@ -222,7 +222,7 @@ package final class InboxRequests: Sendable {
 }
 
 extension InboxReply {
-    /// Of a change.
+    /// The reply to a change.
     fileprivate static func done(_ reach: ChangeReach) -> InboxReply {
         InboxReply(answer: .done, cost: nil, reach: reach)
     }

@@ -133,7 +133,7 @@ struct MemoryState {
     var retained: [TopicName: StoredPublication] = [:]
     var pushRows: [UserID: [DeviceID: PushRow]] = [:]
     var webhooks = WebhookQueue()
-    /// Where devices are connected, if several nodes share the store.
+    /// The places of connected devices, if several nodes share the store.
     var places = MemoryPlaces()
     /// The bytes of each account's unread 1:1 messages in others' inboxes.
     var unread: [UserID: Int] = [:]

@@ -16,8 +16,8 @@ package protocol AccountStore: InvitationStore {
     /// Accounts with an id above `id` (nil: from the first), ascending.
     func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account]
 
-    /// Accounts with an id above `id` (nil: from the first) whose name contains a text, ascending. Looks at no more than
-    /// ``StoreSettings/maxSearched`` accounts.
+    /// Accounts with an id above `id` (nil: from the first) whose name contains a text, ascending. Looks at no more
+    /// than ``StoreSettings/maxSearched`` accounts.
     ///
     /// - Parameter key: the text in the form of ``NickName/key``.
     /// - Returns: those found, and the last account that was looked at if there are more behind it.
@@ -100,7 +100,7 @@ package struct DeviceOpening: Sendable, Hashable {
     package let device: DeviceDescription
     /// A token to be stored for it.
     package let token: TokenHash?
-    /// What the login showed. If it is not good any more, the device stays closed.
+    /// The proof that the login showed. If it is no longer valid, the device stays closed.
     package let shown: ShownProof
     package let proof: DeviceProof
     /// The limit above which a new device is refused.
@@ -122,7 +122,8 @@ package struct DeviceOpening: Sendable, Hashable {
         self.maxDevices = maxDevices
     }
 
-    /// Checks the opening: a new device needs room, a known one a proof as strong as before, and both what the login showed.
+    /// Checks the opening: a new device needs room, and a known one a proof as strong as before. For both, the proof
+    /// that the login showed must still be valid.
     ///
     /// - Parameters:
     ///   - known: the stored proof; nil if the device is new.

@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A jump ahead of the wall clock that was found right (``SteadyClock``): what was stored before it by the clock that was
-/// behind is as much younger than it looks.
+/// A jump ahead of the wall clock that turned out to be right (``SteadyClock``): before it, the clock was behind. So
+/// rows with time stamps from before the jump are younger than they look, by the length of the jump.
 ///
-/// A store keeps the jumps and corrects the times of such rows when they matter, each row once. A corrected time lies behind
-/// the jump's ``times``, because these are no longer than the jump; so nothing else has to be remembered of a row. What was
-/// stored earlier by the clock that was behind, longer before the jump than the jump is long, is not corrected.
+/// A store keeps the jumps and corrects the times of such rows when they matter, each row once. A corrected time lies
+/// after the jump's ``times``, because these span no more than the jump; so a row needs no mark that it was corrected.
+/// Earlier rows of the same clock, which are older than the jump is long, are not corrected.
 package struct ClockJump: Sendable, Hashable {
     /// The stored times that it concerns.
     package let times: Range<Timestamp>
@@ -44,7 +44,7 @@ package struct ClockJumps: Sendable, Hashable {
 
     package mutating func add(_ jump: ClockJump) { self = ClockJumps(all + [jump]) }
 
-    /// How much younger something is than a stored time tells; zero for most.
+    /// Returns how much younger something is than its stored time says; zero for most.
     package func correction(of stored: Timestamp) -> Duration {
         guard !all.isEmpty else { return .zero }
         var sum = Duration.zero

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Carries what one process of the server knows to the others. It may lose, delay and repeat; what must not be lost is
-/// numbered, so that the receiver sees a gap and repairs it from the record or by asking.
+/// Carries messages between the processes of the server. It may lose, delay and repeat them. Messages that must not be
+/// lost are numbered, so that the receiver sees a gap and repairs it from the record or by asking.
 ///
 /// Implementations: `Cluster/LoneNode`, which does nothing, and `MemoryBus` of HermesTestKit.
 package protocol ClusterBus: Sendable {
@@ -12,15 +12,15 @@ package protocol ClusterBus: Sendable {
     /// Begins to receive; called once, before anything is sent.
     func start(_ receiver: any BusReceiver)
 
-    /// Sends a message to nodes. The messages of one link (from a node to another) are numbered: the receiver gets each at
-    /// most once and in ascending order, and is told of a gap (``BusReceiver/missed(from:)``). Never waits.
+    /// Sends a message to nodes. The messages of one link (from a node to another) are numbered: the receiver gets each
+    /// at most once and in ascending order, and is told of a gap (``BusReceiver/missed(from:)``). Never waits.
     func publish(_ message: ClusterMessage, to nodes: NodeSet)
 
     /// Tells nodes the number of the last message of their links, so that they notice the loss of the last one. Called
     /// about once a second.
     func beat(to nodes: NodeSet)
 
-    /// Sends what may be lost and is of use only now. Never waits.
+    /// Sends a message that may be lost and is of use only now. Never waits.
     func hint(_ hint: ClusterHint, to nodes: NodeSet)
 
     /// Asks a node.
@@ -32,10 +32,10 @@ package protocol ClusterBus: Sendable {
     func stop()
 }
 
-/// Gets what comes over a ``ClusterBus``. Called on any thread, for one link by one thread at a time; must not block.
+/// The receiver of a ``ClusterBus``. Called on any thread, for one link by one thread at a time; must not block.
 package protocol BusReceiver: AnyObject, Sendable {
     func received(_ message: ClusterMessage, from node: NodeIdentity)
-    /// Messages of the link from this node are lost. Those that come late are not given out any more.
+    /// Messages of the link from this node are lost. If they come late, they are not given out any more.
     func missed(from node: NodeIdentity)
     func hinted(_ hint: ClusterHint, from node: NodeIdentity)
     func answer(to question: ClusterQuestion, from node: NodeIdentity) -> ClusterAnswer

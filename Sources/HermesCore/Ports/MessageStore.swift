@@ -9,8 +9,8 @@
 package protocol MessageStore: Sendable {
     /// Applies all operations in order in one transaction; when it returns, all are durable.
     ///
-    /// Called by one thread of a process at a time, off the event loops; may block. A store of a single process may rely on
-    /// that; the memory store, which several cores can share, does not. An operation that is refused (outcome
+    /// Called by one thread of a process at a time, off the event loops; may block. A store of a single process may
+    /// rely on that; the memory store, which several cores can share, does not. An operation that is refused (outcome
     /// `.refused`) changes nothing and does not disturb the others.
     /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
     func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome]
@@ -29,8 +29,8 @@ package protocol MessageStore: Sendable {
     /// The position of the inbox.
     func position(of user: UserID) async throws(HermesError) -> InboxPosition
 
-    /// Reads stored messages of a conversation with a conversation seq above `after` and below `before` (nil: the newest),
-    /// ascending. The page ends with the message that reaches `maxBytes` of contents, at most
+    /// Reads stored messages of a conversation with a conversation seq above `after` and below `before` (nil: the
+    /// newest), ascending. The page ends with the message that reaches `maxBytes` of contents, at most
     /// ``StoreSettings/maxPageBytes``.
     ///
     /// Returns only what history keeps (``StoreSettings/historyPeriod``); nothing while history is off, because waiting
@@ -44,8 +44,8 @@ package protocol MessageStore: Sendable {
     ) async throws(HermesError) -> [Message]
 
     /// Reads the conversations of an account behind `place` (nil: from the first), in the order of
-    /// ``ConversationPlace``: 1:1 conversations with messages, and the groups that it is a member of. The cost depends on
-    /// `limit` alone, not on how much was written or waits.
+    /// ``ConversationPlace``: 1:1 conversations with messages, and the groups that it is a member of. The cost depends
+    /// on `limit` alone, not on how much was written or waits.
     ///
     /// - Returns: at most `limit` and ``StoreSettings/maxPageEntries``; fewer only at the end.
     func conversations(
@@ -67,8 +67,9 @@ package protocol MessageStore: Sendable {
     /// - Returns: the number of rows handled; 0 when nothing is left to do.
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
-    /// Remembers a jump of the clock: entries, messages and records that the clock before it stored expire later by as much,
-    /// and ``entries(of:after:limit:)`` tells their corrected expiry. Returns once it is durable.
+    /// Remembers a jump of the clock. Entries, messages and records that were stored by the clock before it expire
+    /// later by its length, and ``entries(of:after:limit:)`` returns their corrected expiry. Returns once it is
+    /// durable.
     func record(_ jump: ClockJump) async throws(HermesError)
 
     /// Removes deleted content from the files and returns free space, a bounded amount per call. Called about once a

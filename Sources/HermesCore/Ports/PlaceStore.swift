@@ -7,7 +7,7 @@
 ///
 /// Implementation: `Memory/MemoryStore`. A store of a single process has none.
 package protocol PlaceStore: Sendable {
-    /// Enters a node, with a higher epoch than any process of it had.
+    /// Enters a node, with a higher epoch than its earlier processes had.
     func join(_ node: NodeID, now: Timestamp) async throws(HermesError) -> NodeIdentity
 
     /// Renews a node's lease.
@@ -16,10 +16,12 @@ package protocol PlaceStore: Sendable {
     ///   connections.
     func renew(_ node: NodeIdentity, now: Timestamp) async throws(HermesError) -> [NodeLease]?
 
-    /// Removes a process, if it is still the one, and clears its places, a bounded number per call; repeat until done.
+    /// Removes a process, if it is still the node's present one, and clears its places, a bounded number per call;
+    /// repeat until done.
     ///
     /// - Parameter silentSince: only if it has not renewed its lease after that; nil: in any case.
-    /// - Returns: who went offline in this call. Each transition is returned to one caller, which tells the others.
+    /// - Returns: the accounts that went offline in this call. Each transition is returned to one caller, which tells
+    ///   the others.
     func remove(
         _ node: NodeIdentity,
         silentSince: Timestamp?,
@@ -31,7 +33,7 @@ package protocol PlaceStore: Sendable {
     /// - Returns: an outcome for each; nil: this process has been removed.
     func change(_ changes: [PlaceChange], on node: NodeIdentity) async throws(HermesError) -> [PlaceOutcome]?
 
-    /// What the record says of users that have devices on a node; users without an inbox are left out.
+    /// The record's state of users that have devices on a node; users without an inbox are left out.
     func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding]
 
     /// The accounts that are online, ascending by id, with their versions.
@@ -42,9 +44,10 @@ package protocol PlaceStore: Sendable {
 package struct NodeLease: Sendable, Hashable {
     package let node: NodeIdentity
     package let renewedAt: Timestamp
-    /// False: it has been removed.
+    /// Whether the node is a member; false: it has been removed.
     package let isIn: Bool
-    /// Whether places of removed or earlier processes of the node are left (``PlaceStore/remove(_:silentSince:limit:)``).
+    /// Whether places of removed or earlier processes of the node are left
+    /// (``PlaceStore/remove(_:silentSince:limit:)``).
     package let mustClear: Bool
 
     package init(node: NodeIdentity, renewedAt: Timestamp, isIn: Bool, mustClear: Bool) {
@@ -66,7 +69,7 @@ package struct DeviceKey: Sendable, Hashable {
     }
 }
 
-/// Where a device is connected.
+/// The place of a connected device.
 package struct DevicePlace: Sendable, Hashable {
     package let key: DeviceKey
     package let node: NodeIdentity

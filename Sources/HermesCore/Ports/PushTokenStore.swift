@@ -11,9 +11,10 @@ package protocol PushTokenStore: Sendable {
     /// A token belongs to one device: an earlier owner loses it. Entries that are in the inbox by now are not pushed.
     /// The same token again changes only the time.
     ///
-    /// - Parameter shown: what the login showed. A token is stored only if it is still good; removing one needs nothing.
-    /// - Throws: `.notFound` if there is no such device, `.wrongCredentials` or `.invalidToken` if what was shown is not
-    ///   good any more, `.storageUnavailable`.
+    /// - Parameter shown: the proof that the login showed. A token is stored only while the proof is valid; removing
+    ///   one needs no proof.
+    /// - Throws: `.notFound` if there is no such device, `.wrongCredentials` or `.invalidToken` if the proof is no
+    ///   longer valid, `.storageUnavailable`.
     func setPushToken(
         _ token: PushToken?,
         of device: DeviceID,
@@ -43,7 +44,7 @@ package struct PushTarget: Sendable, Hashable {
     package let setAt: Timestamp
     /// The last entry that the device has taken.
     package let cursor: UInt64
-    /// The last entry that was pushed, or was there before the token.
+    /// The last entry that was pushed, or that was in the inbox before the token was set.
     package let pushedUpTo: UInt64
 
     package init(device: DeviceID, token: PushToken, setAt: Timestamp, cursor: UInt64, pushedUpTo: UInt64) {

@@ -5,9 +5,9 @@ package import NIOCore
 
 /// Writes room events as payloads of their topics, and reads them.
 ///
-/// There is one form of payloads for all, because subscribers of a topic, event streams and stores get the payload itself,
-/// whatever protocol the publisher speaks. To the core it is opaque. A gateway whose frames contain just these payloads
-/// passes them on unchanged.
+/// There is one form of payloads for all, because subscribers of a topic, event streams and stores get the payload
+/// itself, whatever protocol the publisher speaks. To the core it is opaque. A gateway whose frames contain just these
+/// payloads passes them on unchanged.
 package protocol RoomPayloads: Sendable {
     /// The payload of an event.
     ///

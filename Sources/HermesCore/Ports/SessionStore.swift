@@ -26,8 +26,8 @@ package protocol SessionStore: Sendable {
     /// Sessions with an id above `id` (nil: from the first), ascending, without their subscriptions; for operators.
     ///
     /// - Parameters:
-    ///   - text: only those whose client id or owner's name (``StoredSession/ownerName``) contains it, with ASCII letters in
-    ///     either case.
+    ///   - text: only those whose client id or owner's name (``StoredSession/ownerName``) contains it, with ASCII
+    ///     letters in either case.
     ///   - searched: the most sessions to look at.
     func sessions(
         after id: DurableSessionID?,

@@ -19,8 +19,8 @@ package protocol SocialStore: Sendable {
     /// The groups that `user` is a member of, with an id above `after` (nil: from the first), ascending.
     func groups(of user: UserID, after: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary]
 
-    /// Groups with an id above `after` (nil: from the first) whose name contains a text, ascending. Looks at no more than
-    /// ``StoreSettings/maxSearched`` groups.
+    /// Groups with an id above `after` (nil: from the first) whose name contains a text, ascending. Looks at no more
+    /// than ``StoreSettings/maxSearched`` groups.
     ///
     /// - Parameter key: the text in the form of ``Group/searchKey(_:)``; empty: all groups.
     /// - Returns: those found, and the last group that was looked at if there are more behind it.

@@ -70,8 +70,8 @@ package struct StoreSettings: Sendable, Hashable {
 extension StoreSettings {
     /// Refuses another group for an account that is in `count` groups.
     ///
-    /// - Parameter caller: the account that adds it. Strangers get nobody beyond half of the limit: the other half is for
-    ///   contacts and the account itself.
+    /// - Parameter caller: the account that adds it. Strangers get nobody beyond half of the limit: the other half is
+    ///   for contacts and the account itself.
     package func checkGroups(_ count: Int, addedBy caller: GroupCaller) throws(HermesError) {
         let limit = caller == .stranger ? maxGroups / 2 : maxGroups
         guard count >= limit else { return }

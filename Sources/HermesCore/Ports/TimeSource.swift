@@ -7,8 +7,8 @@ import Foundation
 package protocol TimeSource: Sendable {
     /// The wall clock, for stamps that are stored and shown.
     func now() -> Timestamp
-    /// The wall clock as it is set, for what must not last longer than it says, such as tokens. Where ``now()`` does not
-    /// follow a clock that jumped ahead, it is the later one.
+    /// The wall clock as it is set, for what must not last longer than it says, such as tokens. Where ``now()`` does
+    /// not follow a clock that jumped ahead, it is the later one.
     func latest() -> Timestamp
     /// A clock that never jumps, for intervals; its zero is arbitrary.
     func uptime() -> Duration

@@ -9,8 +9,8 @@ package protocol WebhookStore: Sendable {
     /// reported.
     ///
     /// - Parameters:
-    ///   - limit: the number of events that may wait; older ones beyond it are dropped. Of one user no more may wait than
-    ///     ``WebhookEvent/maxWaiting(perUserOf:)``: its own oldest go first.
+    ///   - limit: the number of events that may wait; older ones beyond it are dropped. One user may have no more than
+    ///     ``WebhookEvent/maxWaiting(perUserOf:)``: beyond that, the user's oldest are dropped.
     ///   - marks: that seq for each user; a mark only moves forward.
     /// - Returns: the number of dropped events.
     func appendWebhooks(
@@ -19,10 +19,10 @@ package protocol WebhookStore: Sendable {
         limit: Int
     ) async throws(HermesError) -> Int
 
-    /// Returns due events in the order in which they were appended; of many, those that have been due longest, and no more
-    /// than ``WebhookEvent/maxDuePerUser`` of one user, so that one with many does not keep the others waiting. Leaves
-    /// out an event behind an earlier one of the same user, unless that one has failed ``WebhookEvent/attemptsInOrder``
-    /// times.
+    /// Returns due events in the order in which they were appended. If there are too many, it returns those that have
+    /// been due longest. It returns no more than ``WebhookEvent/maxDuePerUser`` of one user, so that one with many does
+    /// not keep the others waiting. Leaves out an event behind an earlier one of the same user, unless that one has
+    /// failed ``WebhookEvent/attemptsInOrder`` times.
     func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook]
 
     /// Records the outcomes of events, in one commit.
@@ -44,11 +44,11 @@ package struct WebhookEvent: Sendable, Hashable {
     /// The number of failures after which an event no longer holds up its user's later ones.
     package static let attemptsInOrder = 4
 
-    /// The most of one user that are posted before other users have their turn.
+    /// The most events of one user that are posted before other users have their turn.
     package static let maxDuePerUser = 8
 
-    /// How many events of one user may wait: a hundredth of all, but 100 in any case. Those that no longer hold up others
-    /// do not count.
+    /// Returns how many events of one user may wait: a hundredth of all, but at least 100. Events that no longer hold
+    /// up others do not count.
     package static func maxWaiting(perUserOf limit: Int) -> Int { max(100, limit / 100) }
 
     /// The id by which the receiver recognizes a repetition: 26 characters, sortable by time.

@@ -1,21 +1,22 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides what may be under way to services that clients name (Web Push). Pure; owner: ``PushHandOff``.
+/// Limits the sends under way to services that clients name (Web Push). Pure; owner: ``PushHandOff``.
 ///
 /// Such a service may belong to a stranger who never answers. So a service that has not delivered yet gets few sends at
-/// once, all such services together half of them, an account few, and a service that gives no answer is paused.
+/// once, and all such services together get half of them. An account gets few, too. A service that gives no answer is
+/// paused.
 struct OriginShares: Sendable {
     struct Limits: Sendable, Hashable {
-        /// The number of devices in all.
+        /// The most sends in all, one for each device.
         var total = 1_024
-        /// To services that have not delivered, together.
+        /// The most sends to all services that have not delivered, together.
         var unproven = 512
-        /// To one service that has delivered.
+        /// The most sends to one service that has delivered.
         var perOrigin = 256
-        /// To one that has not.
+        /// The most sends to one service that has not delivered.
         var perUnproven = 16
-        /// Of one account.
+        /// The most sends for one account.
         var perUser = 16
         /// The number of services remembered.
         var origins = 4_096
@@ -33,7 +34,7 @@ struct OriginShares: Sendable {
     private var origins: [String: Origin] = [:]
     private var users: [UserID: Int] = [:]
     private(set) var total = 0
-    /// Counted when taken, by what the service was then.
+    /// The places of services that had not delivered when the place was taken.
     private var unproven = 0
 
     init(limits: Limits = Limits(), backoff: Backoff = Backoff(base: .seconds(2), limit: .seconds(600))) {

@@ -276,7 +276,7 @@ package final class PushHandOff: Sendable {
         var own: [Candidate] = []
         var parts: [String: ([OriginShares.Place], [Candidate])] = [:]
         for candidate in candidates {
-            // What sends nothing is settled at once.
+            // A candidate without notifications is settled at once.
             guard let origin = candidate.origin, !candidate.plan.items.isEmpty else {
                 own.append(candidate)
                 continue
@@ -286,7 +286,7 @@ package final class PushHandOff: Sendable {
                 parts[origin, default: ([], [])].0.append(place)
                 parts[origin, default: ([], [])].1.append(candidate)
             case .full:
-                // The more wait, the later, because each check reads the store.
+                // The more keys wait, the later, because each check reads the store.
                 let crowd = 1 + state.withLock { $0.schedule.count } / 2_000
                 wait(candidate.key, until: now + .milliseconds(Int64.random(in: 500...1_500)) * crowd)
             case .paused(let until): wait(candidate.key, until: until + .milliseconds(Int64.random(in: 0...1_000)))
@@ -408,7 +408,7 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    /// Checks a key later, which is not the fault of its token.
+    /// Checks a key later. The delay is not the fault of its token.
     private func wait(_ key: HandOffKey, until due: Duration) {
         state.withLock { $0.schedule.postponed(key, until: due) }
     }

@@ -5,7 +5,8 @@ import Synchronization
 
 /// Stores the push tokens of devices, and knows without a read which devices have one.
 ///
-/// State: a `Mutex` around the devices with tokens, one around the allowances, and one around the hosts that are allowed. The first may contain devices whose tokens are gone; the store decides.
+/// State: a `Mutex` around the devices with tokens, one around the allowances, and one around the hosts that are
+/// allowed. The first may contain devices whose tokens are gone; the store decides.
 package final class PushTokenService: Sendable {
     /// The services to which Web Push is sent.
     private struct Hosts {
@@ -30,8 +31,8 @@ package final class PushTokenService: Sendable {
 
     /// Stores the token of a device; nil removes it.
     ///
-    /// - Throws: `.invalidArgument` for a host that is not allowed, `.notFound`, `.rateLimited`, `.wrongCredentials` or `.invalidToken` if the login was revoked meanwhile,
-    ///   `.storageUnavailable`.
+    /// - Throws: `.invalidArgument` for a host that is not allowed, `.notFound`, `.rateLimited`, `.wrongCredentials` or
+    ///   `.invalidToken` if the login was revoked meanwhile, `.storageUnavailable`.
     package func set(_ token: PushToken?, of principal: Principal) async throws(HermesError) {
         try changes.withLock { changes throws(HermesError) in
             try changes.takeChange(of: principal.user, now: time.uptime())

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension RoomEvent {
-    /// What happened, without the details: all that is needed to pass an event on.
+    /// The kind of an event, without its details: enough to pass the event on.
     package enum Kind: Hashable, Sendable {
         case joined
         case left
@@ -54,13 +54,13 @@ extension RoomEvent {
             }
         }
 
-        /// Whether it is a client's, with the number of something that only the server does.
+        /// Whether it is a client's event with a number that belongs to the server elsewhere.
         package var looksLikeServers: Bool {
             guard case .application(let type) = self else { return false }
             return Kind(number: type)?.isServers ?? false
         }
 
-        /// The order in which events are dropped for somebody who does not read fast enough.
+        /// The order in which events are dropped for a member that does not read fast enough.
         package var dropClass: Publication.DropClass {
             switch self {
             case .said: .text
@@ -86,7 +86,7 @@ extension RoomEvent.Content {
         }
     }
 
-    /// Who did it, as the others see it; nil for the server's and the application's own.
+    /// The member that caused the event, as the others see it; nil for events of the server and of the application.
     package var member: RoomMember? {
         switch self {
         case .joined(let member), .left(let member), .said(let member, _), .gave(let member, _): member

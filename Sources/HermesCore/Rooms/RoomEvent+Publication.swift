@@ -39,12 +39,12 @@ extension Publication {
 }
 
 extension RoomEvent {
-    /// The name of who publishes a plain text to a room and gives no name.
+    /// The name that a plain text without a name is shown under in a room.
     private static let nameless = "MQTT"
-    /// The user property with the name of who publishes a plain text to a room.
+    /// The user property with the name that a plain text is shown under in a room.
     private static let nameProperty = "name"
 
-    /// What a publication to a room says. A plain one is a text, and its publisher gives the name.
+    /// Reads the event in a publication to a room. A plain publication is a text, and its publisher gives the name.
     ///
     /// - Returns: nil if the topic is no room's, or the payload cannot be read.
     package init?(_ publication: Publication, payloads: any RoomPayloads) {

@@ -5,13 +5,13 @@ package import NIOCore
 
 /// Something that happened in a room, in no protocol's words.
 ///
-/// Rooms are live: an event is published to the room's topic (``TopicName/init(room:)``), reaches who is there, and is
-/// forgotten. Each gateway writes it in its own protocol, once per encoding and publication, and reads what its clients
-/// send into it; so no gateway has to know another's frames. A publication carries an event as its kind and a payload
-/// (``RoomPayloads``); the bytes of a publisher whose protocol has that form are passed on unchanged, and nothing is
-/// parsed for subscribers of the same form.
+/// Rooms are live: an event is published to the room's topic (``TopicName/init(room:)``), reaches those who are there,
+/// and is forgotten. Each gateway writes it in its own protocol, once per encoding and publication, and reads its
+/// clients' frames into it. So no gateway has to know another's frames. A publication carries an event as its kind and
+/// a payload (``RoomPayloads``); the bytes of a publisher whose protocol has that form are passed on unchanged, and
+/// nothing is parsed for subscribers of the same form.
 package struct RoomEvent: Hashable, Sendable {
-    /// What happened.
+    /// The content of an event.
     package enum Content: Hashable, Sendable {
         case joined(RoomMember)
         case left(RoomMember)
@@ -27,7 +27,7 @@ package struct RoomEvent: Hashable, Sendable {
 
     package let room: RoomName
     package let content: Content
-    /// The account of who did it; nil for the server and for clients without account.
+    /// The account that caused it; nil for the server and for clients without account.
     package let sender: UserID?
     /// A notice's place in the sequence of the room's notices; nil if they are not numbered, and for other events.
     package let place: TopicNumbers.Place?
@@ -58,7 +58,7 @@ package struct RoomMember: Hashable, Sendable {
 /// A gift to everybody in a room.
 package struct RoomGift: Hashable, Sendable {
     package let name: String
-    /// Of its picture; empty for none.
+    /// The URL of its picture; empty for none.
     package let url: String
     package let count: Int32
 

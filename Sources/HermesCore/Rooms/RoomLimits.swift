@@ -3,7 +3,8 @@
 
 import NIOCore
 
-/// The longest parts of events that the server writes itself. What is passed on as it came is limited by its frame.
+/// The longest parts of events that the server writes itself. An event that is passed on unchanged is limited by its
+/// frame.
 package enum RoomLimits {
     /// A text or a notice, in bytes.
     package static let maxTextBytes = 4_096
@@ -34,7 +35,7 @@ extension RoomMember {
 }
 
 extension RoomEvent.Content {
-    /// Checks what a client asks the server to publish.
+    /// Checks an event that a client asks the server to publish.
     ///
     /// - Throws: `.tooLarge`; `.invalidArgument` if an application's own event has a type that is not its own, or too
     ///   many bytes.

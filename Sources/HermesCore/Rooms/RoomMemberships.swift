@@ -3,9 +3,9 @@
 
 /// The rooms that one connection is in, for protocols whose clients may be in several.
 ///
-/// The others are told of a member that comes only if it may say something, since its name is a text, too, and if not too
-/// many come at once; and they are told that somebody goes only if they were told that it came. Pure; the gateway asks the rules (``ClientAccess``) and
-/// publishes what is returned.
+/// The others learn that a member has come only if it may say something, because its name is a text, too, and only if
+/// not too many come at once. They learn that it has left only if they knew that it had come. Pure; the gateway asks
+/// the rules (``ClientAccess``) and publishes the returned events.
 package struct RoomMemberships<Held> {
     /// The most rooms of one connection.
     package static var limit: Int { 100 }
@@ -13,11 +13,11 @@ package struct RoomMemberships<Held> {
     /// The connection's place in one room.
     package struct Membership {
         package let member: RoomMember
-        /// What the gateway keeps for the room: its subscription.
+        /// The gateway's object for the room: its subscription.
         package let held: Held
         let isAnnounced: Bool
 
-        /// What the others hear once it is gone; nil: nothing, because they do not know that it was there.
+        /// The event that tells the others that it has left; nil: none, because they do not know that it was there.
         package var farewell: RoomEvent.Content? { isAnnounced ? .left(member) : nil }
     }
 
@@ -38,8 +38,8 @@ package struct RoomMemberships<Held> {
     /// - Parameters:
     ///   - mayHear: whether the rules let the client into the room.
     ///   - isTold: whether the others are told; asked for only if the client comes in.
-    ///   - held: what to keep for the room; called once it is certain that the client comes in.
-    /// - Returns: what to tell everybody there, the client included; nil: nothing.
+    ///   - held: makes the object to keep for the room; called once it is certain that the client comes in.
+    /// - Returns: the event for everybody there, the client included; nil: none.
     /// - Throws: `.tooLarge`, `.forbidden`; then nothing has changed.
     package mutating func enter(
         _ room: RoomName,
@@ -70,7 +70,7 @@ package struct RoomMemberships<Held> {
 
     /// Goes out of a room.
     ///
-    /// - Returns: its place, to let go what is held and to tell the others.
+    /// - Returns: its place, for releasing the held object and telling the others.
     /// - Throws: `.forbidden`: it is not there.
     package mutating func leave(_ room: RoomName) throws(HermesError) -> Membership {
         guard let membership = memberships.removeValue(forKey: room) else { throw Self.notInside }

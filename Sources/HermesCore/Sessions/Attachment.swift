@@ -30,7 +30,7 @@ package enum EphemeralEvent: Sendable, Hashable {
     case command([UInt8])
 }
 
-/// The reason why the server ends a session.
+/// The reason why the server ends a connection.
 package enum AttachmentEnd: Sendable, Hashable {
     /// The same device authenticated again.
     case replaced

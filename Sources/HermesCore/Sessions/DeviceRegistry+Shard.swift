@@ -4,7 +4,7 @@
 import Synchronization
 
 extension DeviceRegistry {
-    /// The sessions of a part of the users. State: a `Mutex` around a struct.
+    /// The connections of a part of the users. State: a `Mutex` around a struct.
     final class Shard: Sendable {
         struct Presence {
             let isOnline: Bool
@@ -14,7 +14,7 @@ extension DeviceRegistry {
 
         private struct Record: Sendable {
             var attachments: [any Attachment] = []
-            /// By identity, because one of thousands leaves as quickly as one of a few.
+            /// The watchers by identity, because one of thousands leaves as quickly as one of a few.
             var watchers: [ObjectIdentifier: any Attachment] = [:]
             /// Devices whose apps are not in the foreground, as reported over their present connection.
             var resting: Set<DeviceID> = []
@@ -48,7 +48,8 @@ extension DeviceRegistry {
 
         private let state = Mutex(State())
 
-        /// - Returns: what it replaces, whether the user is online because of this, and its number; 0: it was attached before.
+        /// - Returns: what it replaces, whether the user is online because of this, and its number; 0: it was attached
+        ///   before.
         func attach(
             _ attachment: any Attachment,
             _ principal: Principal

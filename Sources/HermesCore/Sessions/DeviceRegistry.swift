@@ -111,7 +111,7 @@ package final class DeviceRegistry: Sendable {
 
     // MARK: Ending
 
-    /// Ends the sessions of a user for which `matching` is true.
+    /// Ends the connections of a user for which `matching` is true.
     package func end(_ user: UserID, _ reason: AttachmentEnd, where matching: (Principal) -> Bool = { _ in true }) {
         let (ended, isOffline) = shard(of: user).remove(user, where: matching)
         for attachment in ended {
@@ -119,7 +119,7 @@ package final class DeviceRegistry: Sendable {
             roster?.detached(attachment)
             attachment.ended(reason)
         }
-        // The operator's doing, or somebody's who has paid for it otherwise.
+        // The operator does this, or an account that has paid for it otherwise.
         if isOffline { _ = tellOwnPresence(of: user) }
     }
 
@@ -129,9 +129,9 @@ package final class DeviceRegistry: Sendable {
         attachment.ended(reason)
     }
 
-    /// Ends sessions of a user on all nodes, including logins under way.
+    /// Ends connections of a user on all nodes, including logins under way.
     ///
-    /// - Parameter kept: the device whose own session stays, because it ends itself.
+    /// - Parameter kept: the device whose own connection stays, because it ends itself.
     func end(_ user: UserID, _ reason: AttachmentEnd, _ devices: EndedDevices, but kept: DeviceID? = nil) {
         endHere(user, reason, devices, but: kept)
         roster?.tell(.devices(user, reason, devices))
@@ -228,8 +228,8 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// Tells watchers and observers about users whose state changed too often to report each change; called about once a
-    /// second.
+    /// Tells watchers and observers about users whose state changed too often to report each change; called about once
+    /// a second.
     package func tellLate() {
         for shard in shards {
             for (user, isReported) in shard.takeLate(now: time.now()) {
@@ -238,8 +238,8 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// The user came online or went offline because of a connection of this node. Where there are several, the record of
-    /// all decides, and ``presenceTurned(of:)`` follows.
+    /// The user came online or went offline because of a connection of this node. Where there are several, the record
+    /// of all decides, and ``presenceTurned(of:)`` follows.
     ///
     /// - Returns: the number of watchers that were told.
     private func tellOwnPresence(of user: UserID) -> Int { roster == nil ? tellPresence(of: user) : 0 }
@@ -259,7 +259,8 @@ package final class DeviceRegistry: Sendable {
         return Shard.Presence(isOnline: version & 1 == 1, watchers: own.watchers, version: version)
     }
 
-    /// Tells watchers and observers the user's state, and again if it changed meanwhile, so that their last notice is right.
+    /// Tells watchers and observers the user's state, and again if it changed meanwhile, so that their last notice is
+    /// right.
     ///
     /// - Returns: the number of watchers that were told.
     private func tellPresence(

@@ -41,7 +41,8 @@ package struct ClientReport: Hashable, Sendable {
 
     /// Checks a report.
     ///
-    /// - Throws: `.invalidArgument` if there are too many networks, or the version is longer than 32 bytes or not printable.
+    /// - Throws: `.invalidArgument` if there are too many networks, or the version is longer than 32 bytes or not
+    ///   printable.
     package init(appVersion: String, networks: [Network]) throws(HermesError) {
         guard networks.count <= Self.maxNetworks else {
             throw HermesError(.invalidArgument, "a report holds at most \(Self.maxNetworks) networks")

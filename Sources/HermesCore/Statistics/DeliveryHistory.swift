@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The reports of clients about deliveries, heartbeats and ends of connections, by version of the app and network: of the
-/// last hour in rows of ten seconds, and of 30 days in rows of half an hour. Pure; time is passed in.
+/// The reports of clients about deliveries, heartbeats and ends of connections, by version of the app and network: of
+/// the last hour in rows of ten seconds, and of 30 days in rows of half an hour. Pure; time is passed in.
 ///
 /// Clients choose the names. Of more groups than fit, the one with the fewest reports is counted under ``Group/other``;
 /// that happens at most once in ten seconds, and until then new names are counted there at once. At most some 10 MB are

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many deliveries took how long. Pure.
+/// The numbers of deliveries by the time that they took. Pure.
 package struct DeliveryTimes: Sendable, Hashable {
     /// The upper ends of the classes, in microseconds: six for each power of ten, 100 µs to 10 s.
     package static let bounds: [Int64] =
@@ -46,8 +46,8 @@ package struct DeliveryTimes: Sendable, Hashable {
 
     package var count: UInt64 { counts.reduce(0, &+) }
 
-    /// The time that this share of the deliveries did not exceed, in microseconds, as Prometheus reckons: within a class
-    /// they are spread evenly.
+    /// The time that this share of the deliveries did not exceed, in microseconds, as Prometheus reckons: within a
+    /// class they are spread evenly.
     ///
     /// - Parameter share: from 0 to 1.
     /// - Returns: nil if there are none.

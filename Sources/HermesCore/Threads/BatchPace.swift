@@ -1,8 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The number of items in a batch: what the store commits in one transaction, and a little more. What comes while a
-/// transaction runs takes its turn in the next batch, instead of waiting for a batch of many transactions. Pure.
+/// The number of items in a batch: as many as the store commits in one transaction, and a little more. An item that
+/// comes while a transaction runs takes its turn in the next batch, instead of waiting for a batch of many
+/// transactions. Pure.
 struct BatchPace: Sendable {
     /// Whatever the store takes: a single slow item says little about the next ones.
     private static let least = 16

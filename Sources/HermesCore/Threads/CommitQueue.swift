@@ -128,7 +128,7 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         monitor.withLock { body($0.riders, $0.ridersInProgress) }
     }
 
-    /// A batch, or the first part of one, was committed or failed, which makes room.
+    /// A batch, or its first part, was committed or failed. This makes room.
     ///
     /// - Parameter riders: those of a failed batch, to be committed later.
     func finished(_ batch: ArraySlice<Entry>, takingBack riders: Riders? = nil) {

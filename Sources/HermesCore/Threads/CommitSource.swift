@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The source of an operation, and who pays for what it leaves. The waiting operations of one source do not delay
-/// another's. A person with an account is one source, over every protocol and under every name.
+/// The source of an operation, which pays for what the operation leaves behind. The waiting operations of one source do
+/// not delay another's. A person with an account is one source, over every protocol and under every name.
 package enum CommitSource: Hashable, Sendable {
     /// The server itself, and clients that are not distinguished.
     case server
@@ -24,7 +24,7 @@ package enum CommitSource: Hashable, Sendable {
         }
     }
 
-    /// From a store; what is not readable counts in total alone, as what the server leaves does.
+    /// Reads the stored form. An unreadable one counts in the total alone, like the server's own.
     package init(stored text: String) {
         if text.utf8.first == UInt8(ascii: "h") {
             self = .address(String(text.dropFirst()))
@@ -49,7 +49,7 @@ package enum CommitSource: Hashable, Sendable {
         case address
     }
 
-    /// How it counts for shares: a subject as an account does.
+    /// Its kind for shares: a subject counts as an account.
     package var kind: Kind {
         switch self {
         case .server: .server

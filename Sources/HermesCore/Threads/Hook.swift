@@ -5,8 +5,9 @@ import Synchronization
 
 /// Something that happens, and the functions that are called then, in the order in which they were added.
 ///
-/// A `Mutex` around a function itself must not be used: each access wraps the function twice more, in code that converts
-/// it to the form of a generic value and back. So each call is slower than the last, until its stack is used up.
+/// A `Mutex` around a function itself must not be used: each access wraps the function twice more, in code that
+/// converts it to the form of a generic value and back. So each call is slower than the last, until its stack is used
+/// up.
 ///
 /// State: a `Mutex`; nothing is called under it.
 package final class Hook<Event: Sendable>: Sendable {

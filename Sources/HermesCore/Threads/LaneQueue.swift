@@ -5,9 +5,9 @@ import DequeModule
 
 /// Waiting items in two lanes, the first of which has priority. Bounded.
 ///
-/// Within a lane sources take turns, such as network addresses, and within a source its owners, such as accounts, however
-/// many items one has. A full lane takes an item of somebody who has less than the one with the most, who loses one. So
-/// nobody fills a lane for others.
+/// Within a lane sources take turns, such as network addresses, and within a source its owners, such as accounts,
+/// however many items one has. A full lane still takes an item of an owner that has fewer than another one; the owner
+/// with the most loses an item for it. So nobody fills a lane for others.
 struct LaneQueue<Item> {
     /// The place of an item.
     struct Place {

@@ -83,9 +83,9 @@ final class WorkerThreads: Sendable {
         }
     }
 
-    /// The niceness of the threads (Linux): about a tenth of the processor time of a thread that has 0, while both want it.
-    /// Not less, as SCHED_IDLE would give: a thread that holds a lock, that of the allocator too, must come to its end even
-    /// on a busy machine.
+    /// The niceness of the threads (Linux): about a tenth of the processor time of a thread that has 0, while both want
+    /// it. Not less, as SCHED_IDLE would give: a thread that holds a lock, that of the allocator too, must come to its
+    /// end even on a busy machine.
     private static let niceness: Int32 = 10
 
     /// Lowers the priority of this thread. Foundation's quality of service does nothing on Linux, where `setpriority`

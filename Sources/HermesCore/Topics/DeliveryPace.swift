@@ -3,8 +3,9 @@
 
 /// Decides how many deliveries of runs a loop makes in one piece, so that others do not wait long for it. Pure.
 ///
-/// A subscriber that keeps up takes a run by one write, however long the run is. A subscriber that needs each publication
-/// in a form of its own costs a thousand times as much. So the number follows the time that the last runs took.
+/// A subscriber that keeps up takes a run by one write, however long the run is. A subscriber that needs each
+/// publication in a form of its own costs a thousand times as much. So the number follows the time that the last runs
+/// took.
 package struct DeliveryPace: Sendable {
     /// The time that the deliveries of one piece should take.
     static let time = Duration.milliseconds(5)

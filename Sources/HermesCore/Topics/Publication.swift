@@ -19,7 +19,7 @@ package struct Publication: Sendable {
         package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// What the payload is.
+    /// The meaning of the payload.
     package enum Kind: Hashable, Sendable {
         /// The publisher's own; in a room, a text.
         case plain
@@ -46,7 +46,7 @@ package struct Publication: Sendable {
     package static let plainKind = Kind.plain
 
     package let topic: TopicName
-    /// What subscribers of the topic get; opaque to the core.
+    /// The bytes that subscribers of the topic get; opaque to the core.
     package let payload: ByteBuffer
     package let kind: Kind
     package let dropClass: DropClass

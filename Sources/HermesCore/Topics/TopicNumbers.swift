@@ -1,8 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Numbers the pushes to each topic, from 1, within an epoch; for a room's topic, the notices to the room. The numbers are
-/// only in memory: a restart begins a new epoch, and so does a full table. Numbers of two epochs cannot be compared. Pure.
+/// Numbers the pushes to each topic, from 1, within an epoch; for a room's topic, the notices to the room. The numbers
+/// are only in memory: a restart begins a new epoch, and so does a full table. Numbers of two epochs cannot be
+/// compared. Pure.
 package struct TopicNumbers {
     /// A place in a topic's sequence.
     package struct Place: Hashable, Sendable {

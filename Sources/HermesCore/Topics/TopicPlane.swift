@@ -56,7 +56,7 @@ package final class TopicPlane: Sendable {
     /// Whether the server is too far behind to publish more.
     package var isCongested: Bool { mailboxes[0].isFull }
 
-    /// Publishes something that is already stored, from a thread that is not an event loop. The caller checks
+    /// Publishes a publication that is already stored, from a thread that is not an event loop. The caller checks
     /// ``isCongested`` before it stores the publication.
     package func publish(stored publication: Publication) { mailboxes[0].post(publish: publication) }
 

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a filter costs those who match topics: found in one walk over its bytes.
+/// The cost of a filter for those who match topics, found in one walk over its bytes.
 package struct TopicShape: Hashable, Sendable {
     /// The records that the filter has in the tree of each loop: one for each level; none without wildcards.
     package let levels: Int
@@ -34,7 +34,7 @@ package struct TopicShape: Hashable, Sendable {
         self.wildcards = wildcards
     }
 
-    /// That of `$share/<group>/<filter>` for a filter with this shape.
+    /// The shape of `$share/<group>/<filter>` for a filter with this shape.
     package var shared: Self { Self(levels: levels > 0 ? levels + 2 : 0, wildcards: nil) }
 
     /// The part of a filter that was looked at so far.

@@ -86,7 +86,7 @@ package struct TracedMessage: Sendable {
     /// When it came to the core, on the wall clock.
     package var acceptedTime: Timestamp { committedTime.advanced(by: acceptedAt - committedAt) }
 
-    /// How a notification for this user refers to it.
+    /// The name by which a notification for this user refers to it.
     func scope(for user: UserID) -> String {
         conversation.map { HandOffPlan.name(of: $0, for: user) } ?? id.description
     }

@@ -3,11 +3,11 @@
 
 import Synchronization
 
-/// Remembers where the last messages and pushes went, for the operator: commit, delivery, acknowledgement, push. In memory
-/// alone; neither contents nor texts.
+/// Remembers where the last messages and pushes went, for the operator: commit, delivery, acknowledgement, push. In
+/// memory alone; neither contents nor texts.
 ///
-/// A commit costs one lock for all its messages. A delivery to a connection, and an acknowledgement, costs one lock of the
-/// user's shard, for however many entries. What is recorded is put together only when somebody asks.
+/// A commit costs one lock for all its messages. A delivery to a connection, and an acknowledgement, costs one lock of
+/// the user's shard, for however many entries. The records are put together only when somebody asks.
 ///
 /// State: a `Mutex` around the messages, and one around the steps and times of each ``Shard``; none is taken inside
 /// another.
@@ -60,8 +60,8 @@ package final class MessageTraces: Sendable {
     ///
     /// - Parameters:
     ///   - entries: in order, none between them was left out.
-    ///   - head: the newest entry when the connection opened. Earlier ones waited for the device, so how long is not
-    ///     noted.
+    ///   - head: the newest entry when the connection opened. Earlier ones waited for the device, so their delivery
+    ///     times are not recorded.
     ///   - gateway: the connection's listener.
     package func delivered(
         _ entries: ArraySlice<InboxEntry>,
@@ -73,7 +73,7 @@ package final class MessageTraces: Sendable {
         let now = time.uptime()
         let seqs = first.seq...max(first.seq, last.lastSeq)
         let step = RecordedStep(.delivered, principal.user, principal.device, seqs, at: now, detail: gateway)
-        // Of an entry that the device was too slow for, and that was read from the store, only the commit is known.
+        // An entry that waited for a slow device was read from the store; only its commit is known.
         let clock = entries.contains { $0.acceptedAt == nil && $0.seq > head } ? time.latest() : nil
         shard(of: principal.user).state.withLock { state in
             state.steps.append(step)
@@ -87,7 +87,7 @@ package final class MessageTraces: Sendable {
         }
     }
 
-    /// How long deliveries took since the start.
+    /// The times that deliveries took since the start.
     package var deliveryTimes: DeliveryTimes {
         shards.reduce(into: DeliveryTimes()) { sum, shard in sum.add(shard.state.withLock { $0.times }) }
     }
@@ -171,7 +171,7 @@ struct RecordedStep: Sendable {
     let last: UInt64
     let at: Duration
     let detail: String
-    /// Of a push: the conversation's name, or the push's id.
+    /// For a push service's answer: the conversation's name, or the push's id.
     let scope: String?
 
     init(

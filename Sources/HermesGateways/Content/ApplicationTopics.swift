@@ -5,8 +5,8 @@ package import HermesCore
 import HermesWire
 package import NIOCore
 
-/// The topics through which other protocols' clients are reached. A publication there must have a form that these can be
-/// given.
+/// The topics through which clients of other protocols are reached. A publication there must have a form that these
+/// clients can be given.
 package enum ApplicationTopics {
     /// Whether publications to this topic are checked.
     static func contains(_ topic: String) -> Bool {
@@ -26,7 +26,7 @@ package enum ApplicationTopics {
     }
 }
 
-/// What one protocol demands of publications to the topics through which its clients are reached.
+/// The demands of one protocol on publications to the topics through which its clients are reached.
 protocol ApplicationTopicForm: SendableMetatype {
     /// The beginning of the topics.
     static var topicPrefix: String { get }

@@ -11,7 +11,7 @@ enum RequestedIDs {
     /// Returns the group with an id that is unsigned on the wire; nil if there can be none.
     static func group(_ id: UInt32) -> GroupID? { Int32(exactly: id).flatMap(GroupID.init(rawValue:)) }
 
-    /// Whose conversation with the asking account a request means, as on the wire.
+    /// The other side of the conversation that a request means, as on the wire.
     enum Named {
         case user(UInt32)
         case group(UInt32)

@@ -14,7 +14,7 @@ extension Publication {
 }
 
 extension RoomEvent {
-    /// What a publication to a room says; nil if the topic is no room's, or the payload cannot be read.
+    /// Reads the event in a publication to a room; nil if the topic is no room's, or the payload cannot be read.
     package init?(_ publication: Publication) {
         self.init(publication, payloads: GatewayCatalog.roomPayloads)
     }

@@ -3,20 +3,21 @@
 
 import HermesWire
 
-/// What a recipient gets in the place of an entry that its protocol, or the limit it told, cannot carry whole. It names
-/// the kind and the size; the entry keeps its id and its place, and every other recipient gets it whole.
+/// The replacement for an entry that the recipient's protocol, or the limit that the recipient told, cannot carry
+/// whole. It names the kind and the size. The entry keeps its id and its place, and every other recipient gets it
+/// whole.
 ///
-/// The one value for all protocols; each writes it as it can: IMPB as a text with two attributes, QSIOP as much of the text as
-/// fits with two properties, MQTT as `oversized`.
+/// The value is the same for all protocols, and each writes it in its own form: IMPB as a text with two attributes,
+/// QSIOP as two properties with as much of the text as fits, MQTT as `oversized`.
 struct StandIn: Hashable {
     static let kindAttribute = "stand_in"
     static let bytesAttribute = "stand_in_bytes"
 
-    /// What of an inbox it is: the name of its field in `Event`.
+    /// The kind of the entry: the name of its field in `Event`.
     let entry: String
-    /// What a message's content is, in a word; of what has no content, the same as ``entry``.
+    /// The kind of the message's content, in a word; the same as ``entry`` if the entry has no content.
     let kind: String
-    /// How large that is: of a message its content.
+    /// The size in bytes: that of a message's content, or of the entry.
     let bytes: Int
 
     private init(entry: String, kind: String, bytes: Int) {
@@ -44,7 +45,7 @@ struct StandIn: Hashable {
 
     /// For an entry of an inbox.
     ///
-    /// - Parameter packetBytes: how long it is on the wire; it is looked at where there is no content.
+    /// - Parameter packetBytes: its length on the wire; used if there is no content.
     init(for event: Hermes_V1_Event, packetBytes: Int) {
         if case .message(let message) = event.event {
             let bytes: [UInt8]? = try? message.content.wireBytes()

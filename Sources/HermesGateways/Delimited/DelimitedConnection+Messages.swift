@@ -42,7 +42,7 @@ extension DelimitedConnection {
 
     // MARK: The inbox
 
-    /// Asks the inbox what a packet asks; the answer is written once it is there.
+    /// Passes a packet's request to the inbox; the answer is written once it is there.
     func askInbox(_ packet: Hermes_V1_Packet, from sender: Sender) {
         let id = packet.id
         let user = sender.principal.user

@@ -77,7 +77,7 @@ extension DelimitedConnection: TopicSubscriber {
 
     /// Leaves all rooms.
     ///
-    /// - Parameter isServerStopping: whether nobody is told: everybody leaves, and all would be told of all.
+    /// - Parameter isServerStopping: whether nobody is told, because everybody leaves at once.
     func leave(_ rooms: RoomMemberships<TopicSubscription>, as user: UserID?, isServerStopping: Bool) {
         var rooms = rooms
         let left = rooms.leaveAll()

@@ -93,8 +93,8 @@ struct DelimitedLogin: Sendable {
 
     /// The answer to the client, and the seq behind which its inbox continues.
     ///
-    /// Counts the login if the client shows the ticket of a stopped server, and acknowledges what the client says that it
-    /// has.
+    /// Counts the login if the client shows the ticket of a stopped server, and acknowledges what the client says that
+    /// it has.
     func welcome(
         _ login: Login,
         on connection: Connection,

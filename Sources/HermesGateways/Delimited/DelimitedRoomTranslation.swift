@@ -8,7 +8,7 @@ import SwiftProtobuf
 
 typealias WireMessage = SwiftProtobuf.Message
 
-/// Translates room events to packets, and requests about rooms to what their members do.
+/// Translates room events to packets, and requests about rooms to room events.
 enum DelimitedRoomTranslation {
     // MARK: To clients
 
@@ -82,7 +82,7 @@ enum DelimitedRoomTranslation {
         RoomMember(level: user.level, name: user.name.isEmpty ? name : user.name, iconURL: user.iconURL)
     }
 
-    /// What a member asks to publish.
+    /// Returns the event that a member asks to publish.
     ///
     /// - Throws: `.unsupported` for a request that publishes nothing; `.tooLarge`, `.invalidArgument`.
     static func content(

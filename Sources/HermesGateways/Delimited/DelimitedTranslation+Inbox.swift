@@ -4,9 +4,9 @@
 import HermesCore
 import HermesWire
 
-/// What is asked of the inbox, and the answers.
+/// Requests to the inbox, and their answers.
 extension DelimitedTranslation {
-    /// What a packet asks of the inbox of `user`; nil: something else.
+    /// Returns a packet's request to the inbox of `user`; nil: it is another request.
     ///
     /// - Throws: `.invalidArgument`.
     static func inboxRequest(

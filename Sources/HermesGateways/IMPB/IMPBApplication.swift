@@ -7,8 +7,8 @@ import NIOCore
 
 /// IMPB's broadcasts and custom messages as publications.
 ///
-/// What is published to `impb/broadcast` reaches every connected IMPB device; the rules say who may. A device's custom
-/// messages go to `impb/UID/DEVICE/custom`.
+/// A publication to `impb/broadcast` reaches every connected IMPB device; the rules say who may publish there. A
+/// device's custom messages go to `impb/UID/DEVICE/custom`.
 enum IMPBApplication: ApplicationTopicForm {
     /// The beginning of the topics.
     static let topicPrefix = "impb/"

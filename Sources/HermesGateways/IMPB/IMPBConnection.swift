@@ -19,7 +19,7 @@ package final class IMPBConnection: GatewayConnection {
     /// Whether the client has acknowledged or pulled by itself: frames then acknowledge nothing.
     private var isAcknowledgingItself = false
     private var nextSeq: UInt32 = 1
-    /// To what is sent to everyone; nil before the login and after the end.
+    /// The subscription to broadcasts; nil before the login and after the end.
     var broadcasts: TopicSubscription?
     var access = ClientAccess()
 

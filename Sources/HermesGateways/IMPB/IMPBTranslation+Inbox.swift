@@ -4,7 +4,7 @@
 import HermesCore
 import HermesWire
 
-/// What is asked of the inbox, and the answers. Errors are `.invalidArgument`.
+/// Requests to the inbox, and their answers. Errors are `.invalidArgument`.
 extension IMPBTranslation {
     static func inboxRequest(_ request: IMPB_pull_request) -> InboxRequest {
         .page(after: request.afterSeq, limit: Int(clamping: request.limit))

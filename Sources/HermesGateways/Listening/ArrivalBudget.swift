@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What it may cost on one loop to tell rooms who comes and goes. Pure.
+/// The budget of one loop for telling rooms about joins and leaves. Pure.
 ///
-/// Each join is told to everybody in the room, and so is its leave: in one room the work grows with the square of those who
-/// come. Who joins pays for its own join, but many addresses may join at once. So all rooms of a loop share a number of
-/// frames in a second; joins beyond it are not told, nor are their leaves. What is said is never held back here.
+/// Each join, and each leave, goes to everybody in the room. So the work in one room grows with the square of the
+/// number of joins. A client pays for its own join, but many addresses may join at once. So all rooms of a loop share a
+/// number of frames a second. A join beyond it is not told, and neither is its leave. Texts are never held back here.
 struct ArrivalBudget {
-    /// Some tenth of a processor.
+    /// The frames a second; they take about a tenth of a processor.
     static let rate = 100_000
     static let burst = 400_000
 

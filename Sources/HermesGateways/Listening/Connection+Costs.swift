@@ -35,16 +35,16 @@ extension Connection {
     /// Charges for bytes that were read from the store.
     package func chargeRead(_ bytes: Int) { chargeInTheEnd(.bytes(bytes)) }
 
-    /// Charges for those whom something reached, beyond an entry and a device of the sender's and of one recipient's.
+    /// Charges for the reach of a change, beyond one entry and one device of the sender and of one recipient.
     ///
-    /// - Parameter bytes: of the content that each of the devices is written.
+    /// - Parameter bytes: the size of the content that is written to each device.
     func chargeReached(_ reach: ChangeReach, bytes: Int = 0) {
         chargeInTheEnd(.recipients(max(0, reach.entries - 2)))
         chargeInTheEnd(.devices(max(0, reach.devices - 2), bytes: bytes))
     }
 
-    /// Charges for something that may become known after the connection has ended; then its account and its address pay:
-    /// otherwise who comes and goes has it for nothing.
+    /// Charges for something that may become known after the connection has ended. Then its account and its address
+    /// pay; otherwise a client that comes and goes would have it for nothing.
     func chargeInTheEnd(_ cost: RequestCost) {
         guard phase != .open else { return charge(cost) }
         unsettled &+= cost.units

@@ -10,7 +10,7 @@ extension Connection {
     /// The overhead of a waiting frame, in bytes.
     static let frameOverhead = 64
 
-    /// Bytes that are written at once and are counted until the system has taken them. Of fewer, NIO holds as many as its
+    /// The size from which a write is counted until the system has taken it. Of smaller writes, NIO holds at most its
     /// high-water mark for each connection.
     static let countWrittenFrom = 65_536
 
@@ -30,8 +30,8 @@ extension Connection {
         loop.heldChanged(by: change)
     }
 
-    /// Counts many written bytes, and large frames of which TLS makes copies, until the system has them. What connections
-    /// share counts once in the sum of all, and for each of them in the choice of who pays.
+    /// Counts many written bytes, and large frames of which TLS makes copies, until the system has them. Bytes that
+    /// connections share count once in the sum of all, and for each of them in the choice of who pays.
     ///
     /// - Parameter isOwn: whether no other connection shares the bytes.
     /// - Returns: the promise of the write; nil: they are not counted.
@@ -68,14 +68,15 @@ extension Connection {
         measureMemory()
     }
 
-    /// The approximate bytes that the session keeps for the peer: messages that wait, or may go to another member.
+    /// The approximate bytes that the protocol's side keeps for the peer: messages that wait, or may go to another
+    /// member.
     package func sessionHolds(_ bytes: Int) {
         guard bytes != sessionBytes else { return }
         sessionBytes = bytes
         measureMemory()
     }
 
-    /// The number of users whose presence the session watches.
+    /// The number of users whose presence the connection watches.
     func watches(_ count: Int) {
         let bytes = count &* DeviceRegistry.bytesOfWatched
         guard bytes != watchedBytes else { return }
@@ -108,7 +109,7 @@ struct MemoryHolding: Sendable {
         case connection(ObjectIdentifier)
     }
 
-    /// The least that is worth freeing.
+    /// The least number of bytes that is worth freeing.
     static let minBytes = 4_096
 
     let connection: Connection

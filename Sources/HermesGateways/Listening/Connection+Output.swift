@@ -97,7 +97,8 @@ extension Connection {
     ///
     /// - Parameters:
     ///   - frame: the shared bytes.
-    ///   - head: the bytes that may be changed; of a long frame the others are shared. Nil: all; asked for a long one alone.
+    ///   - head: the bytes that may be changed; of a long frame the others are shared. Nil: all; asked for a long one
+    ///     alone.
     ///   - count: the number of frames.
     ///   - patch: gets the buffer and the frame's offset in it; must not change its length.
     package func write(
@@ -261,8 +262,8 @@ extension Connection {
             return
         }
         guard isWriting else { return goOn() }
-        // In the middle of a write: other frames must not come between its pieces, and the session does not expect to be
-        // asked for more, nor to get frames.
+        // In the middle of a write: other frames must not come between its pieces. The protocol's side expects neither
+        // to be asked for more nor to get frames.
         guard !goesOnLater else { return }
         goesOnLater = true
         loop.eventLoop.execute { [self] in

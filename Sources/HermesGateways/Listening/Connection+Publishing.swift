@@ -9,8 +9,8 @@ extension Connection {
     /// Publishes for an account: has the publication stored for subscribers that are away, and delivers it to those who
     /// are connected, after the commit. The account pays for both.
     ///
-    /// - Parameter later: called on the loop if the publication had to be stored, with the result of that. The answer
-    ///   does not wait for anything else.
+    /// - Parameter later: called on the loop with the result of the commit, if the publication had to be stored. The
+    ///   answer does not wait for anything else.
     /// - Returns: whether anybody is subscribed; nil if `later` is called.
     package func publish(
         _ publication: Publication,
@@ -33,7 +33,7 @@ extension Connection {
             loop.post(
                 .run {
                     waiting.value.connection.requestAnswered(bytes: bytes)
-                    // Also where the publisher has gone: it is stored, and its turn has come.
+                    // Even if the publisher has gone: it is stored, and its turn has come.
                     if case .success = result { _ = waiting.value.connection.deliver(live) }
                     waiting.value.later(result)
                 }
@@ -42,7 +42,8 @@ extension Connection {
         return nil
     }
 
-    /// Who waits and pays for an operation of a principal: its account, or the address of who only claims to be it.
+    /// The source that waits and pays for an operation of a principal: its account, or the address of a client that
+    /// only claims to be it.
     func source(of principal: Principal) -> CommitSource {
         principal.isProven ? .account(principal.user) : CommitSource(host: remoteHost)
     }

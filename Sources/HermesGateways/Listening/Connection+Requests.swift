@@ -10,8 +10,8 @@ extension Connection {
     /// order and each connection has at most one such request.
     ///
     /// - Parameters:
-    ///   - bytes: how many of the answer were read from the store; they are paid for.
-    ///   - reach: whom it reached; they are paid for, even if the connection has ended meanwhile.
+    ///   - bytes: the number of bytes of the answer that were read from the store; they are paid for.
+    ///   - reach: the reach of the change; it is paid for even if the connection has ended meanwhile.
     ///   - then: gets the result on the loop; not called if the connection has ended meanwhile.
     package func ask<Value: Sendable>(
         _ work: @escaping @Sendable () async throws(HermesError) -> Value,
@@ -54,8 +54,8 @@ extension Connection {
         }
     }
 
-    /// Does something for many things, a slice in each turn of the loop, so that no other connection waits for all of it.
-    /// Nothing is read from the peer meanwhile. The rest is left undone if the connection ends.
+    /// Does something for many things, a slice in each turn of the loop, so that no other connection waits for all of
+    /// it. Nothing is read from the peer meanwhile. The rest is left undone if the connection ends.
     ///
     /// - Parameters:
     ///   - count: how many they are. Up to `size` are done at once, before this returns.
@@ -101,7 +101,8 @@ extension Connection {
         release()
     }
 
-    /// The last frames of a run that the session is given now come again, once others have had their turn.
+    /// The last frames of the run that the protocol's side has now are given to it again, once others have had their
+    /// turn.
     func giveBack(_ bytes: Int, frames: Int) {
         givenBack = bytes
         tally.framesIn -= frames
@@ -123,8 +124,8 @@ extension Connection {
         readOn(in: time)
     }
 
-    /// Reads on once the pause is over, which may have been extended, and the connection has its turn: those whose pauses
-    /// end together have much to do.
+    /// Reads on once the pause, which may have been extended, is over and the connection has its turn: connections
+    /// whose pauses end together have much to do.
     private func readOn(in time: TimeAmount) {
         loop.eventLoop.scheduleTask(in: time) { [self] in
             loop.inTurn { [self] in

@@ -26,7 +26,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var certificates: PeerCertificates?
     /// Nil before the connection is in a pipeline and after it is closed.
     var context: ChannelHandlerContext?
-    /// The session; nil after the end.
+    /// The protocol's side; nil after the end.
     var events: (any ConnectionEvents)?
     /// Continues reading when nothing prevents it.
     var reader: (any ConnectionReader)?
@@ -42,9 +42,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var isDirty = false
     @exclusivity(unchecked)
     var hasUnflushedWrites = false
-    /// Whether the session is in the middle of a write.
+    /// Whether the protocol's side is in the middle of a write.
     var isWriting = false
-    /// Whether the session hears later that it may go on writing.
+    /// Whether the protocol's side hears later that it may go on writing.
     var goesOnLater = false
     /// The mark to report once everything written so far is gone.
     var writtenMark: UInt64?
@@ -87,8 +87,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var sharedBytes = 0
     /// Whether TLS is in the pipeline; otherwise large frames are shared with others until the system has them.
     var isOutputCopied = false
-    /// Whether TLS is the next handler: it gets large frames in pieces, because it keeps a buffer of the largest size for as
-    /// long as the connection lasts. WebSocket frames are not cut.
+    /// Whether TLS is the next handler: it gets large frames in pieces, because it keeps a buffer of the largest size
+    /// for as long as the connection lasts. WebSocket frames are not cut.
     var isOutputCut = false
 
     /// The bytes sent before the login.
@@ -104,7 +104,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     @exclusivity(unchecked)
     private var lastLifeAt: UInt32
     private var endsAt: UInt32 = 0
-    /// When the session wants to be called; `.max`: never.
+    /// When the protocol's side wants to be called; `.max`: never.
     private var wakesAt = UInt32.max
     /// Since when the peer takes none of the output; nil while it does.
     private var stuckSince: UInt32?
@@ -192,7 +192,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// Whether the bytes are those of WebSocket messages.
     var isWebSocket: Bool { carrier == .webSocket }
 
-    /// Whether the session may still write.
+    /// Whether the protocol's side may still write.
     package var isOpen: Bool { phase == .open }
 
     // MARK: Life
@@ -365,7 +365,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     // MARK: Reading
 
-    /// Whether frames are decoded and passed to the session now.
+    /// Whether frames are decoded and passed to the protocol's side now.
     var takesFrames: Bool { pauses.isEmpty && phase == .open }
 
     /// Whether the channel may be read. An ending connection ignores its input, but must see its end.
@@ -403,7 +403,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// Sends a message through the core. The result arrives as ``ConnectionEvents/sent(_:_:)`` on the loop, in the
     /// order of the calls. While too many are unanswered, the connection is not read from.
     ///
-    /// - Parameter correlation: the session's own value, returned with the result.
+    /// - Parameter correlation: the caller's own value, returned with the result.
     package func send(_ draft: MessageDraft, from principal: Principal, correlation: UInt64, messages: MessageService) {
         tally.messagesIn += 1
         let bytes = draft.content.bytes.count

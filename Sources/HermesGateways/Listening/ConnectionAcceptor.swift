@@ -165,7 +165,7 @@ package final class ConnectionAcceptor: Sendable {
                 .run {
                     for connection in loop.connections(of: state) {
                         guard let certificates = connection.certificates else { continue }
-                        // Who resumed a session comes back with a whole handshake.
+                        // A client that resumed a TLS session comes back with a full handshake.
                         guard revocations.isRevoked(certificates) || !certificates.isChainKnown else { continue }
                         connection.end(.attachment(.revoked))
                     }

@@ -7,10 +7,11 @@ import Synchronization
 /// Counts the open connections of all listeners, in total and per address, and enforces the limits; also that on TLS
 /// handshakes (``HandshakeBudget``).
 ///
-/// Those of the HTTP port count for their address as all others, but have a total of their own: neither do they take the
-/// places of the gateways' clients, nor these theirs. What comes over the connection of a trusted proxy counts for the client
-/// that the proxy names: a WebSocket as a connection, a request while it lasts. When that total is reached an address still gets a few, so that whoever
-/// looks after the server can see it while others hold all they may.
+/// Connections of the HTTP port count for their address like all others, but have a total of their own. So they do not
+/// take the places of the gateways' clients, and these do not take theirs. A WebSocket, or a request while it lasts,
+/// that comes over the connection of a trusted proxy counts for the client that the proxy names. When the total of the
+/// HTTP port is reached, an address still gets a few connections, so that an operator can reach the server while others
+/// hold all the places.
 ///
 /// State: one `Mutex`, taken once per accept and once per close.
 package final class ConnectionCounter: Sendable {

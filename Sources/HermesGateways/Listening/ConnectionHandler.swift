@@ -56,7 +56,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         decoder = side.makeDecoder(maxFrameBytes: Self.maxFrameBytes(of: connection))
         connection.events = side
         opensWithHandshake = isEncrypted
-        // That it comes is no end of a silence.
+        // The arrival of a connection does not end a silence.
         lastReadAt = connection.loop.clock()
         doneSince = lastReadAt
     }
@@ -139,7 +139,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     /// Examines the bytes that arrived before the end, during a request.
     private func takeLastWords() {
         guard !isCutting else { return }
-        // What only waited for its turn came in time. A peer that resets its connection may lose some of it.
+        // Frames that only waited for their turn came in time. A peer that resets its connection may lose some of them.
         let end = connection.loop.lastWordsEnd()
         areLastWords = true
         while connection.waitsOnlyForTurn, unread.readableBytes > 0, connection.loop.clock() < end {
@@ -233,7 +233,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     }
 
     private func cut(_ bytes: inout ByteBuffer) {
-        // Who has done little of late is served at once.
+        // A connection that has done little lately is served at once.
         let waits = done >= Self.costPerLook && !areLastWords
         if waits, connection.takesFrames, connection.loop.isOverTime { return connection.waitForTurn() }
         isCutting = true

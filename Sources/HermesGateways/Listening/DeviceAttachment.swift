@@ -30,8 +30,8 @@ package final class DeviceAttachment: Attachment {
 }
 
 extension Connection {
-    /// Detaches: others are told, and the users that it watched are left a slice at a time. The account and the address pay
-    /// for both.
+    /// Detaches: others are told, and the users that it watched are left a slice at a time. The account and the address
+    /// pay for both.
     func leaves(_ attachment: DeviceAttachment, _ devices: DeviceRegistry) {
         let (told, watched) = devices.leave(attachment)
         watches(0)

@@ -5,14 +5,14 @@ import DequeModule
 import HermesCore
 import NIOCore
 
-/// Long messages of inboxes in the form of one protocol, so that the devices of a user on one loop share an encoding. An
-/// account may have fifty devices, and its messages a megabyte. Pure.
+/// Long messages of inboxes in the form of one protocol, so that the devices of a user on one loop share an encoding.
+/// An account may have fifty devices, and its messages a megabyte. Pure.
 ///
 /// Short messages are encoded again for each device, which costs less than the look-up. Bounded in bytes: the oldest
 /// go first.
 struct EncodedEntries {
     struct Key: Hashable {
-        /// An entry says something else to each reader.
+        /// The reader; an entry has another form for each.
         let reader: UserID
         let seq: UInt64
         /// The name of the form: that of the protocol, or of one of its encodings.

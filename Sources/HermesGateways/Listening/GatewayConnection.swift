@@ -23,7 +23,7 @@ package protocol GatewayConnection: AnyObject, ConnectionEvents {
     static var pausesReadingWhenStuck: Bool { get }
 
     /// The longest body before the login, in bytes, if ``ConnectionLimits/maxLoginFrameBytes`` allows it: as much as a
-    /// login may need, since a stranger pays for nothing.
+    /// login may need, because a stranger pays for nothing.
     static var maxLoginFrameBytes: Int { get }
 
     /// Creates a decoder of the connection's input.
@@ -123,7 +123,7 @@ package enum CloseReason: Sendable {
     case notAuthenticated
     /// The peer's token has expired.
     case tokenExpired
-    /// The unauthenticated connections have sent too much, and this one most.
+    /// All unauthenticated connections together have sent too much, and this one has sent most.
     case loginBudget
     /// No sign of life.
     case idle
@@ -137,7 +137,7 @@ package enum CloseReason: Sendable {
     case attachment(AttachmentEnd)
     case shuttingDown
 
-    /// Its number in the catalogue of errors, as protocols tell it that have a place for one; 0: nobody is told.
+    /// Its number in the catalogue of errors, for protocols that have a field for it; 0: the client is not told.
     package var code: UInt32 {
         switch self {
         case .goodbye, .finished: 0

@@ -3,12 +3,13 @@
 
 import Synchronization
 
-/// Limits the TLS handshakes of each address. One costs the server up to some milliseconds of an event loop and its client
-/// nothing, so it is charged before its first byte. Whether a client resumes a session is not known then: it pays the same.
+/// Limits the TLS handshakes of each address. One costs the server up to some milliseconds of an event loop and its
+/// client nothing, so it is charged before its first byte. Whether a client resumes a session is not known then: it
+/// pays the same.
 ///
 /// State: a `Mutex` around ``TokenBuckets``, taken once per handshake.
 package final class HandshakeBudget: Sendable {
-    /// For so many seconds an address may have saved up.
+    /// The number of seconds for which an address may save up handshakes.
     static let burstSeconds = 10
 
     private let rate: TokenBuckets<ConnectionCounter.Address>.Rate
@@ -19,10 +20,10 @@ package final class HandshakeBudget: Sendable {
         rate = .init(perSecond: max(1, perAddress), burst: max(1, perAddress) * Self.burstSeconds)
     }
 
-    /// Takes one handshake. Local sockets have no budget, nor have peers whose address is not known.
+    /// Takes one handshake. Local sockets, and peers whose address is not known, have no budget.
     ///
     /// - Parameter now: of a clock that never goes back.
-    /// - Returns: false if there is none left; then nothing is charged, so that who waits gets in.
+    /// - Returns: false if there is none left; then nothing is charged, so that a client that waits gets in.
     package func take(of address: ConnectionCounter.Address, now: Duration) -> Bool {
         guard address != .local, address != .unknown else { return true }
         return buckets.withLock { buckets in

@@ -7,8 +7,8 @@ package import NIOCore
 import NIOTLS
 import Synchronization
 
-/// The TLS handshakes of all listeners take turns, because one may cost some milliseconds of an event loop and its client
-/// nothing. Each loop does one at a time and serves its other connections in between; addresses take turns.
+/// The TLS handshakes of all listeners take turns, because one may cost some milliseconds of an event loop and its
+/// client nothing. Each loop does one at a time and serves its other connections in between; addresses take turns.
 ///
 /// State: a `Mutex` around the lines of the loops, taken once for each handshake.
 package final class HandshakeLines: Sendable {
@@ -64,7 +64,7 @@ final class HandshakeLine {
     }
 }
 
-/// Stands before TLS, and holds what the peer sends until it is its turn; gone after the handshake.
+/// Stands before TLS, and holds the peer's bytes until the handshake has its turn; gone after the handshake.
 private final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -75,7 +75,7 @@ private final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler
     private let line: HandshakeLine
     private var context: ChannelHandlerContext?
     private var held: [ByteBuffer] = []
-    /// The peer has closed its side behind what is held.
+    /// The peer has closed its side after the held bytes.
     private var heldEnd: ChannelEvent?
     /// Whether it is in the line.
     private var isWaiting = false
@@ -129,7 +129,7 @@ private final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler
         pass(context)
     }
 
-    /// Passes on what is held.
+    /// Passes the held bytes on.
     private func pass(_ context: ChannelHandlerContext) {
         guard isWaiting else { return }
         isWaiting = false

@@ -3,12 +3,13 @@
 
 import HermesCore
 
-/// What the peer asks of its inbox, its conversations and its groups, in every protocol.
+/// The peer's requests to its inbox, its conversations and its groups, in every protocol.
 extension InboxLink {
-    /// Asks the core, as a slow request: nothing is read from the peer until the answer is there, and the connection pays.
+    /// Asks the core, as a slow request: nothing is read from the peer until the answer is there, and the connection
+    /// pays.
     ///
     /// - Parameters:
-    ///   - request: what is asked.
+    ///   - request: the request.
     ///   - then: writes the answer in the words of the protocol; not called if the connection has ended meanwhile. The
     ///     entries of a page follow by themselves, as all entries do.
     func ask(_ request: InboxRequest, then: @escaping (Result<InboxAnswer, HermesError>) -> Void) {
@@ -49,7 +50,7 @@ extension InboxLink {
 }
 
 extension RequestCost {
-    /// What a request costs before its answer is known.
+    /// The cost of a request that is known before its answer.
     init(of request: InboxRequest) {
         switch request {
         case .page, .markRead, .recall: self = .change

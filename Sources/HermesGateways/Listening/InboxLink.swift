@@ -6,8 +6,8 @@ import Logging
 import NIOCore
 
 /// Connects an authenticated connection to its user's inbox: attaches it to the core, carries out the actions of
-/// ``InboxFeed``, asks what the peer asks (``ask(_:then:)``), and detaches at the end. For every protocol with an inbox.
-/// Lives on the connection's loop.
+/// ``InboxFeed``, asks what the peer asks (``ask(_:then:)``), and detaches at the end. For every protocol with an
+/// inbox. Lives on the connection's loop.
 package final class InboxLink {
     /// Writes an entry to the peer.
     package typealias Writer = (InboxEntry) -> Void
@@ -38,7 +38,7 @@ package final class InboxLink {
 
     /// - Parameters:
     ///   - window: the number of entries that may be written and not acknowledged.
-    ///   - write: called with each entry, in order; should hold the session `unowned` or `weak`.
+    ///   - write: called with each entry, in order; should hold the protocol's side `unowned` or `weak`.
     package init(
         principal: Principal,
         connection: Connection,
@@ -153,7 +153,7 @@ package final class InboxLink {
 
     private var writability: InboxFeed.Event { connection.keepsUp ? .writable : .unwritable }
 
-    /// Writes again what the peer asked for, which is no delivery.
+    /// Writes entries again that the peer asked for, which is no delivery.
     ///
     /// - Returns: the first entry that was not written; nil if all were.
     private func writeWhatFits(_ entries: ArraySlice<InboxEntry>) -> InboxEntry? {

@@ -3,9 +3,9 @@
 
 import NIOCore
 
-/// Fairness: what has much to do gives way to what has little (``TurnQueue``).
+/// Fairness: connections with much to do give way to those with little (``TurnQueue``).
 extension LoopContext {
-    /// Whether work that can wait may go on in this turn of the loop. Asked now and then by what has much to do.
+    /// Whether work that can wait may go on in this turn of the loop. Asked now and then by work that takes long.
     func hasTime() -> Bool {
         eventLoop.assertInEventLoop()
         let now = clock()

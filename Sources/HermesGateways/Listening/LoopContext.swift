@@ -41,7 +41,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var isWheelTurning = false
     private let startedAt: NIODeadline
     private var buffers = BufferPool()
-    /// Of all rooms.
+    /// The budget of all rooms for telling about joins and leaves.
     var arrivals = ArrivalBudget()
     private var open: [Connection] = []
     private var tallies: [ObjectIdentifier: ConnectionTally] = [:]
@@ -80,8 +80,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private static let eventsAtOnce = 4
     /// The number of connections flushed between two looks at the time; each takes some 10 µs.
     private static let flushesPerLook = 32
-    /// The bytes of long frames above which the time is looked at after each connection: a mebibyte takes the system up to
-    /// a millisecond.
+    /// The bytes of long frames above which the time is looked at after each connection: a mebibyte takes the system up
+    /// to a millisecond.
     static let longBytesPerLook = 1 << 20
     /// The number of silent connections ended in one turn of the wheel, for the same reason.
     static let maxEndsPerTurn = 1_024
@@ -143,10 +143,10 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         flushDirty()
     }
 
-    /// Delivers events for the time of a turn at most: one message can be an event of thousands of devices, and one event
-    /// can encode a long message.
+    /// Delivers events for the time of a turn at most: one message can be an event of thousands of devices, and one
+    /// event can encode a long message.
     ///
-    /// - Returns: how many were delivered.
+    /// - Returns: the number of delivered events.
     private func deliver(_ events: some RandomAccessCollection<LoopEvent>) -> Int {
         // Without a count of ticks a few are delivered whatever they take.
         guard ticks != nil || events.count > Self.eventsAtOnce else {
@@ -156,8 +156,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         return forATurn(events, begin(&deliveryTime), perLook: 1) { $0.deliver() }
     }
 
-    /// Delivers the rest once the loop has looked at its sockets. Not in a turn of busy connections: answers to those who
-    /// ask for little are among the events.
+    /// Delivers the rest once the loop has looked at its sockets. Not in a turn of busy connections: answers to those
+    /// who ask for little are among the events.
     private func deliverMoreSoon() {
         eventLoop.scheduleTask(in: TurnQueue.pause) { [self] in
             late.removeFirst(deliver(late))
@@ -204,7 +204,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Flushes connections for the time of a turn at most: long output to thousands of peers takes the system longer.
     ///
     /// - Parameter looksOften: whether the time is looked at after each connection.
-    /// - Returns: how many were flushed.
+    /// - Returns: the number of flushed connections.
     private func flush(_ connections: some RandomAccessCollection<Connection>, looksOften: Bool) -> Int {
         forATurn(connections, begin(&flushTime), perLook: looksOften ? 1 : Self.flushesPerLook) { $0.flush() }
     }
@@ -214,7 +214,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// - Parameters:
     ///   - time: the end of the time of this kind of work, and whether it has just begun.
     ///   - perLook: the elements between two looks at the time; as many are done in each tick.
-    /// - Returns: with how many it was done.
+    /// - Returns: the number of elements that were done.
     private func forATurn<Element>(
         _ elements: some RandomAccessCollection<Element>,
         _ time: (endsAt: NIODeadline, isNew: Bool),
@@ -230,7 +230,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         return done
     }
 
-    /// Until when last words of ended connections are examined in this tick.
+    /// The time until which last words of ended connections are examined in this tick.
     func lastWordsEnd() -> NIODeadline { begin(&lastWordsTime).endsAt }
 
     private func begin(_ time: inout TickTime) -> (endsAt: NIODeadline, isNew: Bool) {
@@ -239,7 +239,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     }
 
     private func flushMore() {
-        // Of the turn's time: what is flushed at once in each tick may leave none of its own. One of them in any case.
+        // From the turn's time, because the flushes of each tick may leave no time of their own. At least one of them
+        // in any case.
         while let connection = unflushed.popFirst() {
             connection.flush()
             guard hasTime() else { break }
@@ -365,7 +366,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Open connections of one listener.
     func connections(of listener: ListenerState) -> [Connection] { open.filter { $0.listener === listener } }
 
-    /// Tells all connections that the topic rules were replaced, in turn with other work: some have thousands of filters.
+    /// Tells all connections that the topic rules were replaced, in turn with other work: some have thousands of
+    /// filters.
     func accessChanged() {
         for connection in open { inTurn { connection.events?.accessChanged() } }
     }
@@ -426,8 +428,8 @@ package struct LoopContexts: Sendable {
 
     /// - Parameters:
     ///   - memory: the budget of all their connections.
-    ///   - ticks: the delegate of the group's metrics; nil if it has none. Then a loop with very much to do may serve its
-    ///     connections late.
+    ///   - ticks: the delegate of the group's metrics; nil if it has none. Then a loop with very much to do may serve
+    ///     its connections late.
     package init(_ group: any EventLoopGroup, memory: MemoryBudget = MemoryBudget(), ticks: LoopTicks? = nil) {
         let eventLoops = Array(group.makeIterator())
         let boxes = eventLoops.map { _ in WeakLoopContext() }

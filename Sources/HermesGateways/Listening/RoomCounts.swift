@@ -4,8 +4,9 @@
 package import HermesCore
 import Synchronization
 
-/// The numbers of rooms' members, for those who enter. A count asks every event loop, so the number of counts in a second
-/// has a bound for all who enter together, whatever rooms they name. Beyond it they get the last count of the room.
+/// The numbers of rooms' members, for those who enter. A count asks every event loop, so the number of counts in a
+/// second has a bound for all who enter together, whatever rooms they name. Beyond it they get the last count of the
+/// room.
 ///
 /// State: one `Mutex`; nothing is called under it.
 package final class RoomCounts: Sendable {

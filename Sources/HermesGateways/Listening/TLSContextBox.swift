@@ -27,8 +27,8 @@ package final class TLSContextBox: Sendable {
         loaded = Mutex(try Self.load(settings))
     }
 
-    /// Reads the files again; if that fails the old certificate stays in use. Revocation lists that can be read are added
-    /// even then: no unreadable key lets a revoked certificate in.
+    /// Reads the files again; if that fails the old certificate stays in use. Revocation lists that can be read are
+    /// added even then: no unreadable key lets a revoked certificate in.
     package func reload() throws {
         let authorities = try Self.authorities(settings)
         let revoked = try Self.revocations(settings, authorities)
@@ -99,8 +99,8 @@ package final class TLSContextBox: Sendable {
 /// A client's certificate, and those of the authorities between it and the trusted one.
 struct PeerCertificates: Sendable {
     let all: [CertificateNames]
-    /// Whether the authorities are known. A resumed TLS session has only the client's own certificate; it was checked with
-    /// the revocation lists of its context, like the session before it.
+    /// Whether the authorities are known. A resumed TLS session has only the client's own certificate; it was checked
+    /// with the revocation lists of its context, like the session before it.
     let isChainKnown: Bool
 
     init(_ own: CertificateNames, chain: [CertificateNames]) {

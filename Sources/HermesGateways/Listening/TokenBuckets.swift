@@ -5,7 +5,7 @@
 ///
 /// Bounded: full buckets are forgotten first, then those above half, then all.
 struct TokenBuckets<Payer: Hashable & Sendable>: Sendable {
-    /// How fast a payer's tokens return, and how many it may have.
+    /// The speed at which a payer's tokens return, and the most that it may have.
     struct Rate {
         let perSecond: Int
         let burst: Int

@@ -10,19 +10,20 @@ import NIOCore
 /// at once. Those with much to do share ``time``; what is left of it waits here, and later turns do it in the order in
 /// which it came. So a thousand busy connections delay the others hardly more than one does.
 struct TurnQueue {
-    /// The time of one turn for connections with much to do, if nobody else is there: as much as a hundred busy connections
-    /// need for a read each. What is cut into pieces costs more: with ``shortTime``, publications of QoS 1 by ten
-    /// publishers to a hundred subscribers take 80 % more processor time.
+    /// The time of one turn for connections with much to do, if nobody else is there: as much as a hundred busy
+    /// connections need for a read each. What is cut into pieces costs more: with ``shortTime``, publications of QoS 1
+    /// by ten publishers to a hundred subscribers take 80 % more processor time.
     static let time = TimeAmount.milliseconds(20)
     /// The time of one turn while others are there that say something now and then. Their messages meet several turns
     /// on the way: four to six of a loop, and the turns of the store.
     static let shortTime = TimeAmount.milliseconds(2)
-    /// A connection that was silent for so long, and not because it had to wait, is one that says something now and then.
+    /// A connection that was silent for this long, and not because it had to wait, counts as one that says something
+    /// now and then.
     static let silence = TimeAmount.milliseconds(100)
-    /// Turns are short for so long after such a connection has said something: while its message is on the way.
+    /// The time for which turns are short after such a connection has said something: its message is on the way.
     static let attention = TimeAmount.milliseconds(300)
-    /// The pause between two turns. It is not zero: a loop runs all due tasks, also those that tasks add, before it serves
-    /// its connections. If other tasks take as long as this, the turn waits (``LoopTicks``).
+    /// The pause between two turns. It is not zero: a loop runs all due tasks, also those that tasks add, before it
+    /// serves its connections. If other tasks take as long as this, the turn waits (``LoopTicks``).
     static let pause = TimeAmount.microseconds(20)
 
     private var waiting = Deque<() -> Void>()

@@ -15,7 +15,7 @@ import Darwin
 
 /// A listening socket in the file system. Its mode holds before anybody can connect.
 package enum UnixSocket {
-    /// Of a listener's socket: this user and group.
+    /// The mode of a listener's socket: only this user and group may connect.
     static let groupMode: mode_t = 0o660
     /// The connections that wait to be accepted, as on other listeners.
     static let backlog: CInt = 1_024
@@ -34,7 +34,7 @@ package enum UnixSocket {
 
     /// Binds a socket in the place of an earlier one, if there is one. The caller removes it in the end.
     ///
-    /// - Parameter mode: of the file.
+    /// - Parameter mode: the mode of the file.
     /// - Throws: IOError with EADDRINUSE if the path is not a socket.
     package static func bind(
         _ bootstrap: ServerBootstrap,
@@ -48,7 +48,7 @@ package enum UnixSocket {
         return channel
     }
 
-    /// A socket that has its path and its mode and does not listen yet: until it does, the system refuses every
+    /// Creates a socket with its path and its mode that does not listen yet: until it does, the system refuses every
     /// connection.
     static func bound(_ path: String, mode: mode_t) throws -> CInt {
         let address = try SocketAddress(unixDomainSocketPath: path)

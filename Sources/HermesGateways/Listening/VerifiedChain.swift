@@ -39,8 +39,8 @@ private protocol HandlerMaker {
 }
 
 private struct ObservedHandlerMaker: HandlerMaker {
-    /// NIOSSL deprecates this initializer in favour of callbacks that replace BoringSSL's verification. Only this one leaves it
-    /// as it is, and tells the chain that it found.
+    /// NIOSSL deprecates this initializer in favour of callbacks that replace BoringSSL's verification. Only this one
+    /// leaves it as it is, and tells the chain that it found.
     @available(*, deprecated, message: "the initializer is")
     func handler(
         _ context: NIOSSLContext,

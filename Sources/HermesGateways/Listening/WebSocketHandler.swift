@@ -4,12 +4,12 @@
 package import HermesWire
 package import NIOCore
 
-/// Says with which code a WebSocket is closed when it is; an outbound event.
+/// The code with which a WebSocket will be closed; an outbound event.
 struct WebSocketGoodbye: Sendable {
     let code: UInt16
 }
 
-/// More frames have come than their messages need; an inbound event, so that the connection pays for them.
+/// The number of frames beyond those that their messages need; an inbound event, so that the connection pays for them.
 struct FurtherWebSocketFrames: Sendable {
     let count: Int
 }

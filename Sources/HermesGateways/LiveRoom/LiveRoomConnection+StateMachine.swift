@@ -130,7 +130,7 @@ extension LiveRoomConnection {
         return .move(departure, to: target)
     }
 
-    /// Ends the session; the departure is nil if it was in no room.
+    /// Ends the visit; the departure is nil if the viewer was in no room.
     private mutating func end() -> LiveRoomDeparture? {
         let wasInside =
             switch state {
@@ -145,7 +145,7 @@ extension LiveRoomConnection {
         return wasInside ? LiveRoomDeparture(room: room, announcement: joinBody) : nil
     }
 
-    /// Copies the join, so that the session does not keep the whole read buffer alive.
+    /// Copies the join, so that it does not keep the whole read buffer alive.
     private mutating func keepJoin(_ body: ByteBuffer) {
         formerJoinBody = joinBody
         guard body.readableBytes <= rules.maxKeptJoinBytes else {

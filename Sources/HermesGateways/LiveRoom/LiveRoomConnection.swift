@@ -4,17 +4,17 @@
 package import HermesCore
 package import NIOCore
 
-/// One viewer's session: its room, its liveness, and its account.
+/// The state of one viewer's connection: its room, its liveness, and its account.
 ///
 /// Pure: `LiveRoomConnection+StateMachine.swift` takes events and returns actions. Owner: the connection's event loop.
 package struct LiveRoomConnection: Sendable {
-    /// The state of a session.
+    /// The phase of a connection.
     package enum State: Hashable, Sendable {
         /// Connected, but in no room: the listener requires an account and there is none yet.
         case outside
         /// In the room; its frames are forwarded.
         case inside
-        /// An access token is being checked; nothing is read meanwhile. `wasInside`: the session keeps its place in the
+        /// An access token is being checked; nothing is read meanwhile. `wasInside`: the viewer keeps its place in the
         /// room.
         case entering(RoomName, wasInside: Bool)
         /// Removed; input is ignored.
@@ -43,7 +43,7 @@ package struct LiveRoomConnection: Sendable {
 
     /// The reason why there is no action.
     package enum Ignored: Hashable, Sendable {
-        /// The session has ended, or never began.
+        /// The viewer was removed, or is not in service yet.
         case ended
         /// The viewer is in no room yet.
         case outside
@@ -65,19 +65,19 @@ package struct LiveRoomConnection: Sendable {
 
     package let rules: LiveRoomRules
     package internal(set) var state: State
-    /// The session's room, or the one it enters once it has an account.
+    /// The viewer's room, or the one it enters once it has an account.
     package internal(set) var room: RoomName
-    /// Whether the viewer ever said *enter*. Only then it knows the server's own types: others are not sent to it, and from
-    /// it they are the application's.
+    /// Whether the viewer ever said *enter*. Only then it knows the server's own types: others are not sent to it, and
+    /// from it they are the application's.
     package internal(set) var hasEntered = false
-    /// The session's account; nil while it is anonymous.
+    /// The viewer's account; nil while it is anonymous.
     package internal(set) var principal: Principal?
-    /// The body of the session's join, for the leave of a lost viewer; nil if it did not join.
+    /// The body of the viewer's join, for the leave of a lost viewer; nil if it did not join.
     var joinBody: ByteBuffer?
     /// The one before, until it is certain that the others get the last one.
     var formerJoinBody: ByteBuffer?
 
-    /// Creates the session of a new connection; `accepted()` is the first event.
+    /// Creates the state of a new connection; `accepted()` is the first event.
     package init(rules: LiveRoomRules) {
         self.rules = rules
         self.state = .outside

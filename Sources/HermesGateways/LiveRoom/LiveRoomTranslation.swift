@@ -53,7 +53,7 @@ enum LiveRoomTranslation {
         RoomRemoval(error)
     }
 
-    /// The viewer's reason for the end of its session.
+    /// The viewer's reason for the end of its visit.
     static func kick(for end: AttachmentEnd) -> RoomRemoval {
         switch end {
         case .replaced: RoomRemoval(.replaced, "the same device entered again on another connection")

@@ -38,10 +38,10 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
 
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         switch delivery.publication.kind {
-        // Who never entered does not know the types.
+        // A viewer that never entered does not know the types.
         case .room(.noticed) where !session.hasEntered, .room(.kicked) where !session.hasEntered:
             write(delivery, .liveRoomPlain, LiveRoomTranslation.plainFrame)
-        // Nobody who entered takes another viewer's frame for the server's.
+        // A viewer that entered must not take another viewer's frame for the server's.
         case .room(.application(let type)) where session.hasEntered && LiveRoomFrameType(rawValue: type).isServers:
             break
         case .plain, .room:
@@ -59,7 +59,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
     // MARK: Connection events
 
     package func opened() {
-        // Where an account is needed, by the listener or by the rules, the deadline holds until one is bound.
+        // If the listener or the rules require an account, the deadline holds until one is bound.
         guard !session.rules.requiresAccount, may(.subscribe, session.room) else { return }
         // Without one there is nothing to wait for.
         connection.authenticated()

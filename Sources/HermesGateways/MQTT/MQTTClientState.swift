@@ -19,11 +19,11 @@ final class MQTTClientState {
     /// Whether the client was warned that its token expires soon.
     var isWarnedOfExpiry = false
 
-    /// What comes from the client. Unchecked: all access is on one loop, and it is needed for each publication.
+    /// The input from the client. Unchecked: all access is on one loop, and it is needed for each publication.
     @exclusivity(unchecked)
     var inbound: MQTTInbound
 
-    /// What the client is subscribed to.
+    /// The client's subscriptions.
     @exclusivity(unchecked)
     var subscriptions = MQTTSubscriptions()
     /// Created with the first shared subscription.
@@ -55,7 +55,7 @@ final class MQTTClientState {
     private let topicAccess: TopicAccess
     private var rules: BoundTopicRules?
     private var rulesGeneration: UInt64 = 0
-    /// What the client may do whatever its name is; made when something of its queue is older than its name.
+    /// The client's permissions under any name; made when a message of its queue is older than its name.
     private var namelessReader: MQTTTopicReader?
 
     init(
@@ -105,7 +105,7 @@ final class MQTTClientState {
 
 /// The further state of a client with an account. Owner: the connection's event loop.
 final class MQTTAccountState {
-    /// What lets the device in; nil if a login of the native protocol has opened it.
+    /// The proof that lets the device in; nil if a login of the native protocol has opened it.
     let admission: Admission?
     let device: DeviceDescription
     /// Whether the server assigned the client id: such a client is no device, because it never returns.
@@ -159,9 +159,9 @@ final class MQTTPendingWill: Sendable {
     /// The delay after the end of the connection.
     let delay: Duration
 
-    /// Who pays for what it leaves.
+    /// The source that pays for the retained copy that it leaves.
     let source: CommitSource
-    /// Who gave it: the rules are asked again when it is published.
+    /// The client that gave it: the rules are asked again when it is published.
     let identity: ClientIdentity
 
     init(

@@ -158,7 +158,7 @@ extension MQTTConnection {
 
     /// Whether the client may read a message of its queue, now and at the time when it came.
     private func mayRead(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) -> Bool {
-        // What waited before this connection may have come by a subscription that is over.
+        // Messages that waited before this connection may have come by a subscription that has ended.
         guard client.subscriptions.hasFiltered || queued.seq <= durable.waitedBefore else { return true }
         guard mayRead(queued.publication.topic) else { return false }
         // It came while the account had another name: the present one gives no right to it.

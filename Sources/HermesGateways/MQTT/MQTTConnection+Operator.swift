@@ -5,7 +5,7 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// What operators see of a client, and do to it.
+/// The operators' view of a client, and their actions on it.
 extension MQTTConnection: OperatedClient {
     package var operated: (any OperatedClient)? { phase == .connected && client != nil ? self : nil }
     package var clientID: String { client?.identity.clientID ?? "" }

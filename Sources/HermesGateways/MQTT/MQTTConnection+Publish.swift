@@ -114,7 +114,7 @@ extension MQTTConnection {
 
     // MARK: The course
 
-    /// What becomes of publications to a target.
+    /// The handling of publications to a target.
     private enum Course {
         /// They are delivered and acknowledged at once.
         case now
@@ -126,7 +126,7 @@ extension MQTTConnection {
 
     private func course(of qos: MQTTQoS, isRetained: Bool, to target: MQTTPublishTarget) -> Course {
         guard qos != .atMostOnce, let client else { return .now }
-        // Those who are connected get it after the commit, too: what is refused reaches nobody.
+        // Connected subscribers also get it after the commit: a refused publication reaches nobody.
         if let durable = durableRoute(of: target) { return .store(durable) }
         // With QoS 2, a kept session must know the identifier on its next connection, too [MQTT-4.3.3-10].
         if isRetained || (qos == .exactlyOnce && client.durable != nil) { return .store(nil) }
@@ -150,8 +150,8 @@ extension MQTTConnection {
             connection.worked(.receivers(outcome.localCount, topicBytes: publication.topic.rawValue.utf8.count))
             let reason = reason(for: outcome)
             if head.packetID != 0 { return acknowledge(head.packetID, head.qos, reason, of: client) }
-            // Nobody waits for one of QoS 0, and nobody sends it again: those who are connected have it though the store
-            // fails.
+            // Nobody waits for a publication of QoS 0, and nobody sends it again. So connected subscribers get it even
+            // if the store fails.
             if publication.retain { retain(StoredPublication(publication, publishedAt: now())) }
         case .later:
             guard let client else { return }
@@ -202,7 +202,8 @@ extension MQTTConnection {
 
     // MARK: Answers
 
-    /// What the publisher is told of a delivery; it is slowed down if others are far behind.
+    /// Returns the reason code that the publisher gets for a delivery. Slows the publisher down if others are far
+    /// behind.
     private func reason(for outcome: PublishOutcome) -> MQTTReasonCode {
         if outcome.isCongested { connection.slowDown() }
         return outcome.matchedAnywhere ? .success : .noMatchingSubscribers

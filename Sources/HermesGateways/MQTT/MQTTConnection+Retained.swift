@@ -118,8 +118,8 @@ extension MQTTConnection {
         }
     }
 
-    /// What found no place in the queue, which is full or not to be written, is tried again while the connection lasts: by
-    /// then as it is retained then.
+    /// Messages that found no place in the queue, because it is full or cannot be written, are tried again while the
+    /// connection lasts. Then the message that is retained at that time is queued.
     private func retainedStored(but left: [TopicName], of count: Int) {
         guard !left.isEmpty else { return goOnWithRetained() }
         guard let pause = client?.retained?.nextRetryPause(isStuck: left.count == count) else { return }

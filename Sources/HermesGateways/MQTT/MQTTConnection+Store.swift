@@ -5,10 +5,10 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// What a client's publications leave in the store before they are acknowledged (4.3, 4.4).
+/// The storing of a client's publications before they are acknowledged (4.3, 4.4).
 extension MQTTConnection {
-    /// Has a message stored for those who are away, and as the retained one; delivered to those who are connected and
-    /// acknowledged after that.
+    /// Has a message stored for subscribers that are away, and as the retained one. After that it is delivered to
+    /// connected subscribers and acknowledged.
     func store(
         _ publication: Publication,
         _ head: MQTTPublishHead,
@@ -35,8 +35,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Nobody waits for a retained message of QoS 0, but for the connection, which is not read from while too much is on its
-    /// way.
+    /// Retains a message of QoS 0. Nobody waits for its commit, but the connection is not read from while too much is
+    /// on its way.
     func retain(_ stored: StoredPublication) {
         let bytes = stored.weight
         connection.requestStarted(bytes: bytes)
@@ -47,7 +47,7 @@ extension MQTTConnection {
         }
     }
 
-    /// Who pays for what a client has stored: its owner; without one its address.
+    /// The source that pays for the messages that a client has stored: its owner; without one its address.
     func source(of client: MQTTClientState) -> CommitSource {
         CommitSource(client.key.owner) ?? CommitSource(host: connection.remoteHost)
     }
@@ -55,7 +55,7 @@ extension MQTTConnection {
     /// The source of this client's operations.
     var source: CommitSource { client?.link?.source ?? .server }
 
-    /// - Parameter client: whose message; its connection may be closed by now.
+    /// - Parameter client: the publisher; its connection may be closed by now.
     private func stored(
         _ number: UInt64,
         _ bytes: Int,
@@ -77,7 +77,7 @@ extension MQTTConnection {
         }
         while let done = client.inbound.popAcknowledgement() {
             if done.heldBytes > 0 { connection.requestAnswered(bytes: done.heldBytes) }
-            // Also where the client has gone: its message is stored, and its turn has come.
+            // Even if the client has gone: its message is stored, and its turn has come.
             if let publication = done.publication, topics.publish(publication).isCongested { connection.slowDown() }
             if done.isWritten, phase == .connected { writeAcknowledgement(done.type, done.packetID, done.reason) }
         }

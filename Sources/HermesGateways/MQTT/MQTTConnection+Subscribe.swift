@@ -14,9 +14,9 @@ extension MQTTConnection {
         var options: SubscriptionOptions
         let handling: MQTTSubscription.RetainHandling
         let isNew: Bool
-        /// The number of the rules that it was decided by.
+        /// The generation of the rules that decided it.
         let generation: UInt64
-        /// Of a new shared subscription.
+        /// The place of a new shared subscription in the quota; nil for others.
         let place: MQTTSharedQuota.Place?
 
         /// Whether it opens the account's inbox.
@@ -132,7 +132,7 @@ extension MQTTConnection {
         }
     }
 
-    /// A subscription that was granted is none, or was there already.
+    /// Gives back the shape of a granted subscription that is not held after all, or was held before.
     private func giveBack(_ subscription: Granted, of client: MQTTClientState) {
         if subscription.isNew { client.subscriptions.giveBack(subscription.filter.shape) }
     }
@@ -234,8 +234,8 @@ extension MQTTConnection {
 
     /// The caller adjusts the inbox then (``adjustInbox(of:)``).
     ///
-    /// - Parameter place: of a shared subscription; nil for that of a kept session, which takes one if it can. Without
-    ///   one the session gets only what was stored for it.
+    /// - Parameter place: the place of a shared subscription; nil for that of a kept session, which takes one if it
+    ///   can. Without a place the session gets only messages that are stored for it.
     /// - Returns: whether there was one with this text.
     @discardableResult
     func hold(

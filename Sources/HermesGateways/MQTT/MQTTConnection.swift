@@ -38,7 +38,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     var phase = Phase.new
     @exclusivity(unchecked)
     var version = MQTTVersion.v311
-    /// What goes to the client.
+    /// The output to the client.
     @exclusivity(unchecked)
     var outbound = MQTTOutbound()
     /// Set with CONNECT.
@@ -132,7 +132,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         do throws(MQTTPacketError) { try body() } catch { refuse(error) }
     }
 
-    /// Ends the connection because of what the client sent.
+    /// Ends the connection because of the client's packet.
     func refuse(_ error: MQTTPacketError) {
         parting = (error.reason, error.message)
         connection.end(.malformed(WireError(.badBody, error.message)))
@@ -206,7 +206,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     package func farewell(_ reason: CloseReason) {
         defer {
             phase = .ended
-            // At once and not at the close, which a client that does not read can delay: memory is the reason for the end, or
+            // At once, because a client that does not read can delay the close. Memory is the reason for the end, or
             // another connection waits for the session. Nothing is read from this one any more.
             switch reason {
             case .memory, .attachment: letGo()

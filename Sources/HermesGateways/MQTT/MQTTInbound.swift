@@ -13,7 +13,7 @@ import NIOCore
 /// are still being stored [MQTT-4.6.0-2]. Owner: the connection's event loop; the last acknowledgements outlive the
 /// connection.
 struct MQTTInbound {
-    /// What a PUBLISH of QoS 1 or 2 is.
+    /// The verdict about a PUBLISH of QoS 1 or 2.
     enum Verdict: Hashable, Sendable {
         /// A new publication.
         case new
@@ -33,12 +33,13 @@ struct MQTTInbound {
         let packetID: UInt16
         fileprivate(set) var reason = MQTTReasonCode.success
         fileprivate(set) var isBeingStored = false
-        /// Goes to those who are connected once it is acknowledged: should it not be stored, the client sends it again.
+        /// The publication for connected subscribers, who get it once it is acknowledged. If it is not stored, the
+        /// client sends it again.
         fileprivate(set) var publication: Publication?
         /// Whether the client is told.
         fileprivate(set) var isWritten = true
-        /// The memory that a message holds which is not stored itself; the connection is not read from while that is too
-        /// much.
+        /// The memory of a message that waits but is not stored itself. The connection is not read from while this is
+        /// too much.
         let heldBytes: Int
     }
 
@@ -62,10 +63,10 @@ struct MQTTInbound {
     private var aliasBytes = 0
 
     private static let minLimitOf311 = 4_096
-    /// As many acknowledgements may be due before the connection is not read from for a while.
+    /// The number of due acknowledgements above which the connection is not read from for a while.
     private static let maxDue = 4_096
 
-    /// - Parameter receiveMaximum: of the settings; 3.1.1 cannot tell it to clients.
+    /// - Parameter receiveMaximum: the maximum of the settings; 3.1.1 cannot tell it to clients.
     init(_ version: MQTTVersion, receiveMaximum: Int) {
         self.version = version
         limit = version == .v311 ? max(receiveMaximum, Self.minLimitOf311) : receiveMaximum
@@ -133,7 +134,7 @@ struct MQTTInbound {
         return received.count + unacknowledged + count <= limit
     }
 
-    /// Whether acknowledgements are due: what comes now is published behind them, in its order [MQTT-4.6.0-5].
+    /// Whether acknowledgements are due: publications that come now are published after them, in order [MQTT-4.6.0-5].
     var isBehind: Bool { !due.isEmpty }
 
     /// Whether the store is slow, and the client does not wait for it.

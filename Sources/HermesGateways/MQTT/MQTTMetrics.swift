@@ -3,7 +3,7 @@
 
 import Metrics
 
-/// Counts of what the broker dropped or refused, by reason.
+/// The numbers of messages that the broker dropped or refused, by reason.
 struct MQTTMetrics: Sendable {
     private static func dropped(_ reason: String) -> Counter {
         Counter(label: "hermes_mqtt_messages_dropped_total", dimensions: [("reason", reason)])

@@ -4,17 +4,17 @@
 import HermesCore
 import HermesWire
 
-/// What goes out to one client: the size of its packets, the topics that have aliases, the messages of QoS 1 and 2 that
+/// The output to one client: the size of its packets, the topics that have aliases, the messages of QoS 1 and 2 that
 /// are under way, and those of a clean session that wait. Does no I/O.
 ///
 /// A message is sent now if the window has room and nothing waits. Otherwise it waits, or is dropped for a reason
 /// (``Drop``). Owner: the connection's event loop.
 struct MQTTOutbound {
-    /// Why a message is not sent.
+    /// The reason why a message is not sent.
     enum Drop: Hashable, Sendable {
         /// The client accepts no packet of this size: it counts as sent [MQTT-3.1.2-25].
         case tooLarge
-        /// As much waits as may.
+        /// The queue of waiting messages is full.
         case queueFull
         /// It expired while it waited [MQTT-3.3.2-5].
         case expired
@@ -25,7 +25,7 @@ struct MQTTOutbound {
         case noAlias
         /// The client knows it: it stands for the topic.
         case known(UInt16)
-        /// The packet sets it, and must be written, or the alias forgotten.
+        /// The packet sets it: the packet must be written, or the alias forgotten.
         case new(UInt16)
     }
 

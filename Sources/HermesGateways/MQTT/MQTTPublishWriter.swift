@@ -64,8 +64,8 @@ struct MQTTPublishWriter {
         return packet
     }
 
-    /// Appends the packet up to its payload. Cannot fail: topics have at most 65,535 bytes, and every received packet fits
-    /// into one.
+    /// Appends the packet up to its payload. Cannot fail: topics have at most 65,535 bytes, and every received packet
+    /// fits into one.
     ///
     /// - Parameter payloadBytes: the room to be made for the payload.
     private func writeHead(of publication: Publication, reserving payloadBytes: Int, into buffer: inout ByteBuffer) {

@@ -20,14 +20,14 @@ final class MQTTRetainedQueue {
 
     /// The number of publications found at once.
     static let pageSize = 64
-    /// The bytes of publications found at once: one more may pass them. They stay in memory even if others are retained in
-    /// their place.
+    /// The bytes of publications found at once: one more may pass them. They stay in memory even if others are retained
+    /// in their place.
     static let pageBytes = 65_536
     /// The number of records that a search examines before others get their turn.
     static let stepsAtOnce = 4_096
 
-    /// The first pause before publications that found no place in a kept session's queue are tried again. It doubles up to
-    /// ``maxRetryPause`` while none finds a place.
+    /// The first pause before publications that found no place in a kept session's queue are tried again. It doubles up
+    /// to ``maxRetryPause`` while none finds a place.
     static let retryPause = TimeAmount.seconds(1)
     static let maxRetryPause = TimeAmount.seconds(64)
 
@@ -77,7 +77,7 @@ final class MQTTRetainedQueue {
         return found
     }
 
-    /// What was taken is to be sent all the same, before all others.
+    /// Puts back taken publications: they are to be sent before all others.
     func putBack(_ publications: [Publication]) {
         found = Deque(publications) + found
         foundBytes &+= publications.reduce(0) { $0 &+ $1.weight }

@@ -4,7 +4,8 @@
 import HermesCore
 import Synchronization
 
-/// How many groups of shared subscriptions the clients of each account, and of each address without account, are in.
+/// The numbers of groups of shared subscriptions that the clients of each account, and of each address without account,
+/// are in.
 ///
 /// Each group is one more receiver of whatever its filter matches, whoever publishes it, and each matching publication
 /// costs a microsecond more: others pay for the group. Members of one group count once, and there is a bound of
@@ -21,7 +22,7 @@ final class MQTTSharedQuota: Sendable {
 
     private let state: Mutex<State>
 
-    /// How many members the groups of an owner may have, on average.
+    /// The most members of an owner's groups, on average.
     static let membersPerGroup = 16
 
     init(_ limit: SharedLimit) {

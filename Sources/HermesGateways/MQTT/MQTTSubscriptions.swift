@@ -30,7 +30,7 @@ struct MQTTHeldSubscription {
     var live: TopicSubscription?
     /// Set for a shared subscription.
     var shared: SharedSubscription?
-    /// Of a shared subscription.
+    /// The place of a shared subscription in the quota; nil for others.
     var place: MQTTSharedQuota.Place?
     var options: SubscriptionOptions {
         didSet {
@@ -40,14 +40,14 @@ struct MQTTHeldSubscription {
     }
 }
 
-/// What one client is subscribed to, and what that costs. Does no I/O.
+/// The subscriptions of one client, and their costs. Does no I/O.
 ///
-/// A new subscription has its shape counted when it is granted (``reserve(_:)``), which may be long before it is held: it
-/// may have to be stored first. Owner: the connection's event loop.
+/// A new subscription has its shape counted when it is granted (``reserve(_:)``), which may be long before it is held:
+/// it may have to be stored first. Owner: the connection's event loop.
 struct MQTTSubscriptions {
     /// By the client's text.
     private(set) var held: [TopicText: MQTTHeldSubscription] = [:]
-    /// Of the filters that it has or is about to have.
+    /// The shapes of the filters that it has or is about to have.
     private var shapes = TopicShapes()
     /// The sum of the levels of the filters with wildcards.
     private var levels = 0
@@ -130,7 +130,7 @@ struct MQTTSubscriptions {
 
     /// A subscription is over.
     ///
-    /// - Returns: what it was; nil if it was none.
+    /// - Returns: the subscription; nil if there was none.
     @discardableResult
     mutating func end(_ text: TopicText) -> MQTTHeldSubscription? {
         guard let ended = held.removeValue(forKey: text) else { return nil }

@@ -117,8 +117,8 @@ enum MQTTTranslation {
         case .malformed(let error): error.code == .frameTooLong ? .packetTooLarge : .malformedPacket
         case .notAuthenticated: .notAuthorized
         case .idle: .keepAliveTimeout
-        // "The maximum connection time authorized for this connection has been exceeded" (table 3-10). 0x87 is for a request
-        // that is not authorized, and there is none.
+        // "The maximum connection time authorized for this connection has been exceeded" (table 3-10). 0x87 is for a
+        // request that is not authorized, and there is none.
         case .tokenExpired: .maximumConnectTime
         case .attachment(.replaced): .sessionTakenOver
         case .attachment(.accountDisabled), .attachment(.accountDeleted), .attachment(.accountRenamed),

@@ -17,7 +17,7 @@ struct MQTTWaitingQueue {
     }
 
     private var messages = Deque<Message>()
-    /// How many came by each shared subscription, if any did.
+    /// The numbers of messages that came by each shared subscription.
     private var shared: [ObjectIdentifier: Int] = [:]
     /// Their approximate bytes.
     private(set) var bytes = 0

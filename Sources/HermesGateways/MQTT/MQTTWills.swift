@@ -8,7 +8,7 @@ import Synchronization
 
 /// Wills of clients that are gone: they wait for their delay (3.1.3.2.2), or for room in the store.
 ///
-/// What waits counts for its owner (``OwnerShares``), so that nobody's wills use up the room of others.
+/// A waiting will counts for its owner (``OwnerShares``), so that nobody's wills use up the room of others.
 ///
 /// State: a `Mutex` around a dictionary; nothing is called under it.
 final class MQTTWills: Sendable {
@@ -21,7 +21,8 @@ final class MQTTWills: Sendable {
         var waiting = DelayedValues<SessionKey, Waiting>()
         /// Whether a loop looks for wills that are due, now and then.
         var isTicking = false
-        /// What waits, also for the store. Beyond it, a will is published at once rather than never.
+        /// The owners' shares of the waiting wills, of those that wait for the store too. A will without room is
+        /// published at once: that is better than never.
         var shares: OwnerShares
 
         init(shares: OwnerShares) { self.shares = shares }
@@ -39,7 +40,7 @@ final class MQTTWills: Sendable {
         }
     }
 
-    /// How exactly delays are kept; clients give them in seconds.
+    /// The accuracy of delays; clients give them in seconds.
     private static let tick = TimeAmount.milliseconds(200)
     /// The number of wills published in one turn of a loop.
     private static let maxPerTurn = 256
@@ -74,7 +75,7 @@ final class MQTTWills: Sendable {
     /// A connection ended without DISCONNECT: its will is published after its delay, or when the session ends,
     /// whichever comes first [MQTT-3.1.3-9]. Called on the connection's loop.
     ///
-    /// - Parameter isNameFree: the session's owner has its name no more: it is published at once.
+    /// - Parameter isNameFree: whether the session's owner has lost its name; then the will is published at once.
     func ended(
         _ will: MQTTPendingWill,
         of key: SessionKey,
@@ -139,10 +140,10 @@ final class MQTTWills: Sendable {
         publish(will, on: loop)
     }
 
-    /// Publishes for somebody who is not there any more. Those who are connected get it after the commit, as they get a
-    /// PUBLISH; should that fail they get it all the same, for nobody sends it again.
+    /// Publishes the will of a client that is gone. Connected subscribers get it after the commit, like a PUBLISH. If
+    /// the commit fails, they still get it, because nobody sends it again.
     ///
-    /// - Parameter attempts: how often the store had no room for it.
+    /// - Parameter attempts: the number of times that the store had no room for it.
     private func publish(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int = 0) {
         // They may have changed while it waited, up to as long as a session lasts.
         guard access.current.allows(.publish, will.publication.topic.rawValue, for: will.identity) else {
@@ -171,7 +172,8 @@ final class MQTTWills: Sendable {
         }
     }
 
-    /// Too much waits for the store at the moment: the will waits too, within its owner's share. False: it does not.
+    /// Lets the will wait, too, because too much waits for the store at the moment; false: its owner's share has no
+    /// room.
     private func isTriedAgain(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int) -> Bool {
         guard attempts < Self.maxAttempts,
             state.withLock({ $0.shares.take(will.holding, of: will.source) })
@@ -183,14 +185,14 @@ final class MQTTWills: Sendable {
         return true
     }
 
-    /// For a minute and a half.
+    /// The most tries; together they take a minute and a half.
     private static let maxAttempts = 16
 }
 
 extension MQTTPendingWill {
     fileprivate var holding: Holding { Holding(entries: 1, bytes: weight) }
 
-    /// The same, but not retained below `user/NAME/`, which the next owner of the name gets empty.
+    /// The same, but not retained below `user/NAME/`: the next owner of the name finds nothing there.
     fileprivate func leavingNothing() -> MQTTPendingWill {
         guard publication.retain, let userName = identity.userName,
             publication.topic.rawValue.hasPrefix("user/\(userName)/")

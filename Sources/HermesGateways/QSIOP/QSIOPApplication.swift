@@ -5,8 +5,8 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// The application's own operations (16 and up) as publications of JSON objects: a device's go to
-/// `qsiop/UID/DEVICE/OP`, and what is published to `qsiop/UID/DEVICE/down/OP` is sent to the device.
+/// The application's own operations (16 and up) as publications of JSON objects. Those of a device go to
+/// `qsiop/UID/DEVICE/OP`. A publication to `qsiop/UID/DEVICE/down/OP` is sent to the device.
 enum QSIOPApplication: ApplicationTopicForm {
     /// The first level of the topics.
     static let topicPrefix = "qsiop/"
@@ -45,8 +45,8 @@ enum QSIOPApplication: ApplicationTopicForm {
 
     /// Checks a publication before it is published; see ``ApplicationTopics/check(_:_:)``.
     ///
-    /// - Throws: `.invalidArgument`, `.tooLarge` if the topic is that of a device's operation, and the payload cannot be
-    ///   sent as one.
+    /// - Throws: `.invalidArgument`, `.tooLarge` if the topic is that of a device's operation, and the payload cannot
+    ///   be sent as one.
     static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
         guard let text = operationText(of: topic) else { return }
         guard operation(text) != nil else {
@@ -91,11 +91,11 @@ enum QSIOPApplication: ApplicationTopicForm {
         } catch {
             throw HermesError(
                 .invalidArgument,
-                "what is published to a device is a JSON object; at byte \(error.offset): \(error.reason)"
+                "a publication to a device must be a JSON object; at byte \(error.offset): \(error.reason)"
             )
         }
         guard case .object(let members) = value else {
-            throw HermesError(.invalidArgument, "what is published to a device is a JSON object, not \(value.kind)")
+            throw HermesError(.invalidArgument, "a publication to a device must be a JSON object, not \(value.kind)")
         }
         var properties = QSIOPProperties()
         var bytes = 0

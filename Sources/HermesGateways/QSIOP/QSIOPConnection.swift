@@ -22,11 +22,11 @@ package struct QSIOPRules: Sendable, Hashable {
     }
 }
 
-/// One device's session: its account, its pushes, and the order of its answers.
+/// The state of one device's connection: its account, its pushes, and the order of its answers.
 ///
 /// Pure: `QSIOPConnection+StateMachine.swift` takes events and returns actions. Owner: the connection's event loop.
 package struct QSIOPConnection: Sendable {
-    /// The state of a session.
+    /// The phase of a connection.
     package enum State: Hashable, Sendable {
         /// No account was reported yet.
         case anonymous
@@ -68,7 +68,7 @@ package struct QSIOPConnection: Sendable {
         case waiting
         /// A server's operation (1, 3, 4) gets no answer: answering answers could go on forever.
         case serverOperation
-        /// The session has ended.
+        /// The connection has ended.
         case ended
     }
 

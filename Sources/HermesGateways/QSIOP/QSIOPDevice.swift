@@ -19,7 +19,7 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
     private let gateway: QSIOPGateway
     private var session: QSIOPConnection
     private var inbox: InboxLink?
-    /// Of the application's operations for this device; nil before the login and after the end.
+    /// The subscription to the application's operations for this device; nil before the login and after the end.
     private var subscription: TopicSubscription?
     private var access = ClientAccess()
 
@@ -107,7 +107,7 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
         let loop = connection.loop
         let address = connection.remoteHost
         let device = NIOLoopBound(self, eventLoop: loop.eventLoop)
-        // A task of its own because the event loop cannot wait; the session has at most one report under way.
+        // A task of its own because the event loop cannot wait; the connection has at most one report under way.
         Task {
             let result: Result<Login, HermesError>
             do throws(HermesError) {

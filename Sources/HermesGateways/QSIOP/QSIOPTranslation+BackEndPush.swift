@@ -52,8 +52,8 @@ extension QSIOPTranslation {
         return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
     }
 
-    /// The texts, numbers and truth values that stand in the object itself, in the order of their keys, and whether that is all
-    /// there is.
+    /// The texts, numbers and truth values of the object itself, in the order of their keys, and whether it holds
+    /// nothing else.
     private static func topLevelTexts(_ json: String) -> (texts: [(key: String, value: String)], isWhole: Bool) {
         guard !json.isEmpty, case .object(let members) = try? JSONParser.parse(Array(json.utf8)) else {
             return ([], json.isEmpty)

@@ -16,8 +16,8 @@ extension QSIOPTranslation {
     /// The push for an inbox entry.
     ///
     /// - Parameter reader: the inbox's account and device.
-    /// - Returns: nil for entries that are not pushed: those of kinds that wake no device (read marks, recalls, changes of
-    ///   contacts and groups), the device's own messages, and pushes for another device.
+    /// - Returns: nil for entries that are not pushed: those of kinds that wake no device (read marks, recalls, changes
+    ///   of contacts and groups), the device's own messages, and pushes for another device.
     package static func push(for entry: InboxEntry, reader: Principal) -> QSIOPPush? {
         if case .push(let push) = entry.event { return self.push(push, seq: entry.seq, reader: reader) }
         guard case .message(let message) = entry.event else {
@@ -72,7 +72,7 @@ extension QSIOPTranslation {
         return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
     }
 
-    /// How long the body may be beside these properties, in bytes.
+    /// The room for the body beside these properties, in bytes.
     static func room(in properties: QSIOPProperties) -> Int {
         QSIOPFrame.maxBodyBytes - encodedBytes(properties) - "body:\n".utf8.count
     }

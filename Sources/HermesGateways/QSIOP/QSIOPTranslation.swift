@@ -85,7 +85,7 @@ package enum QSIOPTranslation {
         }
     }
 
-    /// The answer when the server ends a session.
+    /// The answer when the server ends a connection.
     static func answer(for end: AttachmentEnd) -> QSIOPAnswer {
         switch end {
         case .replaced: QSIOPAnswer(.replaced, "the same device reported on another connection")

@@ -26,8 +26,8 @@ struct SharedLimitSetting: Sendable {
             key,
             limit.total,
             range,
-            "\(summary) One owner gets at most as much as then stays free; all addresses "
-                + "without an account together get half."
+            "\(summary) One owner may never use more than is then left free; all addresses "
+                + "without an account together may use half."
         )
         perAccount = make("\(key)PerAccount", limit.perAccount, range, "The share of \(key) that one account may have.")
         perAddress = make(
@@ -75,8 +75,8 @@ struct SharedLimitSetting: Sendable {
         "mqtt.maxSharedGroups",
         defaults.sharedGroups,
         """
-        Groups of shared subscriptions that connected clients are in, each once for each account or address, with 16 \
-        members on average; further ones are refused.
+        Groups of shared subscriptions with connected members; a group counts once for each account or address. On \
+        average a group may have 16 members of one account or address. Further groups and members are refused.
         """
     )
     static let retainedMessages = counted(

@@ -132,18 +132,19 @@ public final class IMPBClient: Sendable {
         return try await send(.group, message)
     }
 
-    /// Sends a content to everyone who is connected over IMPB, this device included. It is not stored, and not sent again
-    /// after a lost connection.
+    /// Sends a content to everyone who is connected over IMPB, this device included. It is not stored, and not sent
+    /// again after a lost connection.
     ///
-    /// - Throws: HermesClientError `.forbidden` if the server's rules do not let this account publish to `impb/broadcast`.
+    /// - Throws: HermesClientError `.forbidden` if the server's rules do not let this account publish to
+    ///   `impb/broadcast`.
     public func broadcast(_ content: MessageContent) async throws {
         var message = IMPB_C2C_msg()
         (message.type, message.content) = try content.impb()
         try await sendOnce(.broadcast, try message.wireBytes())
     }
 
-    /// Sends bytes of the application's own to its back end, which subscribes to the topic `impb/UID/DEVICE/custom`. They
-    /// are not sent again after a lost connection.
+    /// Sends bytes of the application's own to its back end, which subscribes to the topic `impb/UID/DEVICE/custom`.
+    /// They are not sent again after a lost connection.
     ///
     /// - Parameter bytes: at most 32 KiB.
     /// - Throws: HermesClientError `.notFound` if nobody is subscribed.

@@ -74,7 +74,7 @@ package actor PublicNames {
         var isExpired = false
     }
 
-    /// Whose turn a lookup takes.
+    /// The owner of a lookup, whose turn it takes.
     private enum Owner: Hashable {
         case account(UserID)
         case nobody
@@ -202,7 +202,7 @@ package actor PublicNames {
                 turns.append(owner)
                 continue
             }
-            // What ran in another's turn, or waited too long, is skipped.
+            // Lookups that ran in another's turn, or waited too long, are skipped.
             while var queue = queues[owner], !queue.isEmpty {
                 let host = queue.removeFirst()
                 queues[owner] = queue.isEmpty ? nil : queue

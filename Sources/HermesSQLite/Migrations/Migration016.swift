@@ -7,8 +7,8 @@ extension StoreSchema {
     /// Sessions belonged to names; now they belong to accounts by their numbers, and to names only where no account has
     /// the name.
     ///
-    /// owner and payer: SessionOwner.stored, CommitSource.stored. renamed_at: the head of the queue when the owner was last
-    /// renamed.
+    /// owner and payer: SessionOwner.stored, CommitSource.stored. renamed_at: the head of the queue when the owner was
+    /// last renamed.
     @Sendable static func keySessionsByNumber(_ db: Database) throws {
         /// The new form of a name.
         func owner(named name: String) -> String {

@@ -12,7 +12,7 @@ struct InboxReader {
     /// To correct expiries (``ClockJump``).
     var jumps = ClockJumps()
 
-    /// Of an entry whose message is in a table of its own; the others are ``InboxEvent/StoredKind``.
+    /// The kind of an entry whose message is in a table of its own; the others are ``InboxEvent/StoredKind``.
     static let messageKind: Int64 = 0
 
     func position(of user: UserID) throws -> InboxPosition {

@@ -19,8 +19,8 @@ struct SocialReader {
         return try query.first { ContactRow(wants: $0.integer(0) != 0, blocks: $0.integer(1) != 0) } ?? ContactRow()
     }
 
-    /// The list of an account behind another one, at most so many. Looks only at what stands in the list; a test counts the
-    /// steps.
+    /// The list of an account behind another one, at most so many. Looks only at what stands in the list; a test counts
+    /// the steps.
     static let contactQuery = """
         SELECT a.id, a.nick_name, a.nick_key, a.avatar_url, a.is_disabled, a.created_at, c.wants, c.blocks, o.wants, \
         o.blocks FROM contact c INDEXED BY contact_listed \
@@ -98,15 +98,15 @@ struct SocialReader {
         return members
     }
 
-    /// Lists of groups. None looks at members; a test counts the steps.
+    /// The queries that list groups. None of them reads members; a test counts the steps.
     enum GroupQuery {
-        /// Of a user, behind a group, at most so many.
+        /// The groups of a user behind a group's id, up to a limit.
         static let ofUser = """
             SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, g.members, g.is_history_open \
             FROM group_member m JOIN chat_group g ON g.id = m.group_id \
             WHERE m.user = ?1 AND m.group_id > ?2 ORDER BY m.group_id LIMIT ?3
             """
-        /// Behind a group and up to another, with a text in the name, at most so many.
+        /// The groups behind one id and up to another, with a text in the name, up to a limit.
         static let named = """
             SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, g.members, g.is_history_open FROM chat_group g \
             WHERE g.id > ?1 AND g.id <= ?2 AND (?3 = '' OR instr(lower(g.name), ?3) > 0) ORDER BY g.id LIMIT ?4

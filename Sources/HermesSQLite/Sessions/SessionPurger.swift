@@ -134,7 +134,7 @@ struct SessionPurger {
                 try update.run()
                 payer.bind(session, at: 1)
                 let owner = try payer.first { $0.payer(0) }
-                // What is left of a removed session counts for nobody any more.
+                // The remains of a removed session count for nobody any more.
                 if let owner { queueChanges.add(Holding(entries: -1, bytes: -Int(weight)), of: owner) }
                 sessions.insert(DurableSessionID(rawValue: session))
             }

@@ -231,7 +231,7 @@ struct SessionReader {
     private func queued(_ row: PreparedStatement, last: inout TopicName?) throws -> QueuedPublication {
         let flags = row.integer(1)
         let delivery = try PublicationCoding.delivery(flags)
-        // Where the content is.
+        // The first column of the content.
         let first: Int32 = row.isNull(5) ? 6 : 10
         return QueuedPublication(
             seq: try row.sequence(0),

@@ -90,7 +90,8 @@ final class Checkpointer: Sendable {
 
     /// Writes back the log, with the pages that commits add meanwhile.
     ///
-    /// - Returns: the pages left, and the time of the last pass, which has waited for the disk twice, as the rest will.
+    /// - Returns: the pages left, and the time of the last pass. That pass waited for the disk twice, as writing back
+    ///   the rest will.
     private func passes(_ db: Database) throws -> (pages: Int, time: Duration) {
         var left = Int.max
         var time = Duration.zero

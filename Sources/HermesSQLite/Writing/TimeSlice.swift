@@ -3,13 +3,13 @@
 
 import HermesCore
 
-/// The time that a transaction works before it leaves the rest to the next one, so that no client waits for long for
+/// The time that a transaction works before it leaves the rest to the next one, so that no client waits long for
 /// another's data.
 struct TimeSlice {
-    /// The time of a transaction that can be cut. The time to write its pages to the log is added, some 0.1 ms. A message
-    /// waits for the transaction that runs and for its own, on the way there and for the answer.
+    /// The time of a transaction that can be cut. Writing its pages to the log takes some 0.1 ms more. A message waits
+    /// for the running transaction and for its own: on the way there, and again for the answer.
     static let duration = Duration.milliseconds(5)
-    /// Where each commit waits for the disk, which takes as long as that or longer.
+    /// The time if each commit waits for the disk, which takes about as long or longer.
     static let durationWithSync = Duration.milliseconds(20)
 
     let duration: Duration

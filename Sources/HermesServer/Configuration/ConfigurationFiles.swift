@@ -35,7 +35,7 @@ enum ConfigurationFiles {
         let found = problems.compactMap(\.self)
         guard found.isEmpty else { return found }
         do {
-            // That key and certificate belong together; and the revocation lists, which need the authorities.
+            // Checks that key and certificate belong together, and the revocation lists, which need the authorities.
             _ = try TLSContextBox(tls)
             return []
         } catch let error as RevokedCertificates.Unusable {

@@ -41,7 +41,7 @@ extension ConsoleSettings {
     private static let proxied = Setting<[String]>.origins(
         "console.origins",
         maxCount: 16,
-        "Where a proxy on this machine offers the console; on a loopback address it is offered only there and as localhost."
+        "Origins under which a proxy on this machine offers the console. On a loopback address, these and localhost alone."
     )
 
     static let listenerSettings: [SettingDescriptor] = keys.all

@@ -38,7 +38,7 @@ extension PushSettings {
     private static let apnsSandbox = Setting.flag(
         "push.apns.sandbox",
         default: false,
-        "Whether all APNs tokens belong to Apple's sandbox; if not, only those registered so."
+        "Whether all APNs tokens belong to Apple's sandbox; if false, only those that are registered for it do."
     )
     private static let apnsEndpoint = endpoint("push.apns.endpoint", "The URL to use in place of Apple's hosts.")
     private static let fcmAccount = Setting.path(

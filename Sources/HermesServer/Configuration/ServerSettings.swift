@@ -51,7 +51,7 @@ package struct ServerSettings: Sendable {
     package var maxStoredBytes: Int
     /// The time after sending within which a message can be recalled.
     package var recallWindow: Duration
-    /// Who may write to an account, apart from those that it blocks.
+    /// The accounts that may write to another one, unless that one blocks them.
     package var acceptedFrom: MessageSettings.Senders
     package var registration: RegistrationRule
     /// The accounts that one address may register in an hour; 0: no limit.

@@ -9,8 +9,8 @@ import HermesGateways
 import HermesWire
 import NIOCore
 
-/// Topics: watching them and listing what is retained. Publishing, and reading and removing one retained publication, are
-/// operations of the HTTP API.
+/// Topics: watching them and listing what is retained. Publishing, and reading and removing one retained publication,
+/// are operations of the HTTP API.
 extension ConsoleCore {
     private static let maxPage = 200
     /// The part of a payload that lists show.

@@ -26,7 +26,7 @@ struct ConsoleRoute: Sendable {
     var isChange: Bool { route.method != .get }
 }
 
-/// Who makes a request to the console.
+/// The caller of a request to the console.
 struct ConsoleCaller: Sendable {
     let address: String
     /// The hash of the cookie that came with the request, valid or not.

@@ -52,7 +52,7 @@ struct HTTPConversation: HTTPChannelHandler {
             }
             let isPage = response.headers[.contentSecurityPolicy] != nil
             for field in HTTPFields.ofNoPage where response.headers[field.name] == nil {
-                // What a page may do, it says itself.
+                // A page says itself what it may do.
                 if !isPage || field.name == .cacheControl { response.headers.append(field) }
             }
             response.headers[.date] = date.now()

@@ -33,7 +33,7 @@ package final class LogTail: Sendable {
 
     package static let maxLines = 2_000
     package static let maxBytes = 1 << 20
-    /// Of one line; longer ones are cut.
+    /// The most bytes of one line; longer ones are cut.
     static let maxLineBytes = 4_096
     /// If a field whose key contains one of these is ever logged, it is shown without its value.
     private static let secretWords = ["password", "secret", "token", "authorization", "cookie", "credential"]

@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// State: a `Mutex` around a struct; receivers are called outside of it, by whoever moves the clock.
 package final class MemoryNetwork: Sendable {
-    /// What happens to messages; chances are in percent.
+    /// The faults that messages suffer; chances are in percent.
     package struct Faults: Sendable {
         package var lost: Int
         package var repeated: Int

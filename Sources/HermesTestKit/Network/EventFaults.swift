@@ -17,7 +17,7 @@ package final class EventFaults: Sendable {
         case twice
     }
 
-    /// How packets travel.
+    /// The form in which packets travel.
     package enum Framing: Sendable {
         case delimited
         case mqtt
@@ -27,12 +27,12 @@ package final class EventFaults: Sendable {
     package struct Counts: Sendable {
         /// The seqs of inbox entries that were lost at least once.
         package var lost: Set<UInt64> = []
-        /// How often each inbox entry went on to the client.
+        /// The number of times that each inbox entry went on to the client.
         package var passed: [UInt64: Int] = [:]
         /// The numbers of a room's pushes that were lost.
         package var lostPushes: Set<UInt64> = []
 
-        /// How often an entry went on that had gone on before.
+        /// The number of entries that went on again.
         package var repeated: Int { passed.values.reduce(0) { $0 + $1 - 1 } }
     }
 
@@ -67,7 +67,7 @@ package final class EventFaults: Sendable {
     /// The fates so far.
     package var counts: Counts { state.withLockedValue { $0 } }
 
-    /// How often a packet goes on.
+    /// The number of times that a packet goes on.
     fileprivate func copies(of packet: Hermes_V1_Packet) -> Int {
         switch packet.body {
         case .event(let event) where event.seq > 0:

@@ -3,8 +3,8 @@
 
 import NIOCore
 
-/// The faults of a client's first connections and of its first inbox entries, the same for the same seed; later ones have
-/// none.
+/// The faults of a client's first connections and of its first inbox entries, the same for the same seed; later ones
+/// have none.
 package struct FaultSchedule: Sendable {
     private let seed: UInt64
     private let faultyConnections: Int

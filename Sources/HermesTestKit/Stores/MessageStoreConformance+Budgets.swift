@@ -5,7 +5,7 @@ import HermesCore
 
 /// The limits of waiting entries, and the senders that they stop.
 extension MessageStoreConformance {
-    /// Of 40 entries in an inbox, 10 may come from one sender.
+    /// The settings of inboxes with 40 entries, 10 of which may come from one sender.
     private static func settings(entries: Int = 40, bytes: Int = 1 << 20, unread: Int = 1 << 20) -> StoreSettings {
         var settings = StoreSettings()
         settings.inbox = InboxBudget(maxEntries: entries, maxBytes: bytes)
@@ -170,7 +170,7 @@ extension MessageStoreConformance {
                     taken.append(count)
                 }
                 try expectEqual(taken, [20, 10, 5, 2, 1])
-                // Who has read what there was gets all of it anew.
+                // A receiver that has read everything has all its room again.
                 try world.acknowledge(5)
                 try await world.purge()
                 let append = world.message(text, from: 0, to: group.id)

@@ -72,7 +72,7 @@ extension MessageStoreConformance {
             try expectEqual(try await history(before: 1, limit: 9), [])
             try expectEqual(try await history(before: .max, limit: 9).count, 5)
             try expectEqual(try await history(before: nil, limit: 0), [])
-            // What a member may not read is not read, and a page ends with the message that fills it.
+            // Messages that a member may not read are left out, and a page ends with the message that fills it.
             func seqs(after first: UInt64, maxBytes: Int) async throws -> [UInt64] {
                 try await world.store.history(of: conversation, after: first, before: nil, limit: 9, maxBytes: maxBytes)
                     .map(\.conversationSeq)

@@ -59,10 +59,10 @@ package final class ScriptedSessionStore: SessionStore {
 
     // MARK: What has happened
 
-    /// How many commits there were since ``fail(_:)``.
+    /// The number of commits since ``fail(_:)``.
     package var commits: Int { state.withLock { $0.commits } }
 
-    /// How many commits have failed.
+    /// The number of failed commits.
     package var failures: Int { state.withLock { $0.failures } }
 
     /// The filters that a restarted server would find for a client.
@@ -92,7 +92,7 @@ package final class ScriptedSessionStore: SessionStore {
         now: Timestamp
     ) throws(HermesError) -> [SessionOutcome] {
         state.withLock { $0.gate }?.wait()
-        // What clients have acknowledged is told lazily; nobody hears of it.
+        // Acknowledgements of clients are told lazily; nobody hears of them.
         let isLazy = operations.allSatisfy { if case .completed = $0 { true } else { false } }
         let fails = state.withLock { state in
             guard !isLazy else { return false }

@@ -6,7 +6,7 @@ import NIOCore
 
 /// The queues of all sessions are bounded, in total and by owner.
 extension SessionStoreConformance {
-    /// So many publications of one byte find room in a queue of nobody else's.
+    /// Queues publications of one byte, and returns how many found room.
     private static func flood(_ world: SessionWorld, _ id: DurableSessionID, _ count: Int = 100) throws -> Int {
         var taken = 0
         for _ in 0..<count where try world.publish("x", to: [id]) != [0] { taken += 1 }
@@ -38,7 +38,7 @@ extension SessionStoreConformance {
             try expectEqual(try flood(world, stranger, 4), 4)
             try expectEqual(try flood(world, bob, 8), 8)
             try expectEqual(world.store.queues.statistics.refused, 96 + 100 + 92 + 100)
-            // What goes makes room, however it goes.
+            // A publication that goes makes room, however it goes.
             try world.change(.completed(flooder, [1]))
             try expectEqual(try flood(world, neighbour), 1)
             try world.change(.remove(flooder))

@@ -26,7 +26,7 @@ extension SessionStoreConformance {
             try expectEqual(try await found("%"), [ids[3]])
             try expectEqual(try await found("lamp", limit: 2), [ids[0], ids[2]])
             try expectEqual(try await found("lamp", after: ids[0]), [ids[2], ids[3]])
-            // What is behind the bound is not found, whether it has the text or not.
+            // Sessions behind the bound are not found, with the text or without it.
             try expectEqual(try await found("lamp", searched: 2), [ids[0]])
             try expectEqual(try await found("lamp", searched: 3), [ids[0], ids[2]])
             try expectEqual(try await found("lamp", after: ids[1], searched: 1), [ids[2]])

@@ -362,7 +362,7 @@ package enum SocialStoreConformance {
             _ = try world.group(.changeMembers(group, MemberChanges(roles: [back])), by: 2)
             try expectEqual(try await readable(2), 2)
             try expectEqual(try await world.store.group(group)?.readableAfter(world[2].user), 2)
-            // Who comes back reads on from there.
+            // A member who comes back reads on from there.
             _ = try world.group(.leave(group), by: 1)
             try expectEqual(try await readable(1), nil)
             _ = try world.group(.changeMembers(group, MemberChanges(added: [world[1].user])))

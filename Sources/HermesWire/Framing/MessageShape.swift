@@ -33,7 +33,8 @@ package enum MessageParts {
     /// As when parsing: deeper messages are refused then.
     private static let maxDepth = 32
 
-    /// Counts the parts of a protobuf message, at most one above ``max``. Counting takes a few nanoseconds for each part.
+    /// Counts the parts of a protobuf message, at most one above ``max``. Counting takes a few nanoseconds for each
+    /// part.
     ///
     /// - Parameter bytes: the message. If they are not a valid message, the parts before the error count.
     package static func count(_ type: (some SwiftProtobuf.Message).Type, wire bytes: ByteBuffer) -> Int {

@@ -5,8 +5,8 @@
 ///
 /// Called on any thread; must not block: it hops to its own event loop itself.
 package protocol DurableAttachment: AnyObject, Sendable {
-    /// The permissions of the client; nil: it may read everything. Asked when the session is attached, and kept until the
-    /// next attachment.
+    /// The permissions of the client; nil: it may read everything. Asked when the session is attached, and kept until
+    /// the next attachment.
     var reader: (any TopicReader)? { get }
 
     /// The client, as the source of its operations.
@@ -22,8 +22,8 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// that.
     func replaced()
 
-    /// The connection must end: tell the client why, close, and detach. After ``AttachmentEnd/endsKeptSessions`` the session ends
-    /// with it.
+    /// The connection must end: tell the client why, close, and detach. After ``AttachmentEnd/endsKeptSessions`` the
+    /// session ends with it.
     func ended(_ reason: AttachmentEnd)
 
     /// These were queued for the session: contiguous within one call, all behind ``DurableOpening/head``, one call per

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The durable sessions of one owner among the subscribers of a topic, where they are many.
 ///
-/// A publication looks at no more of them than the queues of their owner have room for. So an owner whose queues are full
-/// makes nobody's publications dear, however many sessions it keeps.
+/// A publication looks at no more of them than the queues of their owner have room for. So an owner with full queues
+/// adds little to the cost of publications, however many sessions it keeps.
 ///
 /// State: an atomic number. Thread-safe.
 package final class DurableCrowd: Sendable {
@@ -17,7 +17,7 @@ package final class DurableCrowd: Sendable {
     let members: [DurableMember]
     /// The members that get anything by their queues.
     private let reliable: Int
-    /// Where the next publication begins: if there is not room for all, they take turns.
+    /// The member at which the next publication begins: if there is not room for all, they take turns.
     private let turn = Atomic<Int>(0)
 
     /// - Parameter members: not empty.

@@ -5,7 +5,7 @@ import Synchronization
 
 /// The load and the permissions of a durable session; readable by all.
 final class DurableLoad: Sendable {
-    /// Who pays for what waits.
+    /// The owner that pays for the waiting publications.
     let owner: CommitSource
     let isOnline = Atomic(false)
     /// The number of waiting or unacknowledged publications.
@@ -66,7 +66,8 @@ package final class DurableGroup: Sendable {
 
     /// Chooses the least busy of the connected members, or of all if none is connected; equals take turns. Excludes
     /// members that may not read the topic, those that get such publications at most once and are away, and those whose
-    /// queue or whose owner's share is full. Of many members it looks only at the next ``window`` if one of those is connected.
+    /// queue or whose owner's share is full. Of many members it looks only at the next ``window`` if one of those is
+    /// connected.
     ///
     /// - Parameters:
     ///   - live: the connected members, over all loops.

@@ -55,7 +55,7 @@ struct DurableIndex {
         return true
     }
 
-    /// The load of some members is there no more, or again.
+    /// The loads of some members have gone, or are back.
     mutating func membersChanged() { version &+= 1 }
 
     mutating func remove(_ id: DurableSessionID, _ filterText: String) {
@@ -78,8 +78,8 @@ struct DurableIndex {
         free.append(index)
     }
 
-    /// One target for each session and each group, however many of its filters match; the sessions of an owner that has many
-    /// are one target together.
+    /// One target for each session and each group, however many of its filters match; the sessions of an owner that has
+    /// many are one target together.
     ///
     /// - Returns: also the steps of the search and the matches.
     func targets(

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many durable sessions and filters there are, in total and by owner, and whether one more may come. Pure; owner:
-/// ``DurableState``.
+/// The numbers of durable sessions and filters, in total and by owner; they decide whether one more may come. Pure;
+/// owner: ``DurableState``.
 ///
 /// A filter counts by its size (``units(of:)``), so that a bound of their number is one of their bytes as well.
 struct DurableQuota: Sendable {
@@ -40,9 +40,9 @@ struct DurableQuota: Sendable {
         return nil
     }
 
-    /// For how many filters one counts: one for each 256 bytes begun. Each level after the 16th is a further 96 bytes,
-    /// because the index has a record for it. A shared subscription counts for ``unitsPerShare`` more: each of them is a
-    /// delivery of its own, where the other filters of a session are one together.
+    /// The number of filters that one counts for: one for each begun 256 bytes. Each level after the 16th counts as 96
+    /// bytes more, because the index has a record for it. A shared subscription counts for ``unitsPerShare`` more,
+    /// because it is a delivery of its own. The other filters of a session are one delivery together.
     static func units(of filter: String) -> Int {
         var bytes = 0
         var levels = 1
@@ -60,7 +60,7 @@ struct DurableQuota: Sendable {
     private static let freeLevels = 16
     private static let bytesPerLevel = 96
 
-    /// Counts what is there, or is there no more.
+    /// Adds to the counts, or removes by negative numbers.
     mutating func add(sessions: Int = 0, filters: Int = 0, of owner: CommitSource) {
         if sessions != 0 { sessionShares.add(Holding(entries: sessions), of: owner) }
         if filters != 0 { filterShares.add(Holding(entries: filters), of: owner) }

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The durable subscribers of a topic, shared by all who publish to it: each of them keeps only a weak reference, so that
-/// publishers times subscribers is nobody's memory.
+/// The durable subscribers of a topic, shared by all who publish to it: each of them keeps only a weak reference, so
+/// that publishers times subscribers is nobody's memory.
 package final class DurableRoute: Sendable {
     package let targets: [DurableTarget]
     /// The shared groups among them.

@@ -5,10 +5,11 @@ import Synchronization
 
 /// The effects of a change of an account on its connections and sessions.
 extension DurableSessions {
-    /// Ends connections of an account. If it is deleted, its sessions end, too; if it is renamed, they stay, and what is
-    /// retained below `user/NAME/` does not: the name may be somebody else's soon.
+    /// Ends connections of an account. If it is deleted, its sessions end, too; if it is renamed, they stay, and what
+    /// is retained below `user/NAME/` does not: the name may be somebody else's soon.
     ///
-    /// - Parameter name: the name that the account had until now (``NickName/key``); nil if the end does not concern it.
+    /// - Parameter name: the name that the account had until now (``NickName/key``); nil if the end does not concern
+    ///   it.
     func end(_ user: UserID, _ name: String?, _ reason: AttachmentEnd, _ devices: EndedDevices) {
         let owner = SessionOwner.account(user)
         end(owner, reason, devices)
@@ -29,8 +30,8 @@ extension DurableSessions {
         perform(shared.change { $0.endAll(of: owner) })
     }
 
-    /// Returns once nothing is left of an owner's sessions, which were ended (``endAll(of:)``): others have what was to be
-    /// theirs (``remove(_:sentUpTo:mayHoldShared:)``).
+    /// Returns once nothing is left of an owner's sessions, which were ended (``endAll(of:)``). By then other members
+    /// of shared subscriptions have the messages that go to them (``remove(_:sentUpTo:mayHoldShared:)``).
     ///
     /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`: some are still there; their removal goes on.
     func ended(_ owner: SessionOwner) async throws(HermesError) {

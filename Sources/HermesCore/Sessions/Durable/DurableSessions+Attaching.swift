@@ -65,7 +65,7 @@ extension DurableSessions {
 
     /// Ends expired sessions, and redistributes the shared messages of absent ones; called about once a second.
     ///
-    /// - Parameter isClockConfirmed: whether the clock may be trusted with sessions that an earlier process left; if not,
+    /// - Parameter isClockConfirmed: whether the clock may be trusted with the sessions of an earlier process; if not,
     ///   these stay.
     func expire(now: Timestamp, isClockConfirmed: Bool = true, limit: Int = 1000) {
         perform(shared.change { $0.expire(now: now, isClockConfirmed: isClockConfirmed, limit: limit) })

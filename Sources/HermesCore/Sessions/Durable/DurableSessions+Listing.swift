@@ -5,8 +5,8 @@ extension DurableSessions {
     /// The most sessions of one page.
     package static let maxListed = 200
 
-    /// Stored sessions with an id above `id` (nil: from the first), ascending, without their subscriptions. Reads the store,
-    /// and neither waits for a commit nor delays one.
+    /// Stored sessions with an id above `id` (nil: from the first), ascending, without their subscriptions. Reads the
+    /// store, and neither waits for a commit nor delays one.
     ///
     /// - Parameters:
     ///   - text: only those whose client id or owner's name contains it, with ASCII letters in either case.

@@ -5,8 +5,8 @@ import Synchronization
 
 extension DurableSessions {
     /// Removes the publications retained below `user/NAME/`, which belong to the account of that name; returns before
-    /// the store knows. What it does not take is tried again with the next housekeeping: the name may be somebody else's
-    /// soon.
+    /// the store knows. A removal that the store does not take is tried again with the next housekeeping, because the
+    /// name may be somebody else's soon.
     func forgetRetained(of name: String) {
         // A name may contain characters that are special in a filter; then no topic there belongs to it alone.
         guard !name.utf8.contains(where: { "/+#".utf8.contains($0) }), let filter = TopicFilter("user/\(name)/#")
@@ -22,7 +22,7 @@ extension DurableSessions {
         }
     }
 
-    /// Tries again what the store did not take.
+    /// Tries the removals again that the store did not take.
     func forgetRetained() {
         for name in shared.state.withLock({ $0.takeUnforgotten() }) { forgetRetained(of: name) }
     }

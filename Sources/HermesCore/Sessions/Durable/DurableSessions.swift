@@ -108,14 +108,14 @@ package final class DurableSessions: Sendable {
     /// The queues of all sessions in the store.
     package var queueStatistics: QueueBudget.Statistics { store.queues.statistics }
 
-    /// A session ended without a connection: by expiry, because another connection started clean, because an operator ended
-    /// it, or because its owner is gone. Told on any thread.
+    /// A session ended without a connection: by expiry, because another connection started clean, because an operator
+    /// ended it, or because its owner is gone. Told on any thread.
     package let ended = Hook<SessionKey>()
 
     /// The owner of a session has its name no more. Told on any thread, before ``ended``.
     package let nameFreed = Hook<SessionKey>()
 
-    /// Commits what waits and refuses what comes.
+    /// Commits the waiting operations and refuses further ones.
     package func shutdown() async {
         await committer.shutdown()
         shared.change { $0.farewells.failAll(HermesError(.shuttingDown, "the server is shutting down")) }
@@ -132,8 +132,8 @@ package final class DurableSessions: Sendable {
     /// The durable subscribers of a topic; valid until ``generation`` changes.
     package func targets(of topic: TopicName) -> [DurableTarget] { hasSubscriptions ? search(topic).route.targets : [] }
 
-    /// The durable subscribers of a topic, and the steps and matches of the search for their filters; 0 if somebody else
-    /// has searched since the last change.
+    /// The durable subscribers of a topic, and the steps and matches of the search for their filters; 0 if somebody
+    /// else has searched since the last change.
     package func search(_ topic: TopicName) -> (route: DurableRoute, work: Int) {
         shared.state.withLock { state in
             let generation = state.index.version
@@ -157,8 +157,9 @@ package final class DurableSessions: Sendable {
     ///   - publisher: the publisher's own durable session, for "no local" and for `packetID`.
     ///   - receivedID: with QoS 2, the publisher's identifier to remember until ``receivedReleased(_:_:)``.
     ///   - retains: whether it is retained; an empty payload removes the retained one.
-    ///   - mustRetain: refuses with `.quotaExceeded` what cannot be retained for want of room; otherwise it is only delivered.
-    ///   - source: the publisher, who pays for what is retained.
+    ///   - mustRetain: refuses a publication with `.quotaExceeded` if there is no room to retain it; otherwise it is
+    ///     only delivered.
+    ///   - source: the publisher, who pays for the retained publication.
     ///   - completion: called exactly once. Success means committed; then attachments get it. Errors: `.overloaded`,
     ///     `.quotaExceeded`, `.storageUnavailable`, `.shuttingDown`: nothing was stored.
     package func publish(
@@ -173,7 +174,7 @@ package final class DurableSessions: Sendable {
     ) {
         var publication = publication
         publication.source = source
-        // Where there is no room it is delivered and not retained.
+        // Without room it is delivered and not retained.
         let isRoom = !retains || retained.begin(publication)
         guard isRoom || !mustRetain else { return completion(.failure(Self.retainedFull)) }
         let retains = retains && isRoom

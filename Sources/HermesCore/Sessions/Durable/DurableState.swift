@@ -98,12 +98,12 @@ struct DurableState {
     private(set) var online = 0
     /// The sessions without a connection that expire some time, or whose removal failed.
     private var expiries = DueKeys<DurableSessionID, Timestamp>()
-    /// Those that an earlier process left: by a clock that may have been wrong then, or may be wrong now.
+    /// The sessions of an earlier process: its clock may have been wrong then, or this one may be wrong now.
     private var inherited = DueKeys<DurableSessionID, Timestamp>()
     /// Sessions without a connection whose queue may contain messages for other members.
     var absentSharing: Set<DurableSessionID> = []
 
-    /// Who waits for an owner's last session to go, see ``DurableFarewells``.
+    /// The callers that wait for the end of an owner's last session, see ``DurableFarewells``.
     var farewells = DurableFarewells()
 
     init(_ settings: DurableSettings) { quota = DurableQuota(settings) }
@@ -334,8 +334,8 @@ struct DurableState {
         }
     }
 
-    /// Ends the sessions of an owner who is gone. Those with a connection end with it, also if it closes by itself at this
-    /// moment.
+    /// Ends the sessions of an owner who is gone. Those with a connection end with it, also if it closes by itself at
+    /// this moment.
     mutating func endAll(of owner: SessionOwner) -> [Action] {
         var actions: [Action] = []
         for key in seats.keys(of: owner) {
@@ -458,9 +458,10 @@ struct DurableState {
         }
     }
 
-    /// Takes room for filters that a session is about to get; given back once they are there or refused.
+    /// Reserves room for filters that a session is about to get. The caller gives it back once they are added or
+    /// refused.
     ///
-    /// - Returns: for how many, by their size; an error if there is none.
+    /// - Returns: the reserved number (``DurableQuota/units(of:)``); an error if there is no room.
     mutating func reserve(
         _ id: DurableSessionID,
         _ subscriptions: [DurableSubscription]

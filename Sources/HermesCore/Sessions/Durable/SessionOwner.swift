@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who a session belongs to.
+/// The owner of a session.
 ///
 /// An account has its sessions whatever its name is. A name without an account is an owner of its own: neither an
 /// account that gets the name later, nor one that had it before, has anything of it.
@@ -9,8 +9,8 @@ package enum SessionOwner: Hashable, Sendable {
     /// Nobody: clients without a name. They share their sessions by client id.
     case anonymous
     case account(UserID)
-    /// A name that was proved elsewhere (the subject of a token, or a certificate's name) and that no account had at the
-    /// login, as ``NickName/key``.
+    /// A name that was proved elsewhere (the subject of a token, or a certificate's name) and that no account had at
+    /// the login, as ``NickName/key``.
     case subject(String)
 
     /// As it is stored: "", "u" and the account's number, or "s" and the name.

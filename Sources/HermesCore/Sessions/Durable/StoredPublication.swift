@@ -14,7 +14,7 @@ package struct StoredPublication: Sendable {
     package let retain: Bool
     package let details: PublicationDetails?
     package let publishedAt: Timestamp
-    /// Who pays for it while it is retained; nobody but the server where it is not.
+    /// The payer for it while it is retained; the server while it is not.
     package var source = CommitSource.server
 
     /// Creates a publication with a copy of the payload.

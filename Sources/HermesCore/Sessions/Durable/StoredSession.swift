@@ -20,7 +20,7 @@ package struct StoredSession: Sendable {
     /// The name of its owner at present (``NickName/key``), or the subject; empty for anonymous clients. Only from
     /// ``SessionStore/sessions(after:containing:limit:)``.
     package var ownerName = ""
-    /// Who pays for it (``payer(of:openedBy:)``).
+    /// The payer for the session (``payer(of:openedBy:)``).
     package var payer = CommitSource.server
     /// Whether it existed before it was opened.
     package var wasPresent = false
@@ -34,8 +34,8 @@ package struct StoredSession: Sendable {
     package var expiresAt: Timestamp?
     /// The newest seq that was ever queued; 0: none.
     package var head: UInt64 = 0
-    /// The newest seq when its owner was last renamed: what is queued up to it came while the owner had another name; 0:
-    /// nothing did.
+    /// The newest seq when its owner was last renamed: publications up to it came while the owner had another name; 0:
+    /// none did.
     package var renamedAt: UInt64 = 0
     /// The last seq sent over an earlier connection: up to it, deliveries are duplicates.
     package var sentUpTo: UInt64 = 0
@@ -53,7 +53,8 @@ package struct StoredSession: Sendable {
         self.key = key
     }
 
-    /// Who pays for a session: its owner; without one the address that opened it first, or the server if that is not known.
+    /// The payer for a session: its owner; without one the address that opened it first, or the server if that is not
+    /// known.
     package static func payer(of owner: SessionOwner, openedBy source: CommitSource) -> CommitSource {
         CommitSource(owner) ?? source
     }

@@ -21,7 +21,7 @@ package final class RetainedMessages: Sendable {
         var tree = RetainedTree()
         var entries: [Entry?] = []
         var free: [UInt32] = []
-        /// Of what is seen.
+        /// The owners' shares of the visible publications.
         var shares: OwnerShares
         var refused: UInt64 = 0
         /// The number of changes.
@@ -168,7 +168,7 @@ package final class RetainedMessages: Sendable {
             let seen = publication.isEmpty ? nil : publication
             let old = state.tree.value(of: publication.topic).flatMap { state.entries[Int($0)]?.seen }
             if let seen {
-                // What it replaces makes room, whoever paid for that.
+                // The replaced publication makes room, whoever paid for it.
                 let hasRoom = state.shares.hasRoom(
                     for: Self.holding(seen),
                     of: seen.source,

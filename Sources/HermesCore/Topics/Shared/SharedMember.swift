@@ -49,7 +49,8 @@ package class SharedSubscription: TopicSubscription {
 
     override func optionsChanged() { seat?.change(options) }
 
-    /// The member is ending: from now on the group chooses others. ``TopicShard/unsubscribe(_:givingBack:)`` must follow.
+    /// The member is ending: from now on the group chooses others. ``TopicShard/unsubscribe(_:givingBack:)`` must
+    /// follow.
     package final func leave() {
         isActive = false
         seat?.leave()

@@ -70,7 +70,8 @@ extension APICore {
             )
         }
         let rules = access.current.bound(to: ClientIdentity(clientID: "", apiKey: key.name))
-        // As for subscriptions of MQTT: a filter that may match something readable is granted, and each topic is checked.
+        // As for subscriptions of MQTT: a filter that may match something readable is granted, and each topic is
+        // checked.
         for filter in topics where rules.access(to: filter) == .none {
             throw APIProblem(
                 .forbidden,

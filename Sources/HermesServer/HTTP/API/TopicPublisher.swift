@@ -69,7 +69,7 @@ actor TopicPublisher {
             details: details
         )
         let isRetained = try await deliver(publication)
-        // What nobody got takes no number.
+        // A push that nobody got takes no number.
         if let place { numbers.used(place, on: topic) }
         return isRetained
     }

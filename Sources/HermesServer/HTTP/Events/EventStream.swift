@@ -8,7 +8,8 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// One open stream of events: takes them from event loops and other threads, and writes them to its reader. Thread-safe.
+/// One open stream of events: takes them from event loops and other threads, and writes them to its reader.
+/// Thread-safe.
 ///
 /// Events wait unformatted and become text in the task of the reader. So the event loops do not format them. Payloads
 /// are shared with the other receivers.
@@ -194,7 +195,7 @@ final class EventStream: Sendable {
         var weight = 0
         var count = 0
         for (event, eventWeight) in batch.events {
-            // What a revoked key may no longer read is not written.
+            // Events that a revoked key may no longer read are not written.
             if let end = state.withLock({ $0.queue.end }), !end.deliversRest { return }
             let isWritten = EventText.write(event, now: time.now(), into: &buffer, readsRooms: isAllowed != nil)
             if isWritten, eventWeight > 0 { count += 1 }

@@ -57,7 +57,7 @@ enum EventText {
     /// JSON has no line feeds, so it is one line.
     private static func text(_ name: String, _ data: JSON) -> String { "event: \(name)\ndata: \(data.text)\n\n" }
 
-    /// What a publication to a room says, for people who watch it.
+    /// The text of a publication to a room, for people who watch it.
     ///
     /// - Returns: nil for what is no room event, or an application's own.
     private static func roomData(of publication: Publication) -> JSON? {
