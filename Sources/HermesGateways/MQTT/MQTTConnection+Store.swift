@@ -21,17 +21,23 @@ extension MQTTConnection {
         connection.requestStarted(bytes: bytes)
         let bound = NIOLoopBound((connection: self, client: client), eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
-        environment.messenger.durable.publish(
+        let durable = environment.messenger.durable
+        // At once, not when they are stored: by then many more would be on their way.
+        connection.charge(.queues(durable.reach(of: stored, to: targets)))
+        let receivedID = client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil
+        durable.publish(
             stored,
             targets: targets,
             from: client.link?.id,
-            receivedID: client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil,
+            receivedID: receivedID,
             retains: publication.retain,
             // 3.1.1 has no word for it.
             mustRetain: version == .v5,
             source: source
         ) { result in
-            loop.post(.run { bound.value.connection.stored(number, bytes, result, of: bound.value.client) })
+            loop.post(
+                .run { bound.value.connection.stored(number, bytes, result, receivedID, of: bound.value.client) }
+            )
         }
     }
 
@@ -55,11 +61,14 @@ extension MQTTConnection {
     /// The source of this client's operations.
     var source: CommitSource { client?.link?.source ?? .server }
 
-    /// - Parameter client: whose message; its connection may be closed by now.
+    /// - Parameters:
+    ///   - receivedID: of a message of QoS 2 of a kept session.
+    ///   - client: whose message; its connection may be closed by now.
     private func stored(
         _ number: UInt64,
         _ bytes: Int,
         _ result: Result<Void, HermesError>,
+        _ receivedID: UInt16?,
         of client: MQTTClientState
     ) {
         connection.requestAnswered(bytes: bytes)
@@ -68,9 +77,14 @@ extension MQTTConnection {
             client.inbound.stored(number, failure: nil)
         case .failure(let error):
             let reason = MQTTTranslation.publishReason(for: error)
-            client.inbound.stored(number, failure: reason)
-            if version == .v311, phase == .connected {
-                // 3.1.1 has no refusal: the client has to send it again over another connection.
+            let isPartlyStored = receivedID.flatMap { packetID in
+                client.link.map { environment.messenger.durable.isPartlyStored($0.id, packetID) }
+            }
+            let isAnswered = version == .v5 && isPartlyStored != true
+            client.inbound.stored(number, failure: reason, isAnswered: isAnswered)
+            if !isAnswered, phase == .connected {
+                // 3.1.1 has no refusal, and after one of 5.0 it would be another message, which those who have this one
+                // get, too: the client has to send it again over another connection.
                 parting = (reason, error.message)
                 connection.end(.finished)
             }
