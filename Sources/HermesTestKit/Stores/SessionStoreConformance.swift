@@ -257,8 +257,7 @@ package enum SessionStoreConformance {
             try expectEqual(try world.open("a").queuedCount, 0)
             try expectEqual(try world.open("a").head, 3)
         },
-        ConformanceCase("Who has parts of a publication is remembered until its last part, or until another one's first") {
-            makeStore in
+        ConformanceCase("Who has parts of a publication is remembered until the last, or another one's first") { makeStore in
             let world = SessionWorld(try await makeStore(StoreSettings(maxQueuedMessages: 2)))
             let ids = try ["a", "b", "c", "d"].map { try world.open($0).id }
             let publisher = ids[0]
@@ -290,7 +289,8 @@ package enum SessionStoreConformance {
             opened = try world.open("a")
             try expectEqual(opened.partial, [:])
             try expectEqual(opened.received, [9])
-            let gone = ReceivedMark(session: DurableSessionID(rawValue: 99), id: 9, extent: .part(number: 0, content: 1))
+            let nobody = DurableSessionID(rawValue: 99)
+            let gone = ReceivedMark(session: nobody, id: 9, extent: .part(number: 0, content: 1))
             try world.publish(world.publication("x"), [target(2)], received: gone)
             try publish(.part(number: 0, content: 6), [target(0)])
             try world.change(.remove(publisher))

@@ -105,7 +105,8 @@ import Testing
             func queues() async throws -> [Int: Int] {
                 var found: [Int: Int] = [:]
                 for id in ids {
-                    found[try await store.base.queued(of: id, after: 0, limit: 9, maxBytes: .max).count, default: 0] += 1
+                    found[try await store.base.queued(of: id, after: 0, limit: 9, maxBytes: .max).count, default: 0] +=
+                        1
                 }
                 return found
             }

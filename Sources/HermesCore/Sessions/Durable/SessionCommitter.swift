@@ -183,7 +183,8 @@ final class SessionCommitter: Sendable {
                 var continuing: [Queue.Entry] = []
                 var ended: [(entry: Queue.Entry, outcome: SessionOutcome)] = []
                 for (entry, outcome) in zip(done, outcomes.dropFirst(lazy)) {
-                    if entry.item.committed(outcome) { continuing.append(entry) } else { ended.append((entry, outcome)) }
+                    let isContinuing = entry.item.committed(outcome)
+                    if isContinuing { continuing.append(entry) } else { ended.append((entry, outcome)) }
                 }
                 queue.finished(done, continuing: continuing)
                 for (entry, outcome) in ended {

@@ -247,7 +247,8 @@ import Testing
         let list = filters.map { DurableSubscription(filter: $0, options: SubscriptionOptions(qos: .atLeastOnce)) }
         let expected = Set(filters.prefix(512)).count
         store.fail(1, after: 2)
-        let change = await withCheckedContinuation { done in sessions.subscribe(id, list) { done.resume(returning: $0) } }
+        let change = await withCheckedContinuation { done in sessions.subscribe(id, list) { done.resume(returning: $0) }
+        }
         #expect(change.done == 512)
         #expect(change.error?.code == .storageUnavailable)
         #expect(sessions.statistics.filters == expected)
