@@ -257,7 +257,7 @@ package enum SessionStoreConformance {
             try expectEqual(try world.open("a").queuedCount, 0)
             try expectEqual(try world.open("a").head, 3)
         },
-        ConformanceCase("Who has parts of a publication is remembered until the last, or another one's first") { makeStore in
+        ConformanceCase("Who has parts of a publication is remembered until the last of them") { makeStore in
             let world = SessionWorld(try await makeStore(StoreSettings(maxQueuedMessages: 2)))
             let ids = try ["a", "b", "c", "d"].map { try world.open($0).id }
             let publisher = ids[0]
