@@ -40,6 +40,7 @@ enum StoreMark {
             sql: "UPDATE session_head SET head = head + ? WHERE head BETWEEN 0 AND \(PreparedStatement.maxSequence)",
             arguments: [sessionJump]
         )
-        if forgetsReceived { try db.execute(sql: "DELETE FROM session_received") }
+        guard forgetsReceived else { return }
+        try db.execute(sql: "DELETE FROM session_received; DELETE FROM session_received_part")
     }
 }

@@ -1,10 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import GRDB
 import HermesCore
-import HermesSQLite
 import HermesTestKit
 import Testing
+
+@testable import HermesSQLite
 
 @Suite("In how many groups one may be")
 struct GroupLimitTests {
@@ -45,6 +47,52 @@ struct GroupLimitTests {
         guard case .groupChanged = try world.commit(.group(change, by: world[0].user)) else {
             throw ConformanceFailure(description: "refused")
         }
+    }
+
+    @Test
+    func `the number of an account's groups follows every change, and is right in a file of the version before`()
+        async throws
+    {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store, people: 4)
+        let users = world.people.map(\.user)
+        func isRight(_ store: SQLiteStore, _ counts: [Int]) async throws -> Bool {
+            try await store.pool.read { db in
+                try users.map { user in
+                    let numbers = try ["SELECT groups FROM groups_of_user", "SELECT count(*) FROM group_member"].map {
+                        try Int.fetchOne(db, sql: "\($0) WHERE user = ?", arguments: [user.rawValue]) ?? 0
+                    }
+                    return numbers[0] == numbers[1] ? numbers[0] : -1
+                } == counts
+            }
+        }
+        for members in [[users[1]], [users[1], users[2]]] {
+            _ = try world.commit(.group(.create(name: "g", members: members), by: users[0]))
+        }
+        #expect(try await isRight(store, [2, 2, 1, 0]))
+        let groups = try await store.groups(of: users[0], after: nil, limit: 9)
+        let group = try #require(groups.first).id
+        let change = MemberChanges(added: [users[3]], removed: [users[1]])
+        for command in [GroupCommand.changeMembers(group, change), .change(group, GroupChange(name: "h"))] {
+            guard case .groupChanged = try world.commit(.group(command, by: users[0])) else {
+                throw ConformanceFailure(description: "refused")
+            }
+        }
+        let before = [2, 1, 1, 1]
+        #expect(try await isRight(store, before))
+        try store.close()
+        try await DatabaseQueue(path: directory.database).write { db in
+            try db.takeBackPartsOfPublications()
+            try db.execute(sql: "DELETE FROM grdb_migrations WHERE identifier >= '021'; PRAGMA user_version = 20")
+        }
+        let again = try directory.openStore()
+        #expect(try await isRight(again, before))
+        while case .deleted(_, isDone: false) = try StoreWorld(store: again, people: world.people)
+            .commit(.deleteAccount(users[1]))
+        {}
+        #expect(try await isRight(again, [2, 0, 1, 1]))
+        try again.close()
     }
 
     @Test(arguments: [false, true])

@@ -5,7 +5,13 @@ import GRDB
 
 /// Brings a file of this version back to an older one.
 extension Database {
+    func takeBackPartsOfPublications() throws {
+        try execute(sql: "DROP TRIGGER group_entered; DROP TRIGGER group_left")
+        try execute(sql: "DROP TABLE groups_of_user; DROP TABLE session_received_part")
+    }
+
     func takeBackListsOfContacts() throws {
+        try takeBackPartsOfPublications()
         try execute(sql: "DROP TABLE IF EXISTS clock_jump")
         try execute(sql: "DROP INDEX contact_listed; ALTER TABLE contact DROP COLUMN is_listed")
     }

@@ -50,10 +50,12 @@ struct SessionStoreModelTests {
 
     private func describe(_ session: StoredSession) -> String {
         let subscriptions = session.subscriptions.map { "\($0.filter) \($0.options)" }.sorted()
+        let partial = session.partial.sorted { $0.key < $1.key }
+            .map { "\($0.key) \($0.value.parts) \($0.value.sessions.sorted()) \($0.value.shares.sorted())" }
         return """
             \(session.id) \(session.key) \(subscriptions) \(String(describing: session.expiry)) \(session.isOnline) \
             \(String(describing: session.expiresAt)) \(session.head) \(session.sentUpTo) \(session.queuedCount) \
-            \(session.queuedBytes) \(session.released) \(session.received)
+            \(session.queuedBytes) \(session.released) \(session.received) \(partial)
             """
     }
 
@@ -101,7 +103,11 @@ private struct Generator {
                 let share = self.number(0...1) == 0 ? nil : "$share/g/f"
                 targets.append(PublicationTarget(session: target, qos: .exactlyOnce, share: share))
             }
-            let received = ReceivedMark(session: session(), id: UInt16(number(1...4)))
+            let extents: [ReceivedMark.Extent] = [
+                .whole, .last, .part(number: number(0...2), content: Int64(number(1...2))),
+            ]
+            let extent = extents[number(0...2)]
+            let received = ReceivedMark(session: session(), id: UInt16(number(1...4)), extent: extent)
             return .publish(
                 publication(at: now),
                 targets: targets,

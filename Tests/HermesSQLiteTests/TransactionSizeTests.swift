@@ -160,6 +160,130 @@ struct TransactionSizeTests {
         try store.close()
     }
 
+    @Test
+    func `who is added to a group is looked up, not counted, however many groups it is in`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store, people: 40)
+        let others = world.people.dropFirst().map(\.user)
+        let read = try await statements(store) {
+            let create = GroupCommand.create(name: "g", members: others)
+            guard case .groupChanged = try world.commit(.group(create, by: world[0].user)) else {
+                throw ConformanceFailure(description: "refused")
+            }
+        }
+        #expect(!read.contains { $0.contains("count(") })
+        #expect(read.count { $0.contains("SELECT groups FROM groups_of_user") } == 40)
+        try store.close()
+    }
+
+    /// A store that notes the rows of each of its transactions.
+    private final class CountingStore: SessionStore {
+        let base: SQLiteStore
+        private let rows = Mutex<[Int]>([])
+
+        init(_ base: SQLiteStore) { self.base = base }
+
+        var commits: [Int] { rows.withLock { $0 } }
+
+        func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
+            try commit(firstOf: operations[...], now: now)
+        }
+
+        func commit(
+            firstOf operations: ArraySlice<SessionOperation>,
+            now: Timestamp
+        ) throws(HermesError) -> [SessionOutcome] {
+            let before = changes
+            let outcomes = try base.commit(firstOf: operations, now: now)
+            let after = changes
+            rows.withLock { $0.append(after - before) }
+            return outcomes
+        }
+
+        private var changes: Int { (try? base.pool.writeWithoutTransaction { $0.totalChangesCount }) ?? -1 }
+
+        func sessions() async throws(HermesError) -> [StoredSession] { try await base.sessions() }
+
+        func queued(
+            of session: DurableSessionID,
+            after seq: UInt64,
+            limit: Int,
+            maxBytes: Int
+        ) async throws(HermesError) -> [QueuedPublication] {
+            try await base.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
+        }
+
+        func shared(
+            of session: DurableSessionID,
+            after seq: UInt64,
+            limit: Int,
+            maxBytes: Int
+        ) async throws(HermesError) -> [QueuedPublication] {
+            try await base.shared(of: session, after: seq, limit: limit, maxBytes: maxBytes)
+        }
+
+        func retained() async throws(HermesError) -> [StoredPublication] { try await base.retained() }
+
+        func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
+            try await base.purgeSessions(now: now, limit: limit)
+        }
+
+        var queues: QueueBudget { base.queues }
+    }
+
+    @Test
+    func `a publication to many sessions, and many filters, are transactions of a bounded size`() async throws {
+        let directory = try TemporaryDirectory()
+        let base = try directory.openStore()
+        let world = SessionWorld(base)
+        let opened = try base.commit(
+            (0..<3_000).map { number in
+                .open(SessionKey(owner: .subject("\(number)"), clientID: "x"), clean: false, expiry: nil)
+            },
+            now: StoreWorld.now
+        )
+        var ids: [DurableSessionID] = []
+        for case .opened(let session) in opened { ids.append(session.id) }
+        let subscription = DurableSubscription(filter: "t", options: SubscriptionOptions(qos: .exactlyOnce))
+        _ = try base.commit(ids.map { .subscribe($0, [subscription]) }, now: StoreWorld.now)
+        let publisher = try world.open("publisher", expiry: nil).id
+        let store = CountingStore(base)
+        let sessions = DurableSessions(store: store, time: ManualClock())
+        try await sessions.load()
+        let topic = world.topic("t")
+        let targets = sessions.targets(of: topic)
+        for number in 1...2 as ClosedRange<UInt16> {
+            let result: Result<Void, HermesError> = await withCheckedContinuation { done in
+                sessions.publish(
+                    world.publication("\(number)"),
+                    targets: targets,
+                    from: publisher,
+                    receivedID: number
+                ) { done.resume(returning: $0) }
+            }
+            try result.get()
+        }
+        // Of each target a row of its queue and its head; of each part the publication, its references, and who has it.
+        #expect(store.commits.count == 2 * 6)
+        #expect(store.commits.allSatisfy { $0 <= 2 * 512 + 5 }, "\(store.commits)")
+        for id in ids { #expect(try await world.queue(id) == ["1:1", "2:2"]) }
+        #expect(try world.open("publisher", expiry: nil).received == [1, 2])
+        let start = store.commits.count
+        let list = (0..<2_000).map { DurableSubscription(filter: "f/\($0)", options: subscription.options) }
+        let come = await withCheckedContinuation { done in
+            sessions.subscribe(publisher, list) { done.resume(returning: $0) }
+        }
+        let gone = await withCheckedContinuation { done in
+            sessions.unsubscribe(publisher, list.map(\.filter)) { done.resume(returning: $0) }
+        }
+        #expect(come.done == 2_000 && gone.done == 2_000)
+        #expect(store.commits.dropFirst(start).reduce(0, +) == 4_000)
+        #expect(store.commits.dropFirst(start).allSatisfy { $0 <= 256 })
+        await sessions.shutdown()
+        try base.close()
+    }
+
     private func message(_ text: String, from sender: Principal, to group: GroupID) -> MessageAppend {
         MessageAppend(
             id: StoreWorld.nextID(),

@@ -239,6 +239,64 @@ async def subscriptions(ports, end, sources, scale, _) -> str:
     return f"{rounds} rounds written"
 
 
+async def kept_filters(ports, end, sources, scale, _) -> str:
+    """SUBSCRIBE and UNSUBSCRIBE of 10,000 filters by kept sessions, again and again"""
+    count, rounds = 10_000, 0
+    more = mqtt.subscribe(1, [(f"attack/k/{n}", 1) for n in range(count)])
+    less = mqtt.unsubscribe(2, [f"attack/k/{n}" for n in range(count)])
+
+    async def storm(n: int) -> None:
+        nonlocal rounds
+        reader, writer = await connect(ports["mqtt"], sources.next())
+        asyncio.ensure_future(drain(reader, end))
+        writer.write(mqtt.connect(f"kept-{n}", clean=False, keep_alive=0, expiry=600))
+        while time.monotonic() < end:
+            writer.write(more + less)
+            rounds += 1
+            await asyncio.wait_for(writer.drain(), max(0.1, end - time.monotonic()))
+
+    await gather(int(20 * scale) + 1, lambda n: repeat(end, lambda: storm(n)))
+    return f"{rounds} rounds written"
+
+
+async def absent(ports, end, sources, scale, _) -> str:
+    """5,000 kept sessions that are away, and a flood of publications of QoS 1 for all of them"""
+    count, kept, sent = int(5_000 * scale), 0, 0
+
+    async def leave(n: int) -> None:
+        nonlocal kept
+        while n < count and time.monotonic() < end:
+            try:
+                reader, writer = await connect(ports["mqtt"], sources.next())
+                writer.write(mqtt.connect(f"absent-{n}", clean=False, expiry=600)
+                             + mqtt.subscribe(1, [("attack/absent", 1)]))
+                buffer = bytearray()
+                while not any(kind == mqtt.SUBACK for kind, *_ in mqtt.packets(buffer)):
+                    more = await asyncio.wait_for(reader.read(4096), 10)
+                    if not more:
+                        raise EOFError
+                    buffer += more
+                writer.close()
+                kept += 1
+                n += 20
+            except REFUSED:
+                await asyncio.sleep(0.01)
+
+    async def flood(n: int) -> None:
+        nonlocal sent
+        reader, writer = await connect(ports["mqtt"], sources.next())
+        asyncio.ensure_future(drain(reader, end))
+        writer.write(mqtt.connect(f"flood-{n}-{random.random()}", keep_alive=0))
+        while time.monotonic() < end:
+            writer.write(b"".join(mqtt.publish("attack/absent", bytes(10), 1, i + 1) for i in range(20)))
+            sent += 20
+            await asyncio.wait_for(writer.drain(), max(0.1, end - time.monotonic()))
+            await asyncio.sleep(0.02)
+
+    await asyncio.gather(gather(20, leave), gather(4, lambda n: repeat(end, lambda: flood(n))))
+    return f"{kept} sessions kept, {sent} publications written"
+
+
 async def members(ports, count: int, world: str):
     """Accounts that are logged in, before the attack begins."""
     made = []
@@ -354,7 +412,8 @@ async def guarded(body) -> None:
         pass
 
 
-ALL = (silent, garbage, slow_readers, wildcards, retained, logins, registrations, subscriptions, synchronizing, typing, unread)
+ALL = (silent, garbage, slow_readers, wildcards, retained, logins, registrations, subscriptions, synchronizing, typing, unread,
+       kept_filters, absent)
 # How many accounts an attack begins with.
 PEOPLE = {synchronizing: lambda _: 4, typing: lambda scale: max(10, int(150 * scale)), unread: lambda _: 2}
 

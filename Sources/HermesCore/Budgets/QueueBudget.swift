@@ -53,6 +53,11 @@ package final class QueueBudget: Sendable {
         }
     }
 
+    /// The same as ``room(for:weight:of:)``, before anything is to be queued: nobody is refused.
+    package func free(for count: Int, weight: Int, of owner: CommitSource) -> Int {
+        state.withLock { $0.shares.room(for: count, bytes: weight, of: owner) }
+    }
+
     package var statistics: Statistics {
         state.withLock { state in
             var statistics = Statistics()

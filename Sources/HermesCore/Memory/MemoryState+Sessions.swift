@@ -11,8 +11,38 @@ extension MemoryState {
         var queue: [QueuedPublication] = []
         var released: Set<UInt64> = []
         var received: Set<UInt16> = []
+        /// The parts of publications, by identifier and number: their content, and who has them.
+        var parts: [UInt16: [Int: (content: Int64, targets: [PublicationTarget])]] = [:]
 
         var holding: Holding { Holding(entries: stored.queuedCount, bytes: stored.queuedBytes) }
+
+        /// Records an identifier, or who has a part of its publication.
+        mutating func mark(_ mark: ReceivedMark, _ targets: [PublicationTarget]) {
+            switch mark.extent {
+            case .whole:
+                received.insert(mark.id)
+            case .last:
+                parts[mark.id] = nil
+                received.insert(mark.id)
+            case .part(let number, let content):
+                if number == 0 { parts[mark.id] = nil }
+                guard !targets.isEmpty else { return }
+                parts[mark.id, default: [:]][number] = (content, targets)
+            }
+        }
+
+        var partial: [UInt16: PartialPublication] {
+            parts.compactMapValues { parts in
+                let sorted = parts.sorted { $0.key < $1.key }
+                guard let first = sorted.first else { return nil }
+                var partial = PartialPublication(content: first.value.content)
+                for (number, part) in sorted {
+                    partial.add(part.targets)
+                    partial.parts = number + 1
+                }
+                return partial
+            }
+        }
 
         mutating func remove(_ isGone: (QueuedPublication) -> Bool) {
             queue.removeAll { queued in
@@ -127,6 +157,7 @@ extension MemoryState {
         opened.wasPresent = wasPresent
         opened.released = session.released.sorted()
         opened.received = session.received.sorted()
+        opened.partial = session.partial
         return opened
     }
 
@@ -144,9 +175,14 @@ extension MemoryState {
         received: ReceivedMark?,
         retains: Bool
     ) -> [UInt64] {
-        if let received { durable[received.session]?.received.insert(received.id) }
         if retains { retain(publication) }
-        return targets.map { target in
+        let seqs = queue(publication, for: targets)
+        if let received { durable[received.session]?.mark(received, PartialPublication.settled(targets, seqs)) }
+        return seqs
+    }
+
+    private mutating func queue(_ publication: StoredPublication, for targets: [PublicationTarget]) -> [UInt64] {
+        targets.map { target in
             guard let stored = durable[target.session]?.stored, stored.queuedCount < settings.maxQueuedMessages,
                 stored.queuedBytes < settings.maxQueuedBytes
             else { return 0 }

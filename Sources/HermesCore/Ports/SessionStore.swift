@@ -111,7 +111,8 @@ package enum SessionOperation: Sendable {
     /// Removes subscriptions, by their filters.
     case unsubscribe(DurableSessionID, [String])
     /// Queues a publication for each target (`.published`), records the identifier with which a session published
-    /// it (QoS 2), and retains it if it asks for that: all or nothing.
+    /// it (QoS 2), and retains it if it asks for that: all or nothing. For very many targets it is one part of several
+    /// (``DurableFanOut``).
     case publish(StoredPublication, targets: [PublicationTarget], received: ReceivedMark?, retains: Bool)
     /// Moves publications from a session's queue to others (`.moved`).
     case move(QueueMove)
@@ -127,12 +128,26 @@ package enum SessionOperation: Sendable {
 
 /// The identifier that a durable session's client gave a QoS 2 publication, until the client releases it.
 package struct ReceivedMark: Sendable, Hashable {
+    /// How much of the publication is stored with an operation.
+    package enum Extent: Sendable, Hashable {
+        /// All of it.
+        case whole
+        /// A part that is not the last: the identifier is not received yet. The targets are remembered
+        /// (``PartialPublication``), so that a repetition after a failure concerns only the others. Number 0 replaces what
+        /// is remembered of another publication under this identifier.
+        case part(number: Int, content: Int64)
+        /// The last part: what was remembered of the others goes.
+        case last
+    }
+
     package let session: DurableSessionID
     package let id: UInt16
+    package let extent: Extent
 
-    package init(session: DurableSessionID, id: UInt16) {
+    package init(session: DurableSessionID, id: UInt16, extent: Extent = .whole) {
         self.session = session
         self.id = id
+        self.extent = extent
     }
 }
 

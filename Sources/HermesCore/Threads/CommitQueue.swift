@@ -25,6 +25,9 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
     struct Entry: Sendable {
         let item: Item
         let bytes: Int
+        /// What a transaction does for it, in bytes.
+        let cost: Int
+        let source: CommitSource
     }
 
     private struct State {
@@ -62,8 +65,8 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
 
     /// Starts the thread, which ends with ``shutdown()``; called once.
     ///
-    /// - Parameter commit: commits a batch with riders, calls ``finished(_:takingBack:)``, then completes the items.
-    ///   Called on the thread.
+    /// - Parameter commit: commits a batch with riders, calls ``finished(_:continuing:takingBack:)``, then completes
+    ///   the items. Called on the thread.
     func start(named name: String, _ commit: @escaping @Sendable (ArraySlice<Entry>, Riders) -> Void) {
         let thread = Thread { [self] in run(commit) }
         thread.name = name
@@ -84,16 +87,26 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
     ///
     /// - Parameters:
     ///   - bytes: its approximate memory.
+    ///   - partCost: of an item that is committed in several parts (``finished(_:continuing:takingBack:)``): what a
+    ///     transaction does for one of them, in bytes. Nothing of its source overtakes it.
     ///   - source: the client that causes it. Each source except the server may use an eighth of the queue, and has
     ///     some room even when others have used it all.
     ///   - isUrgent: accepted even if too much waits, because it ends something and so makes room.
     /// - Throws: `.overloaded`, `.shuttingDown`.
-    func submit(_ item: Item, bytes: Int, source: CommitSource = .server, isUrgent: Bool = false) throws(HermesError) {
+    func submit(
+        _ item: Item,
+        bytes: Int,
+        partCost: Int? = nil,
+        source: CommitSource = .server,
+        isUrgent: Bool = false
+    ) throws(HermesError) {
         let decision: Result<Bool, HermesError> = monitor.withLock { state in
             if state.isStopping { return .failure(.committerStopping) }
             guard isUrgent || hasRoom(for: source, state) else { return .failure(.committerOverloaded) }
             state.bytes += bytes
-            state.waiting.append(Entry(item: item, bytes: bytes), bytes: bytes, of: source)
+            let cost = partCost ?? bytes
+            let entry = Entry(item: item, bytes: bytes, cost: cost, source: source)
+            state.waiting.append(entry, bytes: bytes, cost: cost, endsTurn: partCost != nil, of: source)
             defer { state.isThreadIdle = false }
             return .success(state.isThreadIdle)
         }
@@ -130,10 +143,16 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
 
     /// A batch, or its first part, was committed or failed. This makes room.
     ///
-    /// - Parameter riders: those of a failed batch, to be committed later.
-    func finished(_ batch: ArraySlice<Entry>, takingBack riders: Riders? = nil) {
-        let bytes = batch.reduce(0) { $0 + $1.bytes }
+    /// - Parameters:
+    ///   - continuing: the entries of it that have parts left. They are in the next batch with room for them, before
+    ///     everything of their sources.
+    ///   - riders: those of a failed batch, to be committed later.
+    func finished(_ batch: ArraySlice<Entry>, continuing: [Entry] = [], takingBack riders: Riders? = nil) {
+        let bytes = batch.reduce(0) { $0 + $1.bytes } - continuing.reduce(0) { $0 + $1.bytes }
         monitor.withLock { state in
+            for entry in continuing {
+                state.waiting.putBack(entry, bytes: entry.bytes, cost: entry.cost, of: entry.source)
+            }
             if riders == nil { state.pace.committed(batch.count, of: state.inProgress) }
             state.inProgress -= batch.count
             state.bytes -= bytes

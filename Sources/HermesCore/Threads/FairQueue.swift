@@ -3,10 +3,17 @@
 
 import DequeModule
 
-/// Waiting items in one line for each source; the lines take turns. Pure.
+/// Waiting items in one line for each source; the lines take turns. An item may take several turns. Pure.
 struct FairQueue<Item: Sendable>: Sendable {
+    private struct Waiting: Sendable {
+        let item: Item
+        let bytes: Int
+        let cost: Int
+        let endsTurn: Bool
+    }
+
     private struct Line: Sendable {
-        var items: Deque<(item: Item, bytes: Int)> = []
+        var items: Deque<Waiting> = []
         var bytes = 0
     }
 
@@ -22,9 +29,30 @@ struct FairQueue<Item: Sendable>: Sendable {
         lines[source].map { ($0.items.count, $0.bytes) } ?? (0, 0)
     }
 
-    mutating func append(_ item: Item, bytes: Int, of source: CommitSource) {
+    /// - Parameters:
+    ///   - bytes: its memory.
+    ///   - cost: its part of what is taken at once, in bytes; nil: its memory.
+    ///   - endsTurn: whether nothing of its source is taken together with it and behind it.
+    mutating func append(
+        _ item: Item,
+        bytes: Int,
+        cost: Int? = nil,
+        endsTurn: Bool = false,
+        of source: CommitSource
+    ) {
         if lines[source] == nil { turns.append(source) }
-        lines[source, default: Line()].items.append((item, bytes))
+        let waiting = Waiting(item: item, bytes: bytes, cost: cost ?? bytes, endsTurn: endsTurn)
+        lines[source, default: Line()].items.append(waiting)
+        lines[source]?.bytes += bytes
+        count += 1
+    }
+
+    /// Puts an item that ended its source's turn before all others of its source: it is not done. The other sources come
+    /// first.
+    mutating func putBack(_ item: Item, bytes: Int, cost: Int, of source: CommitSource) {
+        if lines[source] == nil { turns.append(source) }
+        let waiting = Waiting(item: item, bytes: bytes, cost: cost, endsTurn: true)
+        lines[source, default: Line()].items.prepend(waiting)
         lines[source]?.bytes += bytes
         count += 1
     }
@@ -45,20 +73,26 @@ struct FairQueue<Item: Sendable>: Sendable {
         var postponed: [CommitSource] = []
         defer { turns.append(contentsOf: postponed) }
         while taken.count < maxCount, bytes < maxBytes || taken.isEmpty, let source = turns.popFirst() {
-            if isContended, let first = lines[source]?.items.first, first.bytes >= Self.leastCounted {
+            if isContended, let first = lines[source]?.items.first, first.cost >= Self.leastCounted {
                 let part = parts[source, default: 0]
-                guard part == 0 || part + first.bytes <= maxBytes / 16 else {
+                guard part == 0 || part + first.cost <= maxBytes / 16 else {
                     postponed.append(source)
                     continue
                 }
-                parts[source] = part + first.bytes
+                parts[source] = part + first.cost
             }
             guard let next = lines[source]?.items.popFirst() else { continue }
             taken.append(next.item)
-            bytes += next.bytes
+            bytes += next.cost
             count -= 1
             lines[source]?.bytes -= next.bytes
-            if lines[source]?.items.isEmpty ?? true { lines[source] = nil } else { turns.append(source) }
+            if lines[source]?.items.isEmpty ?? true {
+                lines[source] = nil
+            } else if next.endsTurn {
+                postponed.append(source)
+            } else {
+                turns.append(source)
+            }
         }
         return taken
     }

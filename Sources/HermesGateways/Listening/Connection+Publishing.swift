@@ -25,6 +25,7 @@ extension Connection {
         guard !targets.isEmpty else { return deliver(publication) }
         let stored = StoredPublication(publication, publishedAt: messenger.time.now())
         let bytes = stored.weight
+        charge(.queues(durable.reach(of: stored, to: targets)))
         requestStarted(bytes: bytes)
         let loop = loop
         let live = publication.deciding(DecidedShares(targets))

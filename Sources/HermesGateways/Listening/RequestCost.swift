@@ -6,8 +6,8 @@
 /// A unit is about 10 µs of a processor: the cost of a plain request. ``ConnectionLimits/requestsPerSecond`` and the
 /// limits of accounts and addresses are in units per second. Each frame costs 1; its further cost is charged once it is
 /// known: in every protocol that of its bytes and of the parts of its message. Publications of MQTT cost nothing here,
-/// except for many properties, for long topics, for topics that very many filters match, and for retained topics with
-/// many levels: the subscribers' pace and acknowledgements slow publishers down. docs/security.md has the same table.
+/// except for many properties, for long topics, for topics that very many filters match, for retained topics with many
+/// levels, and for the queues of kept sessions: the subscribers' pace and acknowledgements slow publishers down. docs/security.md has the same table.
 package enum RequestCost: Sendable, Hashable {
     /// A packet of a protocol whose frames are not counted.
     case packet
@@ -31,8 +31,10 @@ package enum RequestCost: Sendable, Hashable {
     case levels(Int)
     /// Inboxes that get an entry, beyond the sender's and the first recipient's.
     case recipients(Int)
-    /// Connected devices that get an entry with a content of this number of bytes, beyond one of the sender's and one
-    /// of the recipient's: each is told on its loop, and is written the content.
+    /// Queues of kept sessions that get a publication.
+    case queues(Int)
+    /// Connected devices that get an entry with a content of this number of bytes, beyond one of the sender's and one of the
+    /// recipient's: each is told on its loop, and is written the content.
     case devices(Int, bytes: Int)
     /// Users that get an ephemeral event.
     case listeners(Int)
@@ -40,8 +42,8 @@ package enum RequestCost: Sendable, Hashable {
     case watchers(Int)
     /// Viewers of a room on this loop that get a frame.
     case viewers(Int)
-    /// Subscribers on this loop that get a publication of MQTT. Nobody pays for them; they only end the publisher's
-    /// turn. Each may get a copy of the topic.
+    /// Subscribers on this loop that get a publication of MQTT. Nobody pays for them; they only end the publisher's turn.
+    /// Each may get a copy of the topic.
     case receivers(Int, topicBytes: Int)
     /// The topic of an MQTT publication, which an alias may stand for: it is looked up, matched and checked.
     case topic(bytes: Int)
@@ -66,7 +68,7 @@ package enum RequestCost: Sendable, Hashable {
         switch self {
         case .login, .password: false
         case .packet, .furtherFrames, .bytes, .json, .parts, .filters, .records, .properties, .levels, .matches,
-            .recipients, .devices,
+            .recipients, .queues, .devices,
             .listeners, .watchers, .viewers, .receivers, .topic, .page, .watched, .lookup, .change, .group:
             true
         }
@@ -85,6 +87,7 @@ package enum RequestCost: Sendable, Hashable {
         case .levels(let count): count / 16
         case .matches(let count): count / 32
         case .recipients(let count): count
+        case .queues(let count): count / 2
         case .devices(let count, let bytes): count &+ count &* bytes / 16_384
         case .listeners(let count): (count + 1) / 2
         case .watchers(let count): 2 * count

@@ -280,6 +280,8 @@ extension MQTTConnection {
         // Before the session is released, because its next connection takes the will back. A refused CONNECT left no
         // will.
         if let will = client.will, let link = client.link, link.id.rawValue != 0, mayPublish(will, of: client) {
+            // Whenever it is published: then there is nobody any more who could pay.
+            connection.chargeInTheEnd(.queues(environment.wills.reach(of: will)))
             environment.wills.ended(
                 will,
                 of: client.key,

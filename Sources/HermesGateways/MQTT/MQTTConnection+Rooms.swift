@@ -49,9 +49,9 @@ extension MQTTConnection {
         letGo(ended.map(\.held))
         guard client.durable != nil, let link = client.link else { return }
         let logger = connection.listener.logger
-        environment.messenger.durable.unsubscribe(link.id, ended.map(\.text.rawValue), source: link.source) { result in
+        environment.messenger.durable.unsubscribe(link.id, ended.map(\.text.rawValue), source: link.source) { change in
             // The room stays closed for the client until it connects again.
-            guard case .failure(let error) = result else { return }
+            guard let error = change.error else { return }
             logger.warning(
                 "a subscription to a room could not be removed from the store",
                 metadata: ["code": "\(error.code.rawValue)"]

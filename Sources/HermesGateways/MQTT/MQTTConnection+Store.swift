@@ -5,10 +5,10 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// The storing of a client's publications before they are acknowledged (4.3, 4.4).
+/// What a client's publications leave in the store before they are acknowledged (4.3, 4.4).
 extension MQTTConnection {
-    /// Has a message stored for subscribers that are away, and as the retained one. After that it is delivered to
-    /// connected subscribers and acknowledged.
+    /// Has a message stored for those who are away, and as the retained one; delivered to those who are connected and
+    /// acknowledged after that.
     func store(
         _ publication: Publication,
         _ head: MQTTPublishHead,
@@ -21,22 +21,28 @@ extension MQTTConnection {
         connection.requestStarted(bytes: bytes)
         let bound = NIOLoopBound((connection: self, client: client), eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
-        environment.messenger.durable.publish(
+        let durable = environment.messenger.durable
+        // At once, not when they are stored: by then many more would be on their way.
+        connection.charge(.queues(durable.reach(of: stored, to: targets)))
+        let receivedID = client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil
+        durable.publish(
             stored,
             targets: targets,
             from: client.link?.id,
-            receivedID: client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil,
+            receivedID: receivedID,
             retains: publication.retain,
             // 3.1.1 has no word for it.
             mustRetain: version == .v5,
             source: source
         ) { result in
-            loop.post(.run { bound.value.connection.stored(number, bytes, result, of: bound.value.client) })
+            loop.post(
+                .run { bound.value.connection.stored(number, bytes, result, receivedID, of: bound.value.client) }
+            )
         }
     }
 
-    /// Retains a message of QoS 0. Nobody waits for its commit, but the connection is not read from while too much is
-    /// on its way.
+    /// Nobody waits for a retained message of QoS 0, but for the connection, which is not read from while too much is on its
+    /// way.
     func retain(_ stored: StoredPublication) {
         let bytes = stored.weight
         connection.requestStarted(bytes: bytes)
@@ -47,7 +53,7 @@ extension MQTTConnection {
         }
     }
 
-    /// The source that pays for the messages that a client has stored: its owner; without one its address.
+    /// Who pays for what a client has stored: its owner; without one its address.
     func source(of client: MQTTClientState) -> CommitSource {
         CommitSource(client.key.owner) ?? CommitSource(host: connection.remoteHost)
     }
@@ -55,11 +61,14 @@ extension MQTTConnection {
     /// The source of this client's operations.
     var source: CommitSource { client?.link?.source ?? .server }
 
-    /// - Parameter client: the publisher; its connection may be closed by now.
+    /// - Parameters:
+    ///   - receivedID: of a message of QoS 2 of a kept session.
+    ///   - client: whose message; its connection may be closed by now.
     private func stored(
         _ number: UInt64,
         _ bytes: Int,
         _ result: Result<Void, HermesError>,
+        _ receivedID: UInt16?,
         of client: MQTTClientState
     ) {
         connection.requestAnswered(bytes: bytes)
@@ -68,16 +77,21 @@ extension MQTTConnection {
             client.inbound.stored(number, failure: nil)
         case .failure(let error):
             let reason = MQTTTranslation.publishReason(for: error)
-            client.inbound.stored(number, failure: reason)
-            if version == .v311, phase == .connected {
-                // 3.1.1 has no refusal: the client has to send it again over another connection.
+            let isPartlyStored = receivedID.flatMap { packetID in
+                client.link.map { environment.messenger.durable.isPartlyStored($0.id, packetID) }
+            }
+            let isAnswered = version == .v5 && isPartlyStored != true
+            client.inbound.stored(number, failure: reason, isAnswered: isAnswered)
+            if !isAnswered, phase == .connected {
+                // 3.1.1 has no refusal, and after one of 5.0 it would be another message, which those who have this one
+                // get, too: the client has to send it again over another connection.
                 parting = (reason, error.message)
                 connection.end(.finished)
             }
         }
         while let done = client.inbound.popAcknowledgement() {
             if done.heldBytes > 0 { connection.requestAnswered(bytes: done.heldBytes) }
-            // Even if the client has gone: its message is stored, and its turn has come.
+            // Also where the client has gone: its message is stored, and its turn has come.
             if let publication = done.publication, topics.publish(publication).isCongested { connection.slowDown() }
             if done.isWritten, phase == .connected { writeAcknowledgement(done.type, done.packetID, done.reason) }
         }

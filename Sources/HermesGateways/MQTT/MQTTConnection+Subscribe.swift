@@ -108,27 +108,43 @@ extension MQTTConnection {
         let list = granted.map { DurableSubscription(filter: $0.filter.text.rawValue, options: $0.options) }
         let service = environment.messenger.durable
         connection.ask { completion in
-            service.subscribe(link.id, list, source: link.source, completion: completion)
-        } then: { [self] (result: Result<Void, HermesError>) in
-            subscribed(result, granted, suback, of: client)
+            service.subscribe(link.id, list, source: link.source) { completion(.success($0)) }
+        } then: { [self] (result: Result<FilterChange, HermesError>) in
+            subscribed(FilterChange(result), granted, suback, of: client)
         }
     }
 
+    /// Many filters are stored in parts: if one fails, the filters before it are subscribed, and the others are not.
     private func subscribed(
-        _ result: Result<Void, HermesError>,
+        _ change: FilterChange,
         _ granted: [Granted],
         _ suback: MQTTSuback,
         of client: MQTTClientState
     ) {
-        switch result {
-        case .success:
-            hold(granted, suback, of: client)
-        case .failure(let error):
-            for subscription in granted { giveBack(subscription, of: client) }
-            var failed = suback
-            let reason: MQTTReasonCode = error.code == .quotaExceeded ? .quotaExceeded : .unspecifiedError
-            failed.reasons = suback.reasons.map { $0.isFailure ? $0 : reason }
-            write(.suback(failed))
+        guard let error = change.error else { return hold(granted, suback, of: client) }
+        for subscription in granted.dropFirst(change.done) { giveBack(subscription, of: client) }
+        var suback = suback
+        suback.reasons = Self.reasons(
+            suback.reasons,
+            ofFirst: change.done,
+            else: error.code == .quotaExceeded ? .quotaExceeded : .unspecifiedError
+        )
+        guard change.done > 0 else { return write(.suback(suback)) }
+        hold(Array(granted.prefix(change.done)), suback, of: client)
+    }
+
+    /// The reasons for a packet's filters, if only the first of those that were granted were stored.
+    private static func reasons(
+        _ reasons: [MQTTReasonCode],
+        ofFirst count: Int,
+        else failure: MQTTReasonCode,
+        isGranted: (MQTTReasonCode) -> Bool = { !$0.isFailure }
+    ) -> [MQTTReasonCode] {
+        var left = count
+        return reasons.map { reason in
+            guard isGranted(reason) else { return reason }
+            left -= 1
+            return left >= 0 ? reason : failure
         }
     }
 
@@ -304,32 +320,31 @@ extension MQTTConnection {
         let service = environment.messenger.durable
         let filters = gone.map(\.rawValue)
         connection.ask { completion in
-            service.unsubscribe(link.id, filters, source: link.source, completion: completion)
-        } then: { [self] (result: Result<Void, HermesError>) in
-            unsubscribed(result, gone, unsuback, of: client)
+            service.unsubscribe(link.id, filters, source: link.source) { completion(.success($0)) }
+        } then: { [self] (result: Result<FilterChange, HermesError>) in
+            unsubscribed(FilterChange(result), gone, unsuback, of: client)
         }
     }
 
     /// A subscription that the store could not remove stays: it would return with the next connection.
     private func unsubscribed(
-        _ result: Result<Void, HermesError>,
+        _ change: FilterChange,
         _ gone: [TopicText],
         _ unsuback: MQTTUnsuback,
         of client: MQTTClientState
     ) {
         guard phase == .connected else { return }
-        switch result {
-        case .success:
-            drop(gone, unsuback, of: client)
-        case .failure(let error) where version == .v311:
+        guard let error = change.error else { return drop(gone, unsuback, of: client) }
+        guard version == .v5 else {
             // 3.1.1 has no refusal: the client has to ask again over another connection.
             parting = (.unspecifiedError, error.message)
-            connection.end(.finished)
-        case .failure:
-            var failed = unsuback
-            failed.reasons = unsuback.reasons.map { $0 == .success ? .unspecifiedError : $0 }
-            write(.unsuback(failed))
+            return connection.end(.finished)
         }
+        var unsuback = unsuback
+        unsuback.reasons = Self.reasons(unsuback.reasons, ofFirst: change.done, else: .unspecifiedError) {
+            $0 == .success
+        }
+        drop(Array(gone.prefix(change.done)), unsuback, of: client)
     }
 
     /// Ends the subscriptions, and answers.

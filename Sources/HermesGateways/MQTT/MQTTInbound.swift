@@ -186,8 +186,10 @@ struct MQTTInbound {
 
     /// The store has answered.
     ///
-    /// - Parameter failure: nil: the publication is stored.
-    mutating func stored(_ number: UInt64, failure: MQTTReasonCode?) {
+    /// - Parameters:
+    ///   - failure: nil: the publication is stored.
+    ///   - isAnswered: whether the client is told of a failure; otherwise its connection ends.
+    mutating func stored(_ number: UInt64, failure: MQTTReasonCode?, isAnswered: Bool = true) {
         let first = lastNumber - UInt64(due.count) + 1
         guard number >= first, number <= lastNumber else { return }
         let index = Int(number - first)
@@ -201,7 +203,7 @@ struct MQTTInbound {
         due[index].reason = failure
         due[index].publication = nil
         // 3.1.1 has no refusal: the client has to send it again over another connection.
-        if version == .v311 { due[index].isWritten = false }
+        if version == .v311 || !isAnswered { due[index].isWritten = false }
     }
 
     /// Removes and returns the first acknowledgement that is due if its publication is not being stored any more.

@@ -134,6 +134,13 @@ final class MQTTWills: Sendable {
         waiting.loop.post(.run { wills.publishWaiting(waiting.will.leavingNothing(), on: waiting.loop) })
     }
 
+    /// The number of queues that a will would be written to now.
+    func reach(of will: MQTTPendingWill) -> Int {
+        guard will.publication.qos > .atMostOnce, durable.hasSubscriptions else { return 0 }
+        let publication = StoredPublication(will.publication, publishedAt: time.now())
+        return durable.reach(of: publication, to: durable.targets(of: publication.topic))
+    }
+
     /// Publishes a will that has waited, unless its account was disabled meanwhile.
     private func publishWaiting(_ will: MQTTPendingWill, on loop: LoopContext) {
         guard will.identity.account.map(accounts.isSuspended) != true else { return }

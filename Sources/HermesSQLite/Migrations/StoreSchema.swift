@@ -30,6 +30,7 @@ enum StoreSchema {
         ("018 numbers of members", countMembers),
         ("019 lists of contacts", indexListedContacts),
         ("020 jumps of the clock", createClockJumps),
+        ("021 parts of publications and numbers of groups", rememberParts),
     ]
 
     static var version: Int { migrations.count }

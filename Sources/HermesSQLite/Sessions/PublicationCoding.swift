@@ -54,6 +54,33 @@ enum PublicationCoding {
         return identifiers
     }
 
+    // MARK: Targets
+
+    /// Who has a part of a publication: the number of sessions and their ids, then the shared subscriptions.
+    static func encode(_ targets: [PublicationTarget]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        let sessions = targets.filter { $0.share == nil }
+        StoredForm.append(UInt64(sessions.count), count: 4, to: &bytes)
+        for target in sessions {
+            StoredForm.append(UInt64(bitPattern: target.session.rawValue), count: 8, to: &bytes)
+        }
+        for share in targets.compactMap(\.share) { append(share.utf8, to: &bytes) }
+        return bytes
+    }
+
+    /// Adds those of a part to a publication.
+    static func read(_ bytes: [UInt8], into partial: inout PartialPublication) throws {
+        var rest = bytes[...]
+        guard let count = StoredForm.take(4, from: &rest), rest.count >= Int(count) * 8 else {
+            throw StoreFailure.damagedRow
+        }
+        for _ in 0..<count {
+            guard let id = StoredForm.take(8, from: &rest) else { throw StoreFailure.damagedRow }
+            partial.sessions.insert(DurableSessionID(rawValue: Int64(bitPattern: id)))
+        }
+        while !rest.isEmpty { partial.shares.insert(try takeText(from: &rest)) }
+    }
+
     // MARK: Details
 
     private static let isText: UInt8 = 1

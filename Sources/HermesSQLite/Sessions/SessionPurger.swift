@@ -45,9 +45,10 @@ struct SessionPurger {
         /// The rows of a removed session outside of its queue.
         static let leftovers = [
             ("session_subscription", "filter"), ("session_received", "packet_id"), ("session_released", "seq"),
+            ("session_received_part", "packet_id, part"),
         ].map { table, key in
             """
-            DELETE FROM \(table) WHERE session = ?1 AND \(key) IN \
+            DELETE FROM \(table) WHERE session = ?1 AND (\(key)) IN \
             (SELECT \(key) FROM \(table) WHERE session = ?1 LIMIT ?2)
             """
         }

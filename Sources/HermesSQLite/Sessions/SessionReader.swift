@@ -175,6 +175,27 @@ struct SessionReader {
             .map { UInt16(clamping: $0) }
     }
 
+    func partial(of id: DurableSessionID) throws -> [UInt16: PartialPublication] {
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT packet_id, part, content, targets FROM session_received_part WHERE session = ? \
+            ORDER BY packet_id, part
+            """
+        )
+        query.bind(id.rawValue, at: 1)
+        var found: [UInt16: PartialPublication] = [:]
+        try query.forEachRow { row in
+            let packetID = UInt16(clamping: row.integer(0))
+            var partial = found[packetID] ?? PartialPublication(content: row.integer(2))
+            try PublicationCoding.read(row.bytes(3), into: &partial)
+            partial.parts = Int(clamping: row.integer(1)) &+ 1
+            found[packetID] = partial
+            return true
+        }
+        return found
+    }
+
     private func numbers(_ sql: String, of id: DurableSessionID) throws -> [Int64] {
         let query = try PreparedStatement(db, sql)
         query.bind(id.rawValue, at: 1)

@@ -31,6 +31,8 @@ struct SessionStatements {
     let insertReleased: PreparedStatement
     let insertReceived: PreparedStatement
     let deleteReceived: PreparedStatement
+    let insertPart: PreparedStatement
+    let deleteParts: PreparedStatement
 
     init(_ db: Database) throws {
         selectHead = try PreparedStatement(
@@ -78,6 +80,17 @@ struct SessionStatements {
         deleteReceived = try PreparedStatement(
             db,
             "DELETE FROM session_received WHERE session = ? AND packet_id = ?"
+        )
+        insertPart = try PreparedStatement(
+            db,
+            """
+            INSERT OR REPLACE INTO session_received_part (session, packet_id, part, content, targets) \
+            VALUES (?, ?, ?, ?, ?)
+            """
+        )
+        deleteParts = try PreparedStatement(
+            db,
+            "DELETE FROM session_received_part WHERE session = ? AND packet_id = ?"
         )
     }
 }

@@ -13,11 +13,8 @@ extension SessionWriter {
         received: ReceivedMark?,
         retains: Bool
     ) throws -> [UInt64] {
-        if let received, try head(of: received.session) != nil {
-            statements.insertReceived.bind(received.session.rawValue, at: 1)
-            statements.insertReceived.bind(Int64(received.id), at: 2)
-            try statements.insertReceived.run()
-        }
+        let isPublisherKnown = try received.map { try head(of: $0.session) != nil } ?? false
+        if let received, isPublisherKnown { try mark(received) }
         if retains {
             retained[publication.topic] = publication
             publicationBytes += publication.weight
@@ -27,6 +24,7 @@ extension SessionWriter {
         for target in targets {
             seqs.append(try nextSeq(of: target.session, weight: target.weight(of: publication)))
         }
+        if let received, isPublisherKnown { try remember(PartialPublication.settled(targets, seqs), of: received) }
         let count = seqs.reduce(0) { $0 + ($1 > 0 ? 1 : 0) }
         guard count > 0 else { return seqs }
         publicationBytes += publication.weight
@@ -43,6 +41,37 @@ extension SessionWriter {
         }
         cache.freshRows += count
         return seqs
+    }
+
+    /// Records an identifier, unless parts of its publication are missing.
+    private func mark(_ received: ReceivedMark) throws {
+        switch received.extent {
+        case .whole: break
+        case .part(let number, _):
+            if number == 0 { try forgetParts(of: received) }
+            return
+        case .last: try forgetParts(of: received)
+        }
+        statements.insertReceived.bind(received.session.rawValue, at: 1)
+        statements.insertReceived.bind(Int64(received.id), at: 2)
+        try statements.insertReceived.run()
+    }
+
+    private func forgetParts(of received: ReceivedMark) throws {
+        statements.deleteParts.bind(received.session.rawValue, at: 1)
+        statements.deleteParts.bind(Int64(received.id), at: 2)
+        try statements.deleteParts.run()
+    }
+
+    /// Remembers who has a publication of which parts are missing.
+    private func remember(_ targets: [PublicationTarget], of received: ReceivedMark) throws {
+        guard case .part(let number, let content) = received.extent, !targets.isEmpty else { return }
+        let insert = statements.insertPart
+        insert.bind(received.session.rawValue, at: 1)
+        insert.bind(Int64(received.id), at: 2)
+        insert.bind(Int64(number), at: 3)
+        insert.bind(content, at: 4)
+        try insert.bind(PublicationCoding.encode(targets), at: 5) { try insert.run() }
     }
 
     /// The largest publication in the queue's table: a larger one would not fit into a page of its tree and would slow

@@ -57,6 +57,7 @@ extension SessionWriter {
         session.subscriptions = try reader.subscriptions(of: id)
         session.released = try reader.released(of: id)
         session.received = try reader.received(of: id)
+        session.partial = try reader.partial(of: id)
         return session
     }
 

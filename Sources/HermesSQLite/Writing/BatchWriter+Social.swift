@@ -119,7 +119,8 @@ extension BatchWriter {
         let joining = command.group == nil ? command.added + [user] : command.added
         guard !joining.isEmpty else { return }
         let group = try command.group.flatMap { try loadGroup($0) }
-        let select = try PreparedStatement(db, "SELECT count(*) FROM group_member WHERE user = ?")
+        // Not counted: a request adds hundreds of members, each of which may be in as many groups.
+        let select = try PreparedStatement(db, "SELECT groups FROM groups_of_user WHERE user = ?")
         for member in joining where group?.member(member) == nil {
             select.bind(member, at: 1)
             let caller: GroupCaller = member == user ? .itself : try isStranger(user, to: member) ? .stranger : .contact

@@ -257,6 +257,45 @@ package enum SessionStoreConformance {
             try expectEqual(try world.open("a").queuedCount, 0)
             try expectEqual(try world.open("a").head, 3)
         },
+        ConformanceCase("Who has parts of a publication is remembered until the last of them") { makeStore in
+            let world = SessionWorld(try await makeStore(StoreSettings(maxQueuedMessages: 2)))
+            let ids = try ["a", "b", "c", "d"].map { try world.open($0).id }
+            let publisher = ids[0]
+            func publish(_ extent: ReceivedMark.Extent, _ targets: [PublicationTarget]) throws {
+                let mark = ReceivedMark(session: publisher, id: 9, extent: extent)
+                try world.publish(world.publication("x"), targets, received: mark)
+            }
+            func target(_ number: Int, _ share: String? = nil) -> PublicationTarget {
+                PublicationTarget(session: ids[number], qos: .exactlyOnce, share: share)
+            }
+            try publish(.part(number: 0, content: -5), [target(0), target(1), target(2, "$share/g/t")])
+            try publish(.part(number: 1, content: -5), [])
+            // A full queue takes nothing more, and the member of a group leaves it to others.
+            for _ in 0..<2 { try world.publish("y", to: [ids[3]]) }
+            try publish(.part(number: 2, content: -5), [target(3), target(3, "$share/other/t")])
+            var opened = try world.open("a")
+            try expectEqual(opened.received, [])
+            let expected = PartialPublication(
+                content: -5,
+                parts: 3,
+                sessions: [ids[0], ids[1], ids[3]],
+                shares: ["$share/g/t"]
+            )
+            try expectEqual(opened.partial, [9: expected])
+            try publish(.part(number: 0, content: 6), [target(1)])
+            opened = try world.open("a")
+            try expectEqual(opened.partial, [9: PartialPublication(content: 6, parts: 1, sessions: [ids[1]])])
+            try publish(.last, [target(2)])
+            opened = try world.open("a")
+            try expectEqual(opened.partial, [:])
+            try expectEqual(opened.received, [9])
+            let nobody = DurableSessionID(rawValue: 99)
+            let gone = ReceivedMark(session: nobody, id: 9, extent: .part(number: 0, content: 1))
+            try world.publish(world.publication("x"), [target(2)], received: gone)
+            try publish(.part(number: 0, content: 6), [target(0)])
+            try world.change(.remove(publisher))
+            try expectEqual(try world.open("a").partial, [:])
+        },
         ConformanceCase("Packet ids a session published with are kept until it releases them") { makeStore in
             let world = SessionWorld(try await makeStore(StoreSettings()))
             let id = try world.open("a").id

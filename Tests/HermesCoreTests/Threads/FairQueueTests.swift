@@ -26,6 +26,25 @@ import Testing
         #expect(queue.take(maxCount: 1, maxBytes: 1) == [])
     }
 
+    @Test func `an item of many turns takes one at a time, and nothing of its source overtakes it`() {
+        var queue = FairQueue<String>()
+        queue.append("f0", bytes: 10, of: flooder)
+        queue.append("long", bytes: 1_000, cost: 50, endsTurn: true, of: flooder)
+        queue.append("f1", bytes: 10, of: flooder)
+        for number in 0..<4 { queue.append("o\(number)", bytes: 10, of: other) }
+        #expect(queue.take(maxCount: 9, maxBytes: 95) == ["f0", "o0", "long", "o1", "o2", "o3"])
+        #expect(queue.waiting(of: flooder).bytes == 10)
+        queue.append("o4", bytes: 10, of: other)
+        queue.putBack("long", bytes: 1_000, cost: 50, of: flooder)
+        #expect(queue.waiting(of: flooder).bytes == 1_010)
+        #expect(queue.take(maxCount: 9, maxBytes: .max).sorted() == ["long", "o4"])
+        #expect(queue.take(maxCount: 9, maxBytes: .max) == ["f1"])
+        // Where nothing else waits, it is alone, and is there again.
+        queue.putBack("long", bytes: 1_000, cost: 50, of: flooder)
+        #expect(queue.take(maxCount: 9, maxBytes: .max) == ["long"])
+        #expect(queue.isEmpty)
+    }
+
     @Test func `a batch is bounded by bytes and holds one at least`() {
         var queue = FairQueue<Int>()
         for number in 0..<5 { queue.append(number, bytes: 100, of: flooder) }

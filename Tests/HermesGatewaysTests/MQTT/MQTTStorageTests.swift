@@ -34,6 +34,102 @@ import Testing
         }
     }
 
+    @Test(arguments: MQTTVersion.allCases)
+    func `the codes of many filters say which of them are stored, if the store fails between two parts`(
+        _ version: MQTTVersion
+    ) async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let client = try await harness.mqtt("kept", version, durable: true)
+            let filters = (0..<600).map { "f/\($0)" }
+            store.fail([2])
+            let reasons = try await client.subscribe(filters).reasons
+            #expect(reasons.prefix(256).allSatisfy { $0 == .grantedQoS2 })
+            #expect(reasons.dropFirst(256).allSatisfy { $0 == .unspecifiedError })
+            #expect(try await store.filters("kept") == Set(filters.prefix(256)))
+            try await client.publish("f/255", "x", qos: .atMostOnce)
+            try await client.publish("f/256", "y", qos: .atMostOnce)
+            #expect(try await client.taken().text == "x")
+            #expect(try await client.untilPong().isEmpty)
+            #expect(try await client.subscribe(filters).reasons.allSatisfy { $0 == .grantedQoS2 })
+            store.fail([2])
+            try await client.send(.unsubscribe(MQTTUnsubscribe(packetID: 5, filters: filters)))
+            switch version {
+            case .v311:
+                #expect(try await client.untilEnd().isEmpty)
+            case .v5:
+                guard case .unsuback(let answer) = try await client.next() else { throw Unexpected("no UNSUBACK") }
+                #expect(answer.reasons.prefix(256).allSatisfy { $0 == .success })
+                #expect(answer.reasons.dropFirst(256).allSatisfy { $0 == .unspecifiedError })
+                try await client.publish("f/256", "still", qos: .atMostOnce)
+                #expect(try await client.taken().text == "still")
+            }
+            #expect(try await store.filters("kept") == Set(filters.dropFirst(256)))
+        }
+    }
+
+    /// A connection that takes nothing.
+    private final class Nobody: DurableAttachment {
+        func replaced() {}
+        func ended(_ reason: AttachmentEnd) {}
+        func committed(_ publications: [QueuedPublication]) {}
+    }
+
+    /// Kept sessions without a connection.
+    private func absent(_ count: Int, filter: String, in harness: GatewayHarness) async throws -> [DurableSessionID] {
+        let durable = harness.messenger.durable
+        var ids: [DurableSessionID] = []
+        for number in 0..<count {
+            let nobody = Nobody()
+            let key = SessionKey(owner: .subject("\(number)"), clientID: "absent")
+            let opening = try await withCheckedContinuation { done in
+                durable.attach(key, clean: false, expiry: nil, attachment: nobody) { done.resume(returning: $0) }
+            }.get()
+            let subscription = DurableSubscription(filter: filter, options: SubscriptionOptions(qos: .exactlyOnce))
+            _ = await withCheckedContinuation { done in
+                durable.subscribe(opening.id, [subscription]) { done.resume(returning: $0) }
+            }
+            durable.detach(opening.id, nobody, sentUpTo: 0, expiry: nil)
+            ids.append(opening.id)
+        }
+        return ids
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func `a QoS 2 message that is stored for some sessions is not refused: it comes again, and to the others only`(
+        _ version: MQTTVersion
+    ) async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let ids = try await absent(700, filter: "t", in: harness)
+            func queues() async throws -> [Int: Int] {
+                var found: [Int: Int] = [:]
+                for id in ids {
+                    found[try await store.base.queued(of: id, after: 0, limit: 9, maxBytes: .max).count, default: 0] +=
+                        1
+                }
+                return found
+            }
+            var client = try await harness.mqtt("publisher", version, durable: true)
+            let publish = MQTTPublish(
+                topic: "t",
+                payload: ByteBuffer(string: "x"),
+                qos: .exactlyOnce,
+                packetID: 9
+            )
+            store.fail([2])
+            try await client.send(.publish(publish))
+            let answers = try await client.untilEnd()
+            #expect(!answers.contains { if case .pubrec = $0 { true } else { false } })
+            #expect(try await queues() == [1: 512, 0: 188])
+            client = try await harness.mqtt("publisher", version, durable: true)
+            try await client.send(.publish(publish))
+            guard case .pubrec(let pubrec) = try await client.next() else { throw Unexpected("no PUBREC") }
+            #expect(!pubrec.reason.isFailure)
+            #expect(try await queues() == [1: 700])
+        }
+    }
+
     /// The acknowledgements of a client; checked against the store.
     private struct Told {
         var filters: Set<String> = []

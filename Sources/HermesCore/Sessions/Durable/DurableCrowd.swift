@@ -27,31 +27,72 @@ package final class DurableCrowd: Sendable {
         reliable = members.count { $0.options.qos > .atMostOnce }
     }
 
-    /// The targets for a publication, and how many are left out because their queues are full.
-    func choose(
-        for publication: StoredPublication,
-        from publisher: DurableSessionID?,
-        in queues: QueueBudget
-    ) -> (targets: [PublicationTarget], dropped: Int) {
-        guard publication.qos > .atMostOnce, reliable > 0 else { return ([], 0) }
-        let room = queues.room(for: reliable, weight: publication.weight, of: owner)
-        guard room > 0 else { return ([], reliable) }
-        var targets: [PublicationTarget] = []
-        targets.reserveCapacity(room)
-        let start = turn.load(ordering: .relaxed)
-        var looked = 0
-        var others = 0
-        while looked < members.count, targets.count < room {
-            let member = members[(start &+ looked) % members.count]
-            looked += 1
-            guard let target = member.target(of: publication, from: publisher) else {
-                others += 1
-                continue
-            }
-            if member.load.current < queues.maxEntriesPerQueue { targets.append(target) }
+    /// The choice of the targets for one publication, some at a time.
+    struct Walk {
+        private let crowd: DurableCrowd
+        private let room: Int
+        private let start: Int
+        private var looked = 0
+        private var others = 0
+        private var taken = 0
+
+        fileprivate init(_ crowd: DurableCrowd, room: Int) {
+            self.crowd = crowd
+            self.room = room
+            start = crowd.turn.load(ordering: .relaxed)
         }
-        turn.store((start &+ looked) % members.count, ordering: .relaxed)
-        // Those that are not looked at count as if all of them were due.
-        return (targets, max(0, min(reliable, members.count - others) - targets.count))
+
+        /// How many are left out because their queues are full, once it has come to its end. Those that were not looked
+        /// at count as if all of them were due.
+        var dropped: Int { max(0, min(crowd.reliable, crowd.members.count - others) - taken) }
+
+        /// - Parameters:
+        ///   - most: how many members to look at.
+        ///   - known: the sessions that have it.
+        /// - Returns: how many were looked at; less than `most`: it has come to its end.
+        mutating func choose(
+            for publication: StoredPublication,
+            from publisher: DurableSessionID?,
+            in queues: QueueBudget,
+            most: Int,
+            except known: Set<DurableSessionID>,
+            into targets: inout [PublicationTarget]
+        ) -> Int {
+            let members = crowd.members
+            var count = 0
+            while count < most, looked < members.count, taken < room {
+                let member = members[(start &+ looked) % members.count]
+                looked += 1
+                count += 1
+                guard !known.contains(member.session), let target = member.target(of: publication, from: publisher)
+                else {
+                    others += 1
+                    continue
+                }
+                guard member.load.current < queues.maxEntriesPerQueue else { continue }
+                targets.append(target)
+                taken += 1
+            }
+            if count < most { crowd.turn.store((start &+ looked) % members.count, ordering: .relaxed) }
+            return count
+        }
+    }
+
+    /// Begins to choose the targets for a publication; nil if there are none.
+    ///
+    /// - Parameter dropped: is raised by those that are left out because the owner's queues are full.
+    func begin(for publication: StoredPublication, in queues: QueueBudget, dropped: inout Int) -> Walk? {
+        guard publication.qos > .atMostOnce, reliable > 0 else { return nil }
+        let room = queues.room(for: reliable, weight: publication.weight, of: owner)
+        guard room > 0 else {
+            dropped += reliable
+            return nil
+        }
+        return Walk(self, room: room)
+    }
+
+    /// How many queues a publication would be written to.
+    func reach(of publication: StoredPublication, in queues: QueueBudget) -> Int {
+        publication.qos > .atMostOnce ? queues.free(for: reliable, weight: publication.weight, of: owner) : 0
     }
 }

@@ -3,7 +3,7 @@
 
 /// Finds the durable sessions of a topic: their filters in a ``TopicTree``.
 struct DurableIndex {
-    private struct Entry {
+    fileprivate struct Entry {
         var filter: TopicFilter
         var members: [DurableSessionID: SubscriptionOptions] = [:]
         var groups: [String: Group] = [:]
@@ -11,7 +11,7 @@ struct DurableIndex {
         var isEmpty: Bool { members.isEmpty && groups.isEmpty }
     }
 
-    private struct Group {
+    fileprivate struct Group {
         var members: [DurableSessionID: SubscriptionOptions] = [:]
         let turn = DurableGroup.Turn()
     }
@@ -55,7 +55,7 @@ struct DurableIndex {
         return true
     }
 
-    /// The loads of some members have gone, or are back.
+    /// The load of some members is there no more, or again.
     mutating func membersChanged() { version &+= 1 }
 
     mutating func remove(_ id: DurableSessionID, _ filterText: String) {
@@ -78,44 +78,67 @@ struct DurableIndex {
         free.append(index)
     }
 
-    /// One target for each session and each group, however many of its filters match; the sessions of an owner that has
-    /// many are one target together.
-    ///
-    /// - Returns: also the steps of the search and the matches.
-    func targets(
-        of topic: TopicName,
-        load: (DurableSessionID) -> DurableLoad?
-    ) -> (targets: [DurableTarget], work: Int) {
-        var merged: [DurableSessionID: SubscriptionOptions] = [:]
-        var targets: [DurableTarget] = []
-        var matches = 0
-        let steps = tree.forEachMatch(of: topic) { index in
-            matches += 1
-            let entry = entries[Int(index)]
-            if merged.isEmpty {
-                merged = entry.members
-            } else {
-                for (id, options) in entry.members {
-                    // In place: one session may have many filters that match.
-                    if let known = merged.index(forKey: id) {
-                        merged.values[known].formUnion(options)
-                    } else {
-                        merged[id] = options
+    /// The filters that match a topic, as they are at a moment.
+    struct Matches {
+        fileprivate var entries: [Entry] = []
+        fileprivate var steps = 0
+        /// The members of all filters and groups, those of several as often.
+        fileprivate(set) var members = 0
+
+        /// The steps of the search and the matches; members count little.
+        var work: Int { steps + entries.count + members / 8 }
+
+        /// Of all members, in any order; some may be there several times.
+        var ids: [DurableSessionID] {
+            entries.flatMap { entry in
+                Array(entry.members.keys) + entry.groups.values.flatMap { Array($0.members.keys) }
+            }
+        }
+
+        /// One target for each session and each group, however many of its filters match; the sessions of an owner that
+        /// has many are one target together.
+        func targets(load: (DurableSessionID) -> DurableLoad?) -> [DurableTarget] {
+            var merged: [DurableSessionID: SubscriptionOptions] = [:]
+            var targets: [DurableTarget] = []
+            for entry in entries {
+                if merged.isEmpty {
+                    merged = entry.members
+                } else {
+                    for (id, options) in entry.members {
+                        // In place: one session may have many filters that match.
+                        if let known = merged.index(forKey: id) {
+                            merged.values[known].formUnion(options)
+                        } else {
+                            merged[id] = options
+                        }
                     }
                 }
+                for (name, group) in entry.groups {
+                    let group = DurableIndex.group(name, group, entry.filter, load: load)
+                    if !group.members.isEmpty { targets.append(.group(group)) }
+                }
             }
-            for (name, group) in entry.groups {
-                let group = Self.group(name, group, entry.filter, load: load)
-                if !group.members.isEmpty { targets.append(.group(group)) }
+            let members = merged.compactMap { id, options in
+                load(id).map { DurableMember(session: id, options: options, load: $0) }
             }
+            return targets + DurableIndex.crowded(members)
         }
-        let members = merged.compactMap { id, options in
-            load(id).map { DurableMember(session: id, options: options, load: $0) }
-        }
-        return (targets + Self.crowded(members), steps + matches)
     }
 
-    private static func crowded(_ members: [DurableMember]) -> [DurableTarget] {
+    /// Finds the filters that match a topic, without looking at their members.
+    func matches(of topic: TopicName) -> Matches {
+        var matches = Matches()
+        let steps = tree.forEachMatch(of: topic) { index in
+            let entry = entries[Int(index)]
+            matches.members += entry.members.count
+            for group in entry.groups.values { matches.members += group.members.count }
+            matches.entries.append(entry)
+        }
+        matches.steps = steps
+        return matches
+    }
+
+    fileprivate static func crowded(_ members: [DurableMember]) -> [DurableTarget] {
         guard members.count >= DurableCrowd.minMembers else { return members.map { .session($0) } }
         return Dictionary(grouping: members) { $0.load.owner }.flatMap { owner, members -> [DurableTarget] in
             guard members.count >= DurableCrowd.minMembers else { return members.map { .session($0) } }
@@ -132,7 +155,7 @@ struct DurableIndex {
         return found.members.isEmpty ? nil : found
     }
 
-    private static func group(
+    fileprivate static func group(
         _ name: String,
         _ group: Group,
         _ filter: TopicFilter,

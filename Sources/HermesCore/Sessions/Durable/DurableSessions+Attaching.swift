@@ -110,7 +110,7 @@ extension DurableSessions {
         let found = shared.state.withLock { $0.subscriptions(of: owner, to: topic) }
         for (id, filters) in found {
             let result = await withCheckedContinuation { continuation in
-                unsubscribe(id, filters) { continuation.resume(returning: $0) }
+                unsubscribe(id, filters) { continuation.resume(returning: $0.result) }
             }
             // Its session may have ended meanwhile.
             if case .failure(let error) = result, error.code != .notFound { throw error }

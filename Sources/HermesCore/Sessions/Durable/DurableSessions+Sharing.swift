@@ -6,7 +6,7 @@ import Synchronization
 /// Shared subscriptions with kept members: the choice of a member for a publication, and of another one if that member
 /// leaves.
 extension DurableSessions {
-    /// The queues of a publication, and the members that get it without a queue.
+    /// The queues of a publication or a part of it, and the members that get it without a queue.
     struct Chosen: Sendable {
         var targets: [PublicationTarget] = []
         var live: [SharedGroups.Choice] = []
@@ -14,22 +14,66 @@ extension DurableSessions {
         var loads: [DurableLoad] = []
     }
 
+    /// A place among the targets of a publication, which are chosen some at a time.
+    struct Walk: Sendable {
+        fileprivate let targets: [DurableTarget]
+        fileprivate var next = 0
+        fileprivate var crowd: DurableCrowd.Walk?
+
+        init(_ targets: [DurableTarget]) { self.targets = targets }
+
+        var isAtEnd: Bool { next == targets.count }
+    }
+
+    /// Chooses the next queues for a publication.
+    ///
+    /// - Parameters:
+    ///   - most: how many sessions and groups to look at.
+    ///   - known: those that have it.
     func choose(
-        _ targets: [DurableTarget],
+        _ walk: inout Walk,
+        most: Int = .max,
         for publication: StoredPublication,
-        from publisher: DurableSessionID?
+        from publisher: DurableSessionID?,
+        except known: PartialPublication? = nil
     ) -> Chosen {
         var chosen = Chosen()
         var dropped = 0
-        for target in targets {
-            switch target {
+        var looked = 0
+        let sessions = known?.sessions ?? []
+        while looked < most, !walk.isAtEnd {
+            switch walk.targets[walk.next] {
             case .session(let member):
-                if let target = member.target(of: publication, from: publisher) { chosen.targets.append(target) }
+                looked += 1
+                walk.next += 1
+                guard !sessions.contains(member.session), let target = member.target(of: publication, from: publisher)
+                else { continue }
+                chosen.targets.append(target)
             case .crowd(let crowd):
-                let choice = crowd.choose(for: publication, from: publisher, in: store.queues)
-                chosen.targets += choice.targets
-                dropped += choice.dropped
+                var members = walk.crowd ?? crowd.begin(for: publication, in: store.queues, dropped: &dropped)
+                let room = most - looked
+                let count =
+                    members?
+                    .choose(
+                        for: publication,
+                        from: publisher,
+                        in: store.queues,
+                        most: room,
+                        except: sessions,
+                        into: &chosen.targets
+                    ) ?? 0
+                looked += max(1, count)
+                guard count < room else {
+                    walk.crowd = members
+                    continue
+                }
+                dropped += members?.dropped ?? 0
+                walk.crowd = nil
+                walk.next += 1
             case .group(let group):
+                looked += 1
+                walk.next += 1
+                guard known?.shares.contains(group.share) != true else { continue }
                 if choose(group, for: publication, excluding: .init(), &chosen) { dropped += 1 }
             }
         }

@@ -50,10 +50,17 @@ package final class DurableSessions: Sendable {
             return value
         }
 
+        /// Applies a commit, some rows at a time: all loops wait for the lock meanwhile.
         func committed(_ operations: [SessionOperation], _ outcomes: [SessionOutcome]) {
-            for (attachment, publications) in state.withLock({ $0.committed(operations, outcomes) }) {
-                attachment.committed(publications)
+            var deliveries = DurableDeliveries()
+            for slice in CommittedRows.slices(of: operations) {
+                state.withLock { state in
+                    for rows in slice {
+                        state.committed(operations[rows.operation], outcomes[rows.operation], rows.range, &deliveries)
+                    }
+                }
             }
+            for (attachment, publications) in deliveries.all { attachment.committed(publications) }
         }
     }
 
@@ -108,14 +115,14 @@ package final class DurableSessions: Sendable {
     /// The queues of all sessions in the store.
     package var queueStatistics: QueueBudget.Statistics { store.queues.statistics }
 
-    /// A session ended without a connection: by expiry, because another connection started clean, because an operator
-    /// ended it, or because its owner is gone. Told on any thread.
+    /// A session ended without a connection: by expiry, because another connection started clean, because an operator ended
+    /// it, or because its owner is gone. Told on any thread.
     package let ended = Hook<SessionKey>()
 
     /// The owner of a session has its name no more. Told on any thread, before ``ended``.
     package let nameFreed = Hook<SessionKey>()
 
-    /// Commits the waiting operations and refuses further ones.
+    /// Commits what waits and refuses what comes.
     package func shutdown() async {
         await committer.shutdown()
         shared.change { $0.farewells.failAll(HermesError(.shuttingDown, "the server is shutting down")) }
@@ -132,17 +139,45 @@ package final class DurableSessions: Sendable {
     /// The durable subscribers of a topic; valid until ``generation`` changes.
     package func targets(of topic: TopicName) -> [DurableTarget] { hasSubscriptions ? search(topic).route.targets : [] }
 
-    /// The durable subscribers of a topic, and the steps and matches of the search for their filters; 0 if somebody
-    /// else has searched since the last change.
+    /// The durable subscribers of a topic, and the work of the search for them (``DurableIndex/Matches/work``); 0 if
+    /// somebody else has searched since the last change.
     package func search(_ topic: TopicName) -> (route: DurableRoute, work: Int) {
-        shared.state.withLock { state in
+        let found = shared.state.withLock { state -> Found in
             let generation = state.index.version
-            if let known = state.routes.route(to: topic, generation: generation) { return (known, 0) }
-            let found = state.index.targets(of: topic) { state.load(of: $0) }
-            let route = DurableRoute(found.targets, generation: generation)
+            if let known = state.routes.route(to: topic, generation: generation) { return .route(known, work: 0) }
+            let matches = state.index.matches(of: topic)
+            guard matches.members <= Self.membersAtOnce else { return .many(matches, generation) }
+            let route = DurableRoute(matches.targets { state.load(of: $0) }, generation: generation)
             state.routes.keep(route, to: topic)
-            return (route, found.work)
+            return .route(route, work: matches.work)
         }
+        switch found {
+        case .route(let route, let work): return (route, work)
+        case .many(let matches, let generation): return (route(to: topic, matches, generation), matches.work)
+        }
+    }
+
+    private enum Found {
+        case route(DurableRoute, work: Int)
+        case many(DurableIndex.Matches, UInt64)
+    }
+
+    /// The members that are looked up at once: some tenths of a millisecond.
+    private static let membersAtOnce = 1_024
+
+    /// The route to very many members. All loops wait for the lock, so it is free while they are put together.
+    private func route(to topic: TopicName, _ matches: DurableIndex.Matches, _ generation: UInt64) -> DurableRoute {
+        var loads: [DurableSessionID: DurableLoad] = [:]
+        let ids = matches.ids
+        for start in stride(from: 0, to: ids.count, by: Self.membersAtOnce) {
+            let part = ids[start..<min(start + Self.membersAtOnce, ids.count)]
+            let found = shared.state.withLock { state in part.map { state.load(of: $0) } }
+            for (id, load) in zip(part, found) { loads[id] = load }
+        }
+        let route = DurableRoute(matches.targets { loads[$0] }, generation: generation)
+        // Otherwise it is searched for again.
+        shared.state.withLock { if $0.index.version == generation { $0.routes.keep(route, to: topic) } }
+        return route
     }
 
     /// Allows clean members in shared subscriptions from now on.
@@ -157,11 +192,11 @@ package final class DurableSessions: Sendable {
     ///   - publisher: the publisher's own durable session, for "no local" and for `packetID`.
     ///   - receivedID: with QoS 2, the publisher's identifier to remember until ``receivedReleased(_:_:)``.
     ///   - retains: whether it is retained; an empty payload removes the retained one.
-    ///   - mustRetain: refuses a publication with `.quotaExceeded` if there is no room to retain it; otherwise it is
-    ///     only delivered.
-    ///   - source: the publisher, who pays for the retained publication.
+    ///   - mustRetain: refuses with `.quotaExceeded` what cannot be retained for want of room; otherwise it is only delivered.
+    ///   - source: the publisher, who pays for what is retained.
     ///   - completion: called exactly once. Success means committed; then attachments get it. Errors: `.overloaded`,
-    ///     `.quotaExceeded`, `.storageUnavailable`, `.shuttingDown`: nothing was stored.
+    ///     `.quotaExceeded`, `.shuttingDown`: nothing was stored; `.storageUnavailable`: of a publication to very many
+    ///     targets some may have it (``DurableFanOut``, ``isPartlyStored(_:_:)``).
     package func publish(
         _ publication: StoredPublication,
         targets: [DurableTarget],
@@ -174,14 +209,37 @@ package final class DurableSessions: Sendable {
     ) {
         var publication = publication
         publication.source = source
-        // Without room it is delivered and not retained.
+        // Where there is no room it is delivered and not retained.
         let isRoom = !retains || retained.begin(publication)
         guard isRoom || !mustRetain else { return completion(.failure(Self.retainedFull)) }
         let retains = retains && isRoom
-        let chosen = choose(targets, for: publication, from: publisher)
         let received = publisher.flatMap { publisher in
             receivedID.flatMap { publisher.isStored ? ReceivedMark(session: publisher, id: $0) : nil }
         }
+        let known = received.flatMap { received in
+            shared.state.withLock { $0.records[received.session]?.partial.removeValue(forKey: received.id) }
+        }
+        if known != nil || DurableFanOut.isNeeded(for: targets) {
+            let parts = DurableFanOut(
+                publication,
+                to: targets,
+                of: self,
+                from: publisher,
+                received: received,
+                known: known,
+                retains: retains
+            )
+            return fanOut(
+                publication,
+                parts,
+                received: received,
+                retains: retains,
+                source: source,
+                completion: completion
+            )
+        }
+        var walk = Walk(targets)
+        let chosen = choose(&walk, for: publication, from: publisher)
         guard !chosen.targets.isEmpty || received != nil || retains else {
             hand(publication, to: chosen.live)
             return completion(.success(()))
@@ -230,39 +288,53 @@ package final class DurableSessions: Sendable {
 
     /// Adds subscriptions, replacing those with the same filter. They are in force when `completion` is called with
     /// success.
-    /// `.quotaExceeded`: there are too many, and none was added.
+    /// `.quotaExceeded`: there are too many, and none was added. Many are stored in parts; after another error the first
+    /// ones may be there, and `completion` says how many.
     package func subscribe(
         _ id: DurableSessionID,
         _ subscriptions: [DurableSubscription],
         source: CommitSource = .server,
-        completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
+        completion: @escaping @Sendable (FilterChange) -> Void
     ) {
-        guard id.isStored, !subscriptions.isEmpty else { return completion(.success(())) }
+        guard id.isStored, !subscriptions.isEmpty else { return completion(FilterChange(done: subscriptions.count)) }
         let shared = shared
-        let (reserved, payer) = shared.state.withLock { ($0.reserve(id, subscriptions), $0.records[id]?.payer) }
-        guard case .success(let count) = reserved else { return completion(reserved.map { _ in }) }
-        committer.submit(.subscribe(id, subscriptions), of: source) { result in
+        let units: [Int]
+        let payer: CommitSource?
+        switch reserve(id, subscriptions) {
+        case .success(let reserved): (units, payer) = reserved
+        case .failure(let error): return completion(FilterChange(done: 0, error: error))
+        }
+        let parts = DurableFilterParts(subscriptions) { part in
+            .subscribe(id, part)
+        } stored: { number, part in
             shared.change { state in
-                state.giveBack(count, of: id, payer: payer)
-                if result.isSuccess { state.subscribe(id, subscriptions) }
+                state.giveBack(units[number], of: id, payer: payer)
+                state.subscribe(id, part)
             }
-            completion(result.map { _ in })
+        }
+        submit(parts, bytes: subscriptions.reduce(512) { $0 + $1.filter.utf8.count + 64 }, of: source) { change in
+            let left = units.dropFirst(parts.stored).reduce(0, +)
+            if left > 0 { shared.change { $0.giveBack(left, of: id, payer: payer) } }
+            completion(change)
         }
     }
 
-    /// Removes subscriptions, by their filters. Nothing more is queued for them when `completion` is called.
+    /// Removes subscriptions, by their filters. Nothing more is queued for them when `completion` is called. Many are removed
+    /// in parts; after an error the first ones may be gone, and `completion` says how many.
     package func unsubscribe(
         _ id: DurableSessionID,
         _ filters: [String],
         source: CommitSource = .server,
-        completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
+        completion: @escaping @Sendable (FilterChange) -> Void
     ) {
-        guard id.isStored, !filters.isEmpty else { return completion(.success(())) }
+        guard id.isStored, !filters.isEmpty else { return completion(FilterChange(done: filters.count)) }
         let shared = shared
-        committer.submit(.unsubscribe(id, filters), of: source) { result in
-            if result.isSuccess { shared.change { $0.unsubscribe(id, filters) } }
-            completion(result.map { _ in })
+        let parts = DurableFilterParts(filters) { part in
+            .unsubscribe(id, part)
+        } stored: { _, part in
+            shared.change { $0.unsubscribe(id, part) }
         }
+        submit(parts, bytes: filters.reduce(512) { $0 + $1.utf8.count + 32 }, of: source, completion)
     }
 
     /// The client has acknowledged these for good (PUBACK, PUBCOMP, or PUBREC with a refusal). Lazy: a lost one causes
@@ -351,7 +423,7 @@ package final class DurableSessions: Sendable {
 }
 
 extension Result {
-    fileprivate var isSuccess: Bool {
+    var isSuccess: Bool {
         switch self {
         case .success: true
         case .failure: false

@@ -4,13 +4,14 @@
 /// The filters of ended sessions. Nobody finds a session that has ended, and its filters count no more; they leave the
 /// index a few at a time, because everybody who publishes to kept sessions waits for the lock meanwhile.
 extension DurableState {
-    /// The number of filters that leave at once: some tenths of a millisecond.
-    static let leavingFilters = 256
+    /// The number of filters that come or leave at once: some tenths of a millisecond.
+    static let filtersAtOnce = 256
 
     /// The load of a session that publications may go to; nil if it has ended.
     func load(of id: DurableSessionID) -> DurableLoad? {
-        guard let record = records[id], !record.hasEnded else { return nil }
-        return record.load
+        // Without a copy of the record.
+        guard let place = records.index(forKey: id), !records.values[place].hasEnded else { return nil }
+        return records.values[place].load
     }
 
     /// Ends all subscriptions of a session that has ended.
@@ -25,7 +26,7 @@ extension DurableState {
 
     /// Removes some filters of ended sessions from the index.
     mutating func trimIndex() {
-        var room = Self.leavingFilters
+        var room = Self.filtersAtOnce
         while room > 0, var next = leaving.popLast() {
             let count = min(room, next.filters.count)
             for filter in next.filters.suffix(count) { index.forget(next.id, filter.rawValue) }

@@ -51,6 +51,8 @@ struct DurableState {
         var isBeingRemoved = false
         /// Whether its queue may contain messages from shared subscriptions.
         var mayHoldShared = false
+        /// Its client's publications of QoS 2 that are stored for some of their targets, by their identifiers.
+        var partial: [UInt16: PartialPublication] = [:]
         /// When to check for redistribution, while it has no connection.
         var redistributesAt: Timestamp?
 
@@ -98,12 +100,12 @@ struct DurableState {
     private(set) var online = 0
     /// The sessions without a connection that expire some time, or whose removal failed.
     private var expiries = DueKeys<DurableSessionID, Timestamp>()
-    /// The sessions of an earlier process: its clock may have been wrong then, or this one may be wrong now.
+    /// Those that an earlier process left: by a clock that may have been wrong then, or may be wrong now.
     private var inherited = DueKeys<DurableSessionID, Timestamp>()
     /// Sessions without a connection whose queue may contain messages for other members.
     var absentSharing: Set<DurableSessionID> = []
 
-    /// The callers that wait for the end of an owner's last session, see ``DurableFarewells``.
+    /// Who waits for an owner's last session to go, see ``DurableFarewells``.
     var farewells = DurableFarewells()
 
     init(_ settings: DurableSettings) { quota = DurableQuota(settings) }
@@ -207,6 +209,7 @@ struct DurableState {
             records[session.id]?.redistributesAt = nil
             absentSharing.remove(session.id)
             records[session.id]?.head = session.head
+            records[session.id]?.partial = session.partial
             records[session.id]?.sentUpTo = session.sentUpTo
             records[session.id]?.load.setReader(applicant.attachment.reader)
             records[session.id]?.load.isOnline.store(true, ordering: .relaxed)
@@ -334,8 +337,8 @@ struct DurableState {
         }
     }
 
-    /// Ends the sessions of an owner who is gone. Those with a connection end with it, also if it closes by itself at
-    /// this moment.
+    /// Ends the sessions of an owner who is gone. Those with a connection end with it, also if it closes by itself at this
+    /// moment.
     mutating func endAll(of owner: SessionOwner) -> [Action] {
         var actions: [Action] = []
         for key in seats.keys(of: owner) {
@@ -458,16 +461,13 @@ struct DurableState {
         }
     }
 
-    /// Reserves room for filters that a session is about to get. The caller gives it back once they are added or
-    /// refused.
+    /// Takes room for filters that a session is about to get; given back once they are there or refused.
     ///
-    /// - Returns: the reserved number (``DurableQuota/units(of:)``); an error if there is no room.
-    mutating func reserve(
-        _ id: DurableSessionID,
-        _ subscriptions: [DurableSubscription]
-    ) -> Result<Int, HermesError> {
+    /// - Parameter filters: each once.
+    /// - Returns: for how many, by their size; an error if there is none.
+    mutating func reserve(_ id: DurableSessionID, _ filters: [TopicText]) -> Result<Int, HermesError> {
         guard let record = records[id] else { return .success(0) }
-        let new = Set(subscriptions.map { TopicText($0.filter) }).reduce(0) { sum, filter in
+        let new = filters.reduce(0) { sum, filter in
             record.subscriptions.contains(filter) ? sum : sum + DurableQuota.units(of: filter.rawValue)
         }
         if let error = quota.takeFilters(new, of: record.payer) { return .failure(error) }
@@ -490,67 +490,59 @@ struct DurableState {
 
     // MARK: Deliveries
 
-    /// Applies a commit; returns the deliveries.
+    /// Applies a part of a commit.
     mutating func committed(
-        _ operations: [SessionOperation],
-        _ outcomes: [SessionOutcome]
-    ) -> [(attachment: any DurableAttachment, publications: [QueuedPublication])] {
-        var deliveries: [(attachment: any DurableAttachment, publications: [QueuedPublication])] = []
-        var positions: [DurableSessionID: Int] = [:]
-        for (operation, outcome) in zip(operations, outcomes) {
-            if case .completed(let id, let seqs) = operation {
-                records[id]?.load.queued.subtract(seqs.count, ordering: .relaxed)
+        _ operation: SessionOperation,
+        _ outcome: SessionOutcome,
+        _ rows: Range<Int>,
+        _ deliveries: inout DurableDeliveries
+    ) {
+        switch (operation, outcome) {
+        case (.completed(let id, let seqs), _):
+            records[id]?.load.queued.subtract(seqs.count, ordering: .relaxed)
+        case (.publish(let publication, let targets, _, _), .published(let seqs)):
+            for row in rows { place(publication, targets[row], seqs[row], &deliveries) }
+        case (.move(let move), .moved(let outcomes, _)):
+            var left = 0
+            for row in rows {
+                let (item, outcome) = (move.items[row], outcomes[row])
+                if outcome != .stays, outcome != .gone { left += 1 }
+                guard let target = item.target else { continue }
+                let seq: UInt64 = if case .queued(let seq) = outcome { seq } else { 0 }
+                place(item.queued.publication, target, seq, &deliveries)
             }
-            for (target, seq, publication) in Self.placed(operation, outcome) {
-                guard let index = records.index(forKey: target.session) else { continue }
-                if target.share != nil { records.values[index].load.chosen.subtract(1, ordering: .relaxed) }
-                guard seq > 0 else {
-                    // Another member of the shared subscription gets it.
-                    if target.share == nil { dropped += 1 }
-                    continue
-                }
-                if target.share != nil {
-                    records.values[index].mayHoldShared = true
-                    if records.values[index].attachment == nil { absentSharing.insert(target.session) }
-                }
-                // At or below the head: queued before this connection opened the session, which knows of it.
-                guard seq > records.values[index].head else { continue }
-                records.values[index].head = seq
-                records.values[index].load.queued.add(1, ordering: .relaxed)
-                guard let attachment = records.values[index].attachment else { continue }
-                let queued = QueuedPublication(target, seq: seq, publication)
-                if let position = positions[target.session] {
-                    deliveries[position].publications.append(queued)
-                } else {
-                    positions[target.session] = deliveries.count
-                    deliveries.append((attachment, [queued]))
-                }
-            }
-            if case .move(let move) = operation, case .moved(let outcomes, _) = outcome {
-                let left = outcomes.count { $0 != .stays && $0 != .gone }
-                records[move.session]?.load.queued.subtract(left, ordering: .relaxed)
-                handedOver += UInt64(left)
-            }
+            records[move.session]?.load.queued.subtract(left, ordering: .relaxed)
+            handedOver += UInt64(left)
+        case (.open, _), (.close, _), (.remove, _), (.subscribe, _), (.unsubscribe, _), (.publish, _), (.move, _),
+            (.retain, _), (.released, _), (.receivedReleased, _):
+            break
         }
-        return deliveries
     }
 
-    /// The queues that an operation used or tried to use; seq 0: not queued.
-    private static func placed(
-        _ operation: SessionOperation,
-        _ outcome: SessionOutcome
-    ) -> [(target: PublicationTarget, seq: UInt64, publication: StoredPublication)] {
-        switch (operation, outcome) {
-        case (.publish(let publication, let targets, _, _), .published(let seqs)):
-            return zip(targets, seqs).map { ($0, $1, publication) }
-        case (.move(let move), .moved(let outcomes, _)):
-            return zip(move.items, outcomes).compactMap { item, outcome in
-                guard let target = item.target else { return nil }
-                guard case .queued(let seq) = outcome else { return (target, 0, item.queued.publication) }
-                return (target, seq, item.queued.publication)
-            }
-        default: return []
+    /// - Parameter seq: the place in the target's queue; 0: it is not queued there.
+    private mutating func place(
+        _ publication: StoredPublication,
+        _ target: PublicationTarget,
+        _ seq: UInt64,
+        _ deliveries: inout DurableDeliveries
+    ) {
+        guard let index = records.index(forKey: target.session) else { return }
+        if target.share != nil { records.values[index].load.chosen.subtract(1, ordering: .relaxed) }
+        guard seq > 0 else {
+            // Another member of the shared subscription gets it.
+            if target.share == nil { dropped += 1 }
+            return
         }
+        if target.share != nil {
+            records.values[index].mayHoldShared = true
+            if records.values[index].attachment == nil { absentSharing.insert(target.session) }
+        }
+        // At or below the head: queued before this connection opened the session, which knows of it.
+        guard seq > records.values[index].head else { return }
+        records.values[index].head = seq
+        records.values[index].load.queued.add(1, ordering: .relaxed)
+        guard let attachment = records.values[index].attachment else { return }
+        deliveries.add(QueuedPublication(target, seq: seq, publication), for: target.session, to: attachment)
     }
 
     private static let takenOver = HermesError(.forbidden, "Another connection has taken the session over.")

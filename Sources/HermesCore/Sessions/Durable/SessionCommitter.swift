@@ -1,15 +1,49 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+/// An operation that is too long for one transaction. It is committed in parts, and other sources' operations come
+/// between them.
+///
+/// Called by the committer's thread alone, in turn: ``next()``, then ``committed(_:)`` if that part was stored.
+protocol SessionParts: AnyObject, Sendable {
+    /// The next part.
+    func next() -> SessionOperation
+    /// The last part of ``next()`` is stored.
+    ///
+    /// - Returns: whether there are more.
+    func committed(_ outcome: SessionOutcome) -> Bool
+}
+
 /// Groups the operations of sessions into one commit of the ``SessionStore``, as ``InboxCommitter`` does for inboxes.
 ///
 /// State: a ``CommitQueue``; its thread commits, completes in order, and delivers publications.
 final class SessionCommitter: Sendable {
     typealias Completion = @Sendable (Result<SessionOutcome, HermesError>) -> Void
 
+    private enum Work: Sendable {
+        case whole(SessionOperation)
+        case parts(any SessionParts)
+    }
+
     private struct Pending: Sendable {
-        let operation: SessionOperation
+        let work: Work
         let completion: Completion?
+
+        /// What the next transaction does for it.
+        func operation() -> SessionOperation {
+            switch work {
+            case .whole(let operation): operation
+            case .parts(let parts): parts.next()
+            }
+        }
+
+        /// - Returns: whether there is more to do for it.
+        func committed(_ outcome: SessionOutcome) -> Bool {
+            switch (work, outcome) {
+            case (.whole, _), (.parts, .refused): false
+            case (.parts(let parts), _): parts.committed(outcome)
+            }
+        }
     }
 
     /// The acknowledgements of clients.
@@ -70,13 +104,38 @@ final class SessionCommitter: Sendable {
         isUrgent: Bool = false,
         _ completion: Completion? = nil
     ) {
-        let pending = Pending(operation: operation, completion: completion)
+        let pending = Pending(work: .whole(operation), completion: completion)
         do throws(HermesError) {
             try queue.submit(pending, bytes: Self.bytes(operation), source: source, isUrgent: isUrgent)
         } catch {
             completion?(.failure(error))
         }
     }
+
+    /// Submits an operation of many parts. What its source submits later is committed after the last one. Only the first
+    /// is refused if too much waits.
+    ///
+    /// - Parameters:
+    ///   - bytes: the approximate memory of all parts.
+    ///   - rows: that one part writes.
+    ///   - completion: called once, with the outcome of the last part, or with the error that ended it before.
+    func submit(
+        _ parts: any SessionParts,
+        bytes: Int,
+        rows: Int,
+        of source: CommitSource,
+        _ completion: @escaping Completion
+    ) {
+        let pending = Pending(work: .parts(parts), completion: completion)
+        do throws(HermesError) {
+            try queue.submit(pending, bytes: bytes, partCost: rows * Self.rowCost, source: source)
+        } catch {
+            completion(.failure(error))
+        }
+    }
+
+    /// A row takes as much of a transaction's time as so many bytes of a publication.
+    private static let rowCost = 256
 
     /// The approximate memory of an operation, in bytes.
     private static func bytes(_ operation: SessionOperation) -> Int {
@@ -112,7 +171,7 @@ final class SessionCommitter: Sendable {
         operations.reserveCapacity(batch.count + completed.seqs.count)
         // First: they free memory, and must be done before a session is opened again.
         for (id, seqs) in completed.seqs { operations.append(.completed(id, seqs)) }
-        for entry in batch { operations.append(entry.item.operation) }
+        for entry in batch { operations.append(entry.item.operation()) }
         var waiting = batch
         do throws(HermesError) {
             try Queue.commitInParts(operations) { rest throws(HermesError) in
@@ -121,8 +180,14 @@ final class SessionCommitter: Sendable {
                 let lazy = max(0, completed.seqs.count - part.startIndex)
                 let done = waiting.prefix(max(0, part.count - lazy))
                 waiting = waiting.dropFirst(done.count)
-                queue.finished(done)
+                var continuing: [Queue.Entry] = []
+                var ended: [(entry: Queue.Entry, outcome: SessionOutcome)] = []
                 for (entry, outcome) in zip(done, outcomes.dropFirst(lazy)) {
+                    let isContinuing = entry.item.committed(outcome)
+                    if isContinuing { continuing.append(entry) } else { ended.append((entry, outcome)) }
+                }
+                queue.finished(done, continuing: continuing)
+                for (entry, outcome) in ended {
                     guard let completion = entry.item.completion else { continue }
                     if case .refused(let error) = outcome {
                         completion(.failure(error))

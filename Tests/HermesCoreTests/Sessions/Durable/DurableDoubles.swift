@@ -43,7 +43,7 @@ final class RecordingConnection: DurableAttachment {
 /// A store in memory whose commits can be held up and made to fail.
 final class FakeSessionStore: SessionStore {
     let base: MemoryStore
-    private let failures = Mutex(0)
+    private let failures = Mutex((after: 0, count: 0))
     private let gate = Mutex<DispatchSemaphore?>(nil)
     private let log = Mutex<[[SessionOperation]]>([])
 
@@ -56,8 +56,8 @@ final class FakeSessionStore: SessionStore {
         while !commits.joined().contains(where: isIt) { await Task.yield() }
     }
 
-    /// The next commits fail.
-    func fail(_ count: Int) { failures.withLock { $0 = count } }
+    /// The next commits fail, or those after some that do not.
+    func fail(_ count: Int, after first: Int = 0) { failures.withLock { $0 = (first, count) } }
 
     /// From now on each commit waits for a ``letThrough(_:)``.
     func close() { gate.withLock { $0 = DispatchSemaphore(value: 0) } }
@@ -85,8 +85,12 @@ final class FakeSessionStore: SessionStore {
         gate.withLock { $0 }?.wait()
         log.withLock { $0.append(operations) }
         let mustFail = failures.withLock { failures in
-            defer { failures = max(0, failures - 1) }
-            return failures > 0
+            if failures.after > 0 {
+                failures.after -= 1
+                return false
+            }
+            defer { failures.count = max(0, failures.count - 1) }
+            return failures.count > 0
         }
         if mustFail { throw HermesError(.storageUnavailable, "full") }
         return try base.commit(operations, now: now)
@@ -135,7 +139,7 @@ extension DurableSessions {
 
     func subscribed(_ id: DurableSessionID, _ filter: String, _ options: SubscriptionOptions) async throws {
         try await asking { completion in
-            self.subscribe(id, [DurableSubscription(filter: filter, options: options)], completion: completion)
+            self.subscribe(id, [DurableSubscription(filter: filter, options: options)]) { completion($0.result) }
         }
     }
 

@@ -93,7 +93,9 @@ import Testing
         #expect(await refusal { try await sessions.subscribed(one.id, "f4", once) } == .quotaExceeded)
         let (other, _) = try await attach(sessions, "other", from: "10.0.0.2")
         try await sessions.subscribed(other.id, "f0", once)
-        try await asking { sessions.unsubscribe(one.id, ["f0", "f1", "never"], completion: $0) }
+        try await asking { done in
+            sessions.unsubscribe(one.id, ["f0", "f1", "never"]) { done($0.result) }
+        }
         #expect(sessions.statistics.filters == 3)
         store.fail(1)
         #expect(await refusal { try await sessions.subscribed(one.id, "f5", once) } == .storageUnavailable)
@@ -143,7 +145,7 @@ import Testing
         let (one, connection) = try await attach(sessions, "one", from: "10.0.0.1")
         let texts = ["$share/g/f/1/+"] + (0..<999).map { "f/\($0)/+" }
         let list = texts.map { DurableSubscription(filter: $0, options: once) }
-        try await asking { sessions.subscribe(one.id, list, completion: $0) }
+        try await asking { done in sessions.subscribe(one.id, list) { done($0.result) } }
         let topic = try #require(TopicName("f/1/x"))
         #expect(sessions.targets(of: topic).count == 2)
         let generation = sessions.generation
@@ -154,7 +156,7 @@ import Testing
         #expect(sessions.generation != generation)
         #expect(sessions.statistics.filters == 0)
         let left = sessions.shared.state.withLock { $0.leaving.map(\.filters.count) }
-        #expect(left == [1_000 - DurableState.leavingFilters])
+        #expect(left == [1_000 - DurableState.filtersAtOnce])
         // The same filters of another session stay.
         store.letThrough(1_000)
         let (two, _) = try await attach(sessions, "two", from: "10.0.0.1")

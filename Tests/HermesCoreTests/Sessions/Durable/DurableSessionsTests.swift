@@ -338,7 +338,7 @@ import Testing
         #expect(queued.qos == .exactlyOnce)
         #expect(queued.identifiers.sorted() == [1, 2])
         #expect(queued.retain)
-        try await asking { sessions.unsubscribe(opening.id, ["a/+"], completion: $0) }
+        try await asking { done in sessions.unsubscribe(opening.id, ["a/+"]) { done($0.result) } }
         try await sessions.published("own", to: "a/b", from: opening.id)
         try await sessions.published("not wanted so much", to: "a/b", qos: .atMostOnce)
         #expect(try await sessions.waiting(opening.id, after: 1).isEmpty)

@@ -1,0 +1,57 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A part of a committed operation: some of the queues that it used or tried to use.
+struct CommittedRows: Hashable, Sendable {
+    /// The number of the operation.
+    let operation: Int
+    /// The targets of a publication, or the items of a move; empty for an operation without queues.
+    let range: Range<Int>
+
+    /// The rows that are applied at once: some hundredths of a millisecond.
+    static let most = 256
+
+    /// Cuts a commit's operations into slices of as many rows. An operation without queues counts for one.
+    static func slices(of operations: [SessionOperation]) -> [[CommittedRows]] {
+        var slices: [[CommittedRows]] = [[]]
+        var room = most
+        for (number, operation) in operations.enumerated() {
+            let count = rows(of: operation)
+            var start = 0
+            repeat {
+                if room == 0 {
+                    slices.append([])
+                    room = most
+                }
+                let end = min(count, start + room)
+                slices[slices.count - 1].append(CommittedRows(operation: number, range: start..<end))
+                room -= max(1, end - start)
+                start = end
+            } while start < count
+        }
+        return slices
+    }
+
+    private static func rows(of operation: SessionOperation) -> Int {
+        switch operation {
+        case .publish(_, let targets, _, _): targets.count
+        case .move(let move): move.items.count
+        case .open, .close, .remove, .subscribe, .unsubscribe, .retain, .completed, .released, .receivedReleased: 0
+        }
+    }
+}
+
+/// The publications that a commit has queued for sessions with a connection.
+struct DurableDeliveries {
+    private(set) var all: [(attachment: any DurableAttachment, publications: [QueuedPublication])] = []
+    private var places: [DurableSessionID: Int] = [:]
+
+    mutating func add(_ queued: QueuedPublication, for id: DurableSessionID, to attachment: any DurableAttachment) {
+        if let place = places[id], all[place].attachment === attachment {
+            all[place].publications.append(queued)
+        } else {
+            places[id] = all.count
+            all.append((attachment, [queued]))
+        }
+    }
+}

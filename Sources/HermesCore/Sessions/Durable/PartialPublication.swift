@@ -1,0 +1,51 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A QoS 2 publication that was to be stored in parts (``DurableFanOut``) and is stored for some of its targets only: the
+/// server ended, or the store failed. Its publisher has no acknowledgement and repeats it; then the others get it.
+package struct PartialPublication: Sendable, Hashable {
+    /// Tells it from another publication under the same identifier (``content(of:)``).
+    package let content: Int64
+    /// The number of the next part.
+    package var parts: Int
+    /// The sessions that have it by subscriptions of their own.
+    package var sessions: Set<DurableSessionID>
+    /// The shared subscriptions that have it.
+    package var shares: Set<String>
+
+    package init(
+        content: Int64,
+        parts: Int = 0,
+        sessions: Set<DurableSessionID> = [],
+        shares: Set<String> = []
+    ) {
+        self.content = content
+        self.parts = parts
+        self.sessions = sessions
+        self.shares = shares
+    }
+
+    /// The targets of a part that have it, or for which it was dropped. A chosen member that did not take it leaves the
+    /// publication to others of its shared subscription.
+    package static func settled(_ targets: [PublicationTarget], _ seqs: [UInt64]) -> [PublicationTarget] {
+        zip(targets, seqs).filter { $0.share == nil || $1 > 0 }.map(\.0)
+    }
+
+    /// A part is stored.
+    package mutating func add(_ targets: [PublicationTarget]) {
+        parts += 1
+        for target in targets {
+            if let share = target.share { shares.insert(share) } else { sessions.insert(target.session) }
+        }
+    }
+
+    /// FNV-1a of topic and payload, 64 bits; the same in every process.
+    package static func content(of publication: StoredPublication) -> Int64 {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        func add(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
+        for byte in publication.topic.rawValue.utf8 { add(byte) }
+        add(0)
+        publication.payload.withUnsafeReadableBytes { for byte in $0 { add(byte) } }
+        return Int64(bitPattern: hash)
+    }
+}
