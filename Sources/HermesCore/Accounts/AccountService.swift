@@ -25,6 +25,8 @@ package final class AccountService: Sendable {
     let devices: DeviceRegistry
     let time: any TimeSource
     let settings: AccountSettings
+    /// The number of devices of an account.
+    package var maxDevices: Int { settings.maxDevices }
     let hasher: PasswordHasher
     /// Creates, lists and revokes invitations.
     package let invitations: InvitationService

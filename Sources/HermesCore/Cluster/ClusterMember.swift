@@ -285,7 +285,7 @@ package final class ClusterMember: BusReceiver {
     }
 
     private func received(_ entries: [InboxEntry], of user: UserID) {
-        let attachments = devices.attachments(of: user)
+        let attachments = devices.takers(of: user)
         guard let last = entries.last?.lastSeq, !attachments.isEmpty else { return }
         for attachment in attachments { attachment.inboxAdvanced(entries) }
         state.withLock { $0.heads[user] = max($0.heads[user] ?? 0, last) }

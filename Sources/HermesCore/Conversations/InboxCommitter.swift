@@ -162,7 +162,7 @@ package final class InboxCommitter: Sendable {
                 if let known = attachments[delivery.user] {
                     count += known.count
                 } else {
-                    let found = devices.attachments(of: delivery.user)
+                    let found = devices.takers(of: delivery.user)
                     attachments[delivery.user] = found
                     count += found.count
                 }

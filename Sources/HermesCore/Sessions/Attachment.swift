@@ -8,6 +8,10 @@
 package protocol Attachment: AnyObject, Sendable {
     var principal: Principal { get }
 
+    /// Whether it takes entries and ephemeral events. One that does not is there to be ended with the account, and for
+    /// its presence.
+    var takesEvents: Bool { get }
+
     /// Entries were committed to the user's inbox. They are contiguous within one call; ``InboxFeed`` notices and
     /// fetches what is missing between calls.
     func inboxAdvanced(_ entries: [InboxEntry])
@@ -17,6 +21,10 @@ package protocol Attachment: AnyObject, Sendable {
 
     /// The connection must end: tell the client the reason, then close.
     func ended(_ reason: AttachmentEnd)
+}
+
+extension Attachment {
+    package var takesEvents: Bool { true }
 }
 
 /// An event for connected devices only.

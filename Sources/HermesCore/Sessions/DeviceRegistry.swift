@@ -106,6 +106,16 @@ package final class DeviceRegistry: Sendable {
     /// All connections of the user to this node.
     package func attachments(of user: UserID) -> [any Attachment] { shard(of: user).attachments(of: user) }
 
+    /// The connections of the user to this node that take entries and events.
+    package func takers(of user: UserID) -> [any Attachment] { attachments(of: user).filter(\.takesEvents) }
+
+    /// Whether the account may have another connection to this node that takes no events. Everybody who ends or reads
+    /// the account's connections looks at all of them.
+    package func mayWatch(_ principal: Principal, limit: Int) -> Bool {
+        let others = attachments(of: principal.user).filter { !$0.takesEvents }
+        return others.count < limit || others.contains { $0.principal.device == principal.device }
+    }
+
     /// The total number of connections to this node.
     package var count: Int { shards.reduce(0) { $0 + $1.count } }
 
@@ -181,9 +191,9 @@ package final class DeviceRegistry: Sendable {
     /// - Returns: their number.
     @discardableResult
     func notifyHere(_ user: UserID, _ event: EphemeralEvent) -> Int {
-        let attachments = attachments(of: user)
-        for attachment in attachments { attachment.ephemeralArrived(event) }
-        return attachments.count
+        let takers = takers(of: user)
+        for attachment in takers { attachment.ephemeralArrived(event) }
+        return takers.count
     }
 
     /// Sends the attachment presence events of these users from now on; at most 1,000 per attachment.

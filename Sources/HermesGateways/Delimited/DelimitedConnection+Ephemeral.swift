@@ -41,7 +41,8 @@ extension DelimitedConnection {
                     fail(id, error)
                 case .success(let others):
                     connection.charge(.listeners(others.count))
-                    for other in others { messenger.devices.notify(other, event) }
+                    let reached = others.reduce(0) { $0 + messenger.devices.notify($1, event) }
+                    connection.chargeInTheEnd(.devices(max(0, reached - others.count), bytes: 0))
                     succeed(id)
                 }
             }
@@ -115,7 +116,9 @@ extension DelimitedConnection {
             switch result {
             case .failure(let error): fail(id, error)
             case .success(0): fail(id, HermesError(.notFound, "the user is not connected"))
-            case .success: succeed(id)
+            case .success(let devices):
+                connection.chargeInTheEnd(.devices(devices - 1, bytes: payload.count))
+                succeed(id)
             }
         }
     }

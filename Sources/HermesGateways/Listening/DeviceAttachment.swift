@@ -6,12 +6,19 @@ package import HermesCore
 /// The core's attachment for an authenticated connection, for every protocol with an inbox.
 package final class DeviceAttachment: Attachment {
     package let principal: Principal
+    package let takesEvents: Bool
     /// The device's direct addresses, for peer-to-peer links.
     package let directAddress: DirectAddress?
     private let connection: Connection
 
-    package init(principal: Principal, connection: Connection, directAddress: DirectAddress? = nil) {
+    package init(
+        principal: Principal,
+        connection: Connection,
+        directAddress: DirectAddress? = nil,
+        takesEvents: Bool = true
+    ) {
         self.principal = principal
+        self.takesEvents = takesEvents
         self.directAddress = directAddress
         self.connection = connection
     }

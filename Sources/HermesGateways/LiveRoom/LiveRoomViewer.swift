@@ -202,6 +202,13 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         } then: { [self] result in
             switch result {
             case .success(let principal):
+                guard gateway.environment.messenger.devices.mayWatch(principal, limit: accounts.maxDevices) else {
+                    let refusal = HermesError(
+                        .deviceLimitReached,
+                        "the account has \(accounts.maxDevices) viewers; close one"
+                    )
+                    return perform(session.entryRefused(LiveRoomTranslation.kick(for: refusal)))
+                }
                 let action = session.entryAccepted(principal)
                 access.forget()
                 if session.principal != nil { attach(principal) }
@@ -216,7 +223,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         detach()
         connection.authenticated()
         connection.account = principal.user
-        let attachment = DeviceAttachment(principal: principal, connection: connection)
+        let attachment = DeviceAttachment(principal: principal, connection: connection, takesEvents: false)
         self.attachment = attachment
         connection.chargeInTheEnd(.watchers(gateway.environment.messenger.devices.attach(attachment)))
     }

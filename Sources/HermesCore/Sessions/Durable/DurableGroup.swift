@@ -8,6 +8,8 @@ final class DurableLoad: Sendable {
     /// The owner that pays for the waiting publications.
     let owner: CommitSource
     let isOnline = Atomic(false)
+    /// Whether the session is over, for good. Lists of members may contain it for a while.
+    let hasEnded = Atomic(false)
     /// The number of waiting or unacknowledged publications.
     let queued = Atomic(0)
     /// The number of publications for which it was chosen and that are not committed yet.
@@ -95,7 +97,7 @@ package final class DurableGroup: Sendable {
                 let member = members[place]
                 let isOffline = !member.load.isOnline.load(ordering: .relaxed)
                 guard min(member.options.qos, publication.qos) > .atMostOnce, !(isOffline && excluded.absent),
-                    !excluded.sessions.contains(member.session)
+                    !excluded.sessions.contains(member.session), !member.load.hasEnded.load(ordering: .relaxed)
                 else { continue }
                 guard member.load.owner != fullOwner, member.load.current < queues?.maxEntriesPerQueue ?? .max else {
                     isFull = true
@@ -125,9 +127,12 @@ package final class DurableGroup: Sendable {
         return live.map { .live(SharedGroups.Choice(group: $0.group, seat: seats[best.place - members.count])) }
     }
 
-    /// Whether another member is connected.
-    func hasOnline(besides session: DurableSessionID, live groups: SharedGroups?) -> Bool {
-        members.contains { $0.session != session && $0.load.isOnline.load(ordering: .relaxed) }
+    /// Whether any member is there still.
+    var hasMembers: Bool { members.contains { !$0.load.hasEnded.load(ordering: .relaxed) } }
+
+    /// Whether a member is connected.
+    func hasOnline(live groups: SharedGroups?) -> Bool {
+        members.contains { $0.load.isOnline.load(ordering: .relaxed) }
             || groups?.members(of: key)?.seats.contains { !$0.isKept && !$0.isLeaving } ?? false
     }
 }

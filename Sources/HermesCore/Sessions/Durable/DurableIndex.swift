@@ -7,12 +7,19 @@ struct DurableIndex {
         var filter: TopicFilter
         var members: [DurableSessionID: SubscriptionOptions] = [:]
         var groups: [String: Group] = [:]
+        /// Another one after each change of this filter.
+        var version: UInt64 = 0
 
         var isEmpty: Bool { members.isEmpty && groups.isEmpty }
     }
 
     fileprivate struct Group {
-        var members: [DurableSessionID: SubscriptionOptions] = [:]
+        /// Nobody reads ``known`` of a changed group.
+        var members: [DurableSessionID: SubscriptionOptions] = [:] {
+            didSet { known = nil }
+        }
+        /// The group with these members, if somebody has asked for it.
+        var known: DurableGroup?
         let turn = DurableGroup.Turn()
     }
 
@@ -51,7 +58,10 @@ struct DurableIndex {
             old = entries[Int(index)].members.updateValue(subscription.options, forKey: id)
         }
         // Equal ones would have the targets of all topics found again.
-        if old != subscription.options { version &+= 1 }
+        if old != subscription.options {
+            version &+= 1
+            entries[Int(index)].version = version
+        }
         return true
     }
 
@@ -72,6 +82,7 @@ struct DurableIndex {
         } else {
             entries[Int(index)].members[id] = nil
         }
+        entries[Int(index)].version = version
         guard entries[Int(index)].isEmpty else { return }
         tree.remove(filter)
         entries[Int(index)] = Entry(filter: filter)
@@ -81,12 +92,17 @@ struct DurableIndex {
     /// The filters that match a topic, as they are at a moment.
     struct Matches {
         fileprivate var entries: [Entry] = []
+        /// The filters and their versions: topics that match the same ones have the same targets.
+        fileprivate(set) var key: [UInt64] = []
         fileprivate var steps = 0
         /// The members of all filters and groups, those of several as often.
         fileprivate(set) var members = 0
 
         /// The steps of the search and the matches; members count little.
-        var work: Int { steps + entries.count + members / 8 }
+        var work: Int { searchWork + members / 8 }
+
+        /// The same if the members need not be looked at.
+        var searchWork: Int { steps + entries.count }
 
         /// Of all members, in any order; some may be there several times.
         var ids: [DurableSessionID] {
@@ -118,8 +134,10 @@ struct DurableIndex {
                     if !group.members.isEmpty { targets.append(.group(group)) }
                 }
             }
+            // Nothing waits for those that get it at most once.
             let members = merged.compactMap { id, options in
-                load(id).map { DurableMember(session: id, options: options, load: $0) }
+                options.qos == .atMostOnce
+                    ? nil : load(id).map { DurableMember(session: id, options: options, load: $0) }
             }
             return targets + DurableIndex.crowded(members)
         }
@@ -133,6 +151,7 @@ struct DurableIndex {
             matches.members += entry.members.count
             for group in entry.groups.values { matches.members += group.members.count }
             matches.entries.append(entry)
+            matches.key += [UInt64(index), entry.version]
         }
         matches.steps = steps
         return matches
@@ -153,6 +172,18 @@ struct DurableIndex {
         else { return nil }
         let found = Self.group(name, group, filter, load: load)
         return found.members.isEmpty ? nil : found
+    }
+
+    /// The group of a share, if it was asked for since its last change.
+    func knownGroup(_ share: String) -> DurableGroup? {
+        guard let (name, filter) = Self.parse(share), let name, let index = tree.value(of: filter) else { return nil }
+        return entries[Int(index)].groups[name]?.known
+    }
+
+    /// Keeps a group until its members change.
+    mutating func keep(_ group: DurableGroup, of share: String) {
+        guard let (name, filter) = Self.parse(share), let name, let index = tree.value(of: filter) else { return }
+        entries[Int(index)].groups[name]?.known = group
     }
 
     fileprivate static func group(

@@ -16,6 +16,13 @@ package final class DurableRoute: Sendable {
         self.generation = generation
     }
 
+    /// The same targets at a later time.
+    fileprivate init(_ other: DurableRoute, generation: UInt64) {
+        targets = other.targets
+        decided = other.decided
+        self.generation = generation
+    }
+
     /// Its approximate memory without the topic, in bytes.
     fileprivate var bytes: Int {
         targets.reduce(128) { sum, target in
@@ -28,13 +35,17 @@ package final class DurableRoute: Sendable {
     }
 }
 
-/// The routes of one generation, as far as they are in use and there is room. Pure; owner: ``DurableState``.
+/// The routes of one generation, as far as they are in use and there is room. Topics that match the same filters share
+/// their targets, also over the changes of other filters. Pure; owner: ``DurableState``.
 struct DurableRoutes {
     static let maxBytes = 16 << 20
 
     private var routes: [TopicName: DurableRoute] = [:]
     private var generation: UInt64 = 0
     private var bytes = 0
+    /// By ``DurableIndex/Matches/key``.
+    private var lists: [[UInt64]: DurableRoute] = [:]
+    private var listBytes = 0
 
     /// The route of a topic, if it is known for this generation.
     mutating func route(to topic: TopicName, generation: UInt64) -> DurableRoute? {
@@ -46,8 +57,27 @@ struct DurableRoutes {
         return routes[topic]
     }
 
-    mutating func keep(_ route: DurableRoute, to topic: TopicName) {
-        let size = route.bytes + topic.rawValue.utf8.count + 128
+    /// The route of a topic that matches the same filters as others did.
+    mutating func route(to topic: TopicName, _ key: [UInt64], generation: UInt64) -> DurableRoute? {
+        guard let list = lists[key] else { return nil }
+        let route = DurableRoute(list, generation: generation)
+        keep(route, to: topic)
+        return route
+    }
+
+    /// Keeps what was found for a topic and the filters that it matches.
+    mutating func keep(_ route: DurableRoute, to topic: TopicName, _ key: [UInt64]) {
+        let size = route.bytes + 8 * key.count + 128
+        if listBytes + size > Self.maxBytes {
+            lists.removeAll()
+            listBytes = 0
+        }
+        if lists.updateValue(route, forKey: key) == nil { listBytes += size }
+        keep(route, to: topic)
+    }
+
+    private mutating func keep(_ route: DurableRoute, to topic: TopicName) {
+        let size = topic.rawValue.utf8.count + 256
         if bytes + size > Self.maxBytes {
             routes.removeAll()
             bytes = 0

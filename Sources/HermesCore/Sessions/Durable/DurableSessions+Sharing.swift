@@ -116,7 +116,12 @@ extension DurableSessions {
     }
 
     private func keptGroup(_ share: String) -> DurableGroup? {
-        shared.state.withLock { state in state.index.group(share) { state.load(of: $0) } }
+        shared.state.withLock { state in
+            if let known = state.index.knownGroup(share), known.hasMembers { return known }
+            guard let group = state.index.group(share, load: { state.load(of: $0) }) else { return nil }
+            state.index.keep(group, of: share)
+            return group
+        }
     }
 
     // MARK: Choosing again
@@ -186,16 +191,39 @@ extension DurableSessions {
             hand(publication, in: share)
         }
         guard settings.sharedRedistribution != nil else { return }
-        let live = shared.live.withLock { $0 }
-        for (id, sentUpTo, groups) in shared.state.withLock({ $0.dueForRedistribution(now: now) }) {
-            guard groups.contains(where: { $0.hasOnline(besides: id, live: live) }) else { continue }
-            // Not due again during this pass.
-            shared.state.withLock { $0.records[id]?.redistributesAt = now.advanced(by: .seconds(5)) }
-            _ = handOvers.run { [self] in
-                // Failures are retried the next time.
-                try? await handOver(id, after: sentUpTo, isEnding: false) { _ in true }
+        // The groups of this pass that have a member with a connection: asked once for each, however many are absent.
+        var isOnline: [String: Bool] = [:]
+        var count = 0
+        let absent = shared.state.withLock { Array($0.absentSharing) }
+        for start in stride(from: 0, to: absent.count, by: DurableState.filtersAtOnce) {
+            let part = absent[start..<min(start + DurableState.filtersAtOnce, absent.count)]
+            for due in shared.state.withLock({ $0.dueForRedistribution(part, now: now) }) {
+                guard count < Self.maxRedistributed else { return }
+                let hasOther = due.subscriptions.contains { text in
+                    hasOnline(text.rawValue, &isOnline)
+                }
+                guard hasOther else { continue }
+                count += 1
+                // Not due again during this pass.
+                shared.state.withLock { $0.records[due.id]?.redistributesAt = now.advanced(by: .seconds(5)) }
+                _ = handOvers.run { [self] in
+                    // Failures are retried the next time.
+                    try? await handOver(due.id, after: due.sentUpTo, isEnding: false) { _ in true }
+                }
             }
         }
+    }
+
+    /// The most sessions whose messages are given to others in one pass.
+    private static let maxRedistributed = 10_000
+
+    /// Whether a subscription is a shared one with a connected member. The sessions that are asked for have no connection.
+    private func hasOnline(_ share: String, _ known: inout [String: Bool]) -> Bool {
+        guard share.utf8.starts(with: "$share/".utf8) else { return false }
+        if let known = known[share] { return known }
+        let result = keptGroup(share)?.hasOnline(live: shared.live.withLock { $0 }) ?? false
+        known[share] = result
+        return result
     }
 
     /// Moves a session's waiting messages from shared subscriptions to others, page by page.
@@ -342,23 +370,23 @@ extension DurableState {
         return unplaced
     }
 
-    /// Absent sessions that are due for redistribution, with the last seq sent and their groups.
-    func dueForRedistribution(
-        now: Timestamp,
-        limit: Int = 10_000
-    ) -> [(id: DurableSessionID, sentUpTo: UInt64, groups: [DurableGroup])] {
-        var due: [(id: DurableSessionID, sentUpTo: UInt64, groups: [DurableGroup])] = []
-        for id in absentSharing {
-            guard due.count < limit, let record = records[id], record.attachment == nil, !record.hasEnded,
-                let redistributesAt = record.redistributesAt, redistributesAt <= now,
-                record.head > record.sentUpTo, record.load.queued.load(ordering: .relaxed) > 0
-            else { continue }
-            let groups = record.subscriptions.compactMap { text in
-                index.group(text.rawValue) { load(of: $0) }
-            }
-            if !groups.isEmpty { due.append((id, record.sentUpTo, groups)) }
+    /// An absent session with messages that others may have.
+    struct Redistribution {
+        let id: DurableSessionID
+        let sentUpTo: UInt64
+        let subscriptions: Set<TopicText>
+    }
+
+    /// Those of these absent sessions that are due for redistribution.
+    func dueForRedistribution(_ absent: ArraySlice<DurableSessionID>, now: Timestamp) -> [Redistribution] {
+        absent.compactMap { id in
+            guard let place = records.index(forKey: id) else { return nil }
+            let record = records.values[place]
+            guard record.attachment == nil, !record.hasEnded, let redistributesAt = record.redistributesAt,
+                redistributesAt <= now, record.head > record.sentUpTo, record.load.queued.load(ordering: .relaxed) > 0
+            else { return nil }
+            return Redistribution(id: id, sentUpTo: record.sentUpTo, subscriptions: record.subscriptions)
         }
-        return due
     }
 }
 

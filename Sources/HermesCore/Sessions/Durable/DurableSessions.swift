@@ -146,9 +146,12 @@ package final class DurableSessions: Sendable {
             let generation = state.index.version
             if let known = state.routes.route(to: topic, generation: generation) { return .route(known, work: 0) }
             let matches = state.index.matches(of: topic)
+            if let known = state.routes.route(to: topic, matches.key, generation: generation) {
+                return .route(known, work: matches.searchWork)
+            }
             guard matches.members <= Self.membersAtOnce else { return .many(matches, generation) }
             let route = DurableRoute(matches.targets { state.load(of: $0) }, generation: generation)
-            state.routes.keep(route, to: topic)
+            state.routes.keep(route, to: topic, matches.key)
             return .route(route, work: matches.work)
         }
         switch found {
@@ -176,7 +179,7 @@ package final class DurableSessions: Sendable {
         }
         let route = DurableRoute(matches.targets { loads[$0] }, generation: generation)
         // Otherwise it is searched for again.
-        shared.state.withLock { if $0.index.version == generation { $0.routes.keep(route, to: topic) } }
+        shared.state.withLock { if $0.index.version == generation { $0.routes.keep(route, to: topic, matches.key) } }
         return route
     }
 

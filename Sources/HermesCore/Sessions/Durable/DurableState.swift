@@ -361,6 +361,7 @@ struct DurableState {
     private mutating func markEnded(_ id: DurableSessionID) {
         guard let record = records[id], !record.hasEnded else { return }
         records[id]?.hasEnded = true
+        records[id]?.load.hasEnded.store(true, ordering: .relaxed)
         leaveAll(id)
         absentSharing.remove(id)
     }
@@ -417,6 +418,7 @@ struct DurableState {
         absentSharing.remove(id)
         quota.add(sessions: -1, of: record.payer)
         setExpiry(of: id, to: nil)
+        records[id]?.load.hasEnded.store(true, ordering: .relaxed)
         records[id] = nil
     }
 

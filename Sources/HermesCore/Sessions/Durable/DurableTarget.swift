@@ -19,7 +19,7 @@ package struct DurableMember: Sendable {
     let load: DurableLoad
 
     /// The target for a publication; nil if there is none, because the subscription gets it at most once, or is the
-    /// publisher's own with no local.
+    /// publisher's own with no local, or the session has ended.
     ///
     /// - Parameter share: the shared subscription that it comes by.
     func target(
@@ -28,7 +28,8 @@ package struct DurableMember: Sendable {
         share: String? = nil
     ) -> PublicationTarget? {
         let qos = min(options.qos, publication.qos)
-        guard qos > .atMostOnce, !(options.noLocal && publisher == session) else { return nil }
+        guard qos > .atMostOnce, !(options.noLocal && publisher == session), !load.hasEnded.load(ordering: .relaxed)
+        else { return nil }
         return PublicationTarget(
             session: session,
             qos: qos,

@@ -1,0 +1,139 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+import Testing
+
+@testable import HermesCore
+
+/// What it costs to find the kept sessions of a topic and of a shared subscription, where they are many.
+@Suite(.timeLimit(.minutes(1))) struct DurableRouteTests {
+    private static let many = 800
+    private let load = DurableLoad(owner: .subject("ann"))
+
+    private func id(_ number: Int) -> DurableSessionID { DurableSessionID(rawValue: Int64(number + 1)) }
+
+    private func insert(_ number: Int, _ filter: String, qos: QoS = .atLeastOnce, into index: inout DurableIndex) {
+        index.insert(id(number), DurableSubscription(filter: filter, options: SubscriptionOptions(qos: qos)))
+    }
+
+    private func key(_ topic: String, _ index: DurableIndex) throws -> [UInt64] {
+        index.matches(of: try #require(TopicName(topic))).key
+    }
+
+    @Test func `topics that match the same filters have one key, which no other filter changes`() throws {
+        var index = DurableIndex()
+        for number in 0..<Self.many { insert(number, "home/#", into: &index) }
+        insert(0, "garden/+", into: &index)
+        let home = try key("home/kitchen", index)
+        #expect(try key("home/cellar", index) == home)
+        #expect(try key("garden/pond", index) != home)
+        insert(1, "garden/+", into: &index)
+        index.remove(id(0), "garden/+")
+        insert(2, "x/1", into: &index)
+        #expect(try key("home/kitchen", index) == home)
+        insert(Self.many, "home/#", into: &index)
+        let more = try key("home/kitchen", index)
+        #expect(more != home)
+        index.remove(id(3), "home/#")
+        #expect(try key("home/kitchen", index) != more)
+    }
+
+    @Test func `a place in the index that another filter takes over has another key`() throws {
+        var index = DurableIndex()
+        insert(0, "a", into: &index)
+        let first = try key("a", index)
+        index.remove(id(0), "a")
+        insert(0, "b", into: &index)
+        #expect(try key("b", index) != first)
+    }
+
+    @Test func `the targets are put together once for all topics, and again only after a change of their filters`()
+        async throws
+    {
+        let store = FakeSessionStore()
+        let now = Timestamp(rawValue: 1)
+        let opened = try store.base.commit(
+            (0..<Self.many).map {
+                .open(SessionKey(owner: .subject("ann"), clientID: "\($0)"), clean: false, expiry: nil)
+            },
+            now: now
+        )
+        var ids: [DurableSessionID] = []
+        for case .opened(let session) in opened { ids.append(session.id) }
+        let subscription = DurableSubscription(filter: "home/#", options: SubscriptionOptions(qos: .atLeastOnce))
+        _ = try store.base.commit(ids.map { .subscribe($0, [subscription]) }, now: now)
+        _ = try store.base.commit(ids.map { .close($0, sentUpTo: 0, expiresAt: nil) }, now: now)
+        let sessions = DurableSessions(store: store, time: ManualTime())
+        try await sessions.load()
+
+        func work(_ topic: String) throws -> Int { sessions.search(try #require(TopicName(topic))).work }
+        #expect(try work("home/0") >= Self.many / 8)
+        for number in 1..<50 { #expect(try (1..<20).contains(work("home/\(number)"))) }
+        #expect(try work("home/1") == 0)
+        // Somebody else's filter.
+        let before = sessions.generation
+        let other = try await sessions.attached("other")
+        try await sessions.subscribed(other.opening.id, "x/1", SubscriptionOptions(qos: .atLeastOnce))
+        #expect(sessions.generation != before)
+        #expect(try (1..<20).contains(work("home/1")))
+        try await sessions.subscribed(other.opening.id, "home/#", SubscriptionOptions(qos: .atLeastOnce))
+        #expect(try work("home/1") >= Self.many / 8)
+    }
+
+    @Test func `sessions that get everything at most once are no targets`() throws {
+        var index = DurableIndex()
+        for number in 0..<Self.many { insert(number, "home/#", qos: .atMostOnce, into: &index) }
+        insert(7, "home/+", into: &index)
+        let targets = index.matches(of: try #require(TopicName("home/a"))).targets { _ in load }
+        #expect(targets.count == 1)
+        guard case .session(let member) = targets.first else { throw Failure() }
+        #expect(member.session == id(7))
+    }
+
+    private struct Failure: Error {}
+
+    @Test func `a shared subscription is put together once, and again after a change of its members`() throws {
+        var index = DurableIndex()
+        for number in 0..<Self.many { insert(number, "$share/g/t", into: &index) }
+        let share = "$share/g/t"
+        #expect(index.knownGroup(share) == nil)
+        let found = index.group(share) { _ in load }
+        let group = try #require(found)
+        index.keep(group, of: share)
+        #expect(index.knownGroup(share) === group)
+        insert(0, "$share/h/t", into: &index)
+        insert(0, "u", into: &index)
+        #expect(index.knownGroup(share) === group)
+        index.remove(id(5), share)
+        #expect(index.knownGroup(share) == nil)
+        let fewer = index.group(share) { _ in load }
+        #expect(fewer?.members.count == Self.many - 1)
+    }
+
+    @Test func `a session that has ended is chosen no more, though lists contain it still`() throws {
+        let options = SubscriptionOptions(qos: .atLeastOnce)
+        let members = (0..<2).map { number in
+            DurableMember(session: id(number), options: options, load: DurableLoad(owner: .subject("ann")))
+        }
+        let filter = try #require(TopicFilter("t"))
+        let group = DurableGroup(name: "g", filter: filter, members: members, turn: DurableGroup.Turn())
+        let publication = StoredPublication(
+            topic: try #require(TopicName("t")),
+            payload: ByteBuffer(string: "x"),
+            qos: .atLeastOnce,
+            publishedAt: Timestamp(rawValue: 1)
+        )
+        #expect(members[0].target(of: publication, from: nil) != nil)
+        members[0].load.hasEnded.store(true, ordering: .relaxed)
+        #expect(members[0].target(of: publication, from: nil) == nil)
+        for _ in 0..<4 {
+            guard case .kept(let member) = group.choose(for: publication, live: nil, in: nil) else { throw Failure() }
+            #expect(member.session == id(1))
+        }
+        #expect(group.hasMembers)
+        members[1].load.hasEnded.store(true, ordering: .relaxed)
+        #expect(group.choose(for: publication, live: nil, in: nil) == nil)
+        #expect(!group.hasMembers)
+    }
+}
