@@ -272,7 +272,7 @@ async def absent(ports, end, sources, scale, _) -> str:
                              + mqtt.subscribe(1, [("attack/absent", 1)]))
                 buffer = bytearray()
                 while not any(kind == mqtt.SUBACK for kind, *_ in mqtt.packets(buffer)):
-                    more = await asyncio.wait_for(reader.read(4096), 10)
+                    more = await asyncio.wait_for(reader.read(4096), max(0.1, end - time.monotonic()))
                     if not more:
                         raise EOFError
                     buffer += more

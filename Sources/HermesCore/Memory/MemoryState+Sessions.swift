@@ -32,7 +32,7 @@ extension MemoryState {
         }
 
         var partial: [UInt16: PartialPublication] {
-            parts.compactMapValues { parts in
+            parts.compactMapValues { parts -> PartialPublication? in
                 let sorted = parts.sorted { $0.key < $1.key }
                 guard let first = sorted.first else { return nil }
                 var partial = PartialPublication(content: first.value.content)

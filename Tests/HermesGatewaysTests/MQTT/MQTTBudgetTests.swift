@@ -53,29 +53,23 @@ import Testing
         }
     }
 
-    @Test func `a flood of publications for absent sessions waits until it is paid for, a few cost nothing`()
-        async throws
-    {
+    @Test func `a flood of publications for many absent sessions waits until it is paid for`() async throws {
         var settings = GatewaySettings()
         settings.limits.requestsPerSecond = 1_000
         try await GatewayHarness.with(MQTTGateway.self, settings: settings) { harness in
             for number in 0..<100 {
                 let absent = try await harness.mqtt("absent-\(number)", .v5, durable: true)
                 _ = try await absent.subscribe("crowd", qos: .atLeastOnce)
-                if number == 0 { _ = try await absent.subscribe("one", qos: .atLeastOnce) }
                 try await absent.drop()
             }
             let publisher = try await harness.mqtt("publisher", .v5)
             let other = try await harness.mqtt("other", .v5)
-            var start = ContinuousClock.now
+            let start = ContinuousClock.now
             // 50 units each, and a second's worth at once.
             for _ in 0..<50 { try await publisher.publish("crowd", "x", qos: .atLeastOnce) }
             #expect(try await other.untilPong().isEmpty)
             #expect(try await publisher.untilPong().isEmpty)
             #expect(ContinuousClock.now - start > .milliseconds(1_400))
-            start = ContinuousClock.now
-            for _ in 0..<500 { try await publisher.publish("one", "x", qos: .atLeastOnce) }
-            #expect(harness.environment.loops.memory.reclaimedBytes == 0)
         }
     }
 

@@ -92,6 +92,14 @@ import Testing
             durable.detach(opening.id, nobody, sentUpTo: 0, expiry: nil)
             ids.append(opening.id)
         }
+        // Behind all that is stored of them.
+        guard let last = ids.last else { return ids }
+        let options = SubscriptionOptions(qos: .atLeastOnce)
+        _ = await withCheckedContinuation { done in
+            durable.subscribe(last, [DurableSubscription(filter: "last", options: options)]) {
+                done.resume(returning: $0)
+            }
+        }
         return ids
     }
 
@@ -105,8 +113,8 @@ import Testing
             func queues() async throws -> [Int: Int] {
                 var found: [Int: Int] = [:]
                 for id in ids {
-                    found[try await store.base.queued(of: id, after: 0, limit: 9, maxBytes: .max).count, default: 0] +=
-                        1
+                    let queue = try await store.base.queued(of: id, after: 0, limit: 9, maxBytes: .max)
+                    found[queue.count, default: 0] += 1
                 }
                 return found
             }
