@@ -204,6 +204,13 @@ def check_manifest() -> list[str]:
     return problems
 
 
+def check_ways() -> list[str]:
+    """The files on the ways through the code exist."""
+    document = ROOT / "docs/architecture.md"
+    paths = re.findall(r"^\d+\. `(Hermes\w*/[^`<]+\.swift)`", document.read_text(), re.MULTILINE)
+    return [f"docs/architecture.md: {path} is not there" for path in paths if not (ROOT / "Sources" / path).exists()]
+
+
 def check_public(target: str, limit: float) -> list[str]:
     files = [path.read_text(encoding="utf-8").splitlines() for path in (ROOT / "Sources" / target).rglob("*.swift")]
     lines = sum(len(file) for file in files)
@@ -224,6 +231,7 @@ def main() -> int:
     problems += check_protocols(files)
     problems += check_encoding_slots()
     problems += check_manifest()
+    problems += check_ways()
     for target, limit in MAX_PUBLIC_PER_1000_LINES.items():
         problems += check_public(target, limit)
     for problem in problems:

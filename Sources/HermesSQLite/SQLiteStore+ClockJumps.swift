@@ -44,7 +44,7 @@ extension ClockJump {
     }
 }
 
-/// Corrects the times of rows that a clock stored that was behind (``ClockJump``), each when it is found.
+/// Corrects the times of rows that were stored while the clock was behind (``ClockJump``), each when it is found.
 struct ClockCorrection {
     let db: Database
     let jumps: ClockJumps

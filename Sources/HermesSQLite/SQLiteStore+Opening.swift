@@ -161,8 +161,7 @@ extension SQLiteStore {
         var configuration = Configuration()
         configuration.label = "hermes.store"
         configuration.foreignKeysEnabled = false
-        // As many as all gates of the core let in together, so that nobody who has passed his gate waits here for those
-        // of another: 2 for accounts, 2 for logins, 2 for kept sessions, 1 for keys, 1 for operators.
+        // As many as all gates of the core let in together, so that a read that has passed its gate never waits here for reads of another gate: 2 for accounts, 2 for logins, 2 for kept sessions, 1 for keys, 1 for operators.
         configuration.maximumReaderCount = 8
         configuration.busyMode = .timeout(busyTimeout)
         configuration.prepareDatabase { db in

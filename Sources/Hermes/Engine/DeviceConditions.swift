@@ -34,7 +34,7 @@ public final class DeviceConditions: Sendable {
         var isHeld: Bool { appState == .suspended || !path.isUsable }
     }
 
-    private struct State {
+    struct State {
         var snapshot = Snapshot()
         var heartbeats: any HeartbeatStore = MemoryHeartbeatStore()
         var observers: [UInt64: @Sendable () -> Void] = [:]
@@ -50,7 +50,7 @@ public final class DeviceConditions: Sendable {
         return conditions
     }()
 
-    private let state = NIOLockedValueBox(State())
+    let state = NIOLockedValueBox(State())
 
     /// Creates conditions of an app in the foreground with a usable network.
     package init() {}
@@ -93,8 +93,6 @@ public final class DeviceConditions: Sendable {
     }
 
     func stopObserving(_ id: UInt64) { state.withLockedValue { $0.observers[id] = nil } }
-
-    var observerCount: Int { state.withLockedValue { $0.observers.count } }
 
     private func change(_ body: (inout Snapshot) -> Void) {
         let observers = state.withLockedValue { state in

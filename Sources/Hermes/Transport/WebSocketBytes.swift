@@ -74,7 +74,7 @@ final class WebSocketBytes: ChannelDuplexHandler {
         switch data.readInteger(as: UInt16.self) {
         case nil, 1000, 1001, 1005, 1006: return nil
         case 1009:
-            return HermesClientError(.frameTooLong, "the server closed the WebSocket (1009): what was sent is too long")
+            return HermesClientError(.frameTooLong, "the server closed the WebSocket (1009): a message was too long")
         case .some(let code):
             let reason = String(validating: data.readableBytesView, as: UTF8.self) ?? ""
             let text = "the server closed the WebSocket (\(code))"

@@ -67,7 +67,7 @@ extension AccountService {
         if let nickName, settings.registration == .closed {
             // The same name in other letters is still allowed.
             guard try await find(.id(user), for: .account(user))?.account.nickName == NickName(nickName) else {
-                throw HermesError(.forbidden, "names are the operator's to give here (accounts.registration: closed)")
+                throw HermesError(.forbidden, "here only the operator changes names (accounts.registration: closed)")
             }
         }
         return try await changeProfile(of: user, nickName: nickName, avatarURL: avatarURL)

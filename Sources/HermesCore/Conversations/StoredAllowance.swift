@@ -29,7 +29,7 @@ struct StoredAllowance {
         refused += 1
         throw HermesError(
             .rateLimited,
-            "your messages have filled the store as fast as they may (limits.storedPerAccountPerDay); send fewer or smaller "
+            "your messages fill the store faster than they may (limits.storedPerAccountPerDay); send fewer or smaller "
                 + "ones",
             retryAfter: wait
         )

@@ -209,20 +209,12 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    /// Checks everything that is due now, once; for tests.
-    package func runDue() async {
-        while true {
-            let batch = takeBatch()
-            guard !batch.isEmpty else { return }
-            await look(at: batch)
-        }
-    }
-
     private func recoverReporting() async {
         do throws(HermesError) { try await recover() } catch { report(.failed(error)) }
     }
 
-    private func takeBatch() -> [HandOffKey] {
+    /// Takes the next batch of keys that are due; empty: none are, or all lanes are busy. ``look(at:)`` must follow.
+    func takeBatch() -> [HandOffKey] {
         let now = time.uptime()
         return state.withLock { state in
             guard state.running < settings.lanes else { return [] }
@@ -232,7 +224,8 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    private func look(at keys: [HandOffKey]) async {
+    /// Checks a batch of ``takeBatch()``.
+    func look(at keys: [HandOffKey]) async {
         var candidates: [Candidate] = []
         for key in keys {
             do throws(HermesError) {

@@ -60,9 +60,6 @@ package final class TopicPlane: Sendable {
     /// ``isCongested`` before it stores the publication.
     package func publish(stored publication: Publication) { mailboxes[0].post(publish: publication) }
 
-    /// The number of shared subscriptions with members.
-    package var sharedGroupCount: Int { sharedGroups.count }
-
     /// The number of a topic's subscriptions, over all loops.
     package func subscriberCount(of topic: TopicName) async -> Int {
         var sum = 0

@@ -87,7 +87,7 @@ extension DelimitedConnection {
                 answer(id, result)
             }
         case .revokeTokens:
-            fail(id, HermesError(.unsupported, "change the password to end all other sessions"))
+            fail(id, HermesError(.unsupported, "change the password to end all other logins"))
         case nil:
             fail(id, HermesError(.unsupported, "the server does not know this account request"))
         }

@@ -48,7 +48,7 @@ extension DelimitedConnection {
         let user = sender.principal.user
         do throws(HermesError) {
             guard let request = try DelimitedTranslation.inboxRequest(packet, by: user) else {
-                return fail(id, HermesError(.unsupported, "this asks nothing of the inbox"))
+                return fail(id, HermesError(.unsupported, "this is not a request to the inbox"))
             }
             sender.link.ask(request) { [self] result in
                 switch result {

@@ -154,8 +154,8 @@ extension MQTTInbox {
             standIn.event.oversized = oversized(event, bytes: bytes)
             var telling = standIn
             telling.event.oversized.hint =
-                "longer than this client's Maximum Packet Size; over a connection that takes it, "
-                + "synchronize with after_seq \(event.seq - min(event.seq, 1)) and limit 1 gives it"
+                "longer than this client's Maximum Packet Size; to get it, use a connection with a larger one: "
+                + "synchronize with after_seq \(event.seq - min(event.seq, 1)) and limit 1"
             return [telling, standIn]
         case .result where packet.id != 0:
             var failure = Hermes_V1_Packet()

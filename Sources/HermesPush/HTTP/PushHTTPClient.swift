@@ -37,13 +37,13 @@ package final class PushHTTPClient: Sendable {
         }
     }
 
-    private struct Pinned {
+    struct Pinned {
         let client: HTTPClient
         var requests = 0
         var lastUsed: UInt64 = 0
     }
 
-    private struct Routes {
+    struct Routes {
         var clients: [Route: Pinned] = [:]
         var clock: UInt64 = 0
         var isClosed = false
@@ -60,7 +60,7 @@ package final class PushHTTPClient: Sendable {
     private let configuration: HTTPClient.Configuration
     private let group: any EventLoopGroup
     private let timeout: TimeAmount
-    private let routes = Mutex(Routes())
+    let routes = Mutex(Routes())
 
     /// Creates the client.
     ///
@@ -113,9 +113,6 @@ package final class PushHTTPClient: Sendable {
             for client in pinned + [client] { group.addTask { try? await client.shutdown() } }
         }
     }
-
-    /// The number of routes with a client; for tests.
-    package var routeCount: Int { routes.withLock { $0.clients.count } }
 
     /// The library takes addresses for names only for a client as a whole, so each route has a client.
     private func takeClient(for route: Route) throws -> HTTPClient {

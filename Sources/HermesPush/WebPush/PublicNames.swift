@@ -65,7 +65,7 @@ package actor PublicNames {
         var until: Duration
     }
 
-    private struct Pending {
+    struct Pending {
         var waiters: [CheckedContinuation<Answer, Never>] = []
         /// The account whose turn it runs in; nil: it waits.
         var runner: Owner?
@@ -75,7 +75,7 @@ package actor PublicNames {
     }
 
     /// The owner of a lookup, whose turn it takes.
-    private enum Owner: Hashable {
+    enum Owner: Hashable {
         case account(UserID)
         case nobody
     }
@@ -94,7 +94,7 @@ package actor PublicNames {
     private var known: [String: Known] = [:]
     private var nowhere: [String: Nowhere] = [:]
     private var failed: [String: Duration] = [:]
-    private var pending: [String: Pending] = [:]
+    var pending: [String: Pending] = [:]
     private var renewals: [(host: String, owner: Owner)] = []
     private var queues: [Owner: [String]] = [:]
     private var turns: [Owner] = []
@@ -145,9 +145,6 @@ package actor PublicNames {
         known[host]?.addresses.append(first)
         known[host]?.freshUntil = .zero
     }
-
-    /// Whether nothing is looked up; for tests.
-    package var isIdle: Bool { pending.isEmpty }
 
     // MARK: Turns
 

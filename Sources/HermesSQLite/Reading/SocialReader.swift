@@ -19,8 +19,8 @@ struct SocialReader {
         return try query.first { ContactRow(wants: $0.integer(0) != 0, blocks: $0.integer(1) != 0) } ?? ContactRow()
     }
 
-    /// The list of an account behind another one, at most so many. Looks only at what stands in the list; a test counts
-    /// the steps.
+    /// The contact list of an account behind another account's id, up to a limit. Looks only at rows of the list; a
+    /// test counts the steps.
     static let contactQuery = """
         SELECT a.id, a.nick_name, a.nick_key, a.avatar_url, a.is_disabled, a.created_at, c.wants, c.blocks, o.wants, \
         o.blocks FROM contact c INDEXED BY contact_listed \

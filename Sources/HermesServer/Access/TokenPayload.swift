@@ -67,7 +67,7 @@ struct TokenPayload: Decodable, Sendable {
             return "it is for another audience"
         }
         if let wantedIssuer, !(issuer?.utf8.elementsEqual(wantedIssuer.utf8) ?? false) {
-            return "it is of another issuer"
+            return "it is from another issuer"
         }
         return nil
     }

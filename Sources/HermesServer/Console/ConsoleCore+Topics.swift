@@ -63,7 +63,7 @@ extension ConsoleCore {
 
     private func filter(of call: APICall) throws(APIProblem) -> TopicFilter {
         guard let filter = call.query["filter"].flatMap({ TopicFilter($0) }) else {
-            throw APIProblem(.badRequest, .invalidArgument, "The filter is not one (docs/mqtt.md).")
+            throw APIProblem(.badRequest, .invalidArgument, "This is not a topic filter (docs/mqtt.md).")
         }
         return filter
     }

@@ -20,14 +20,14 @@ final class HomePage: Sendable {
     }
 
     /// The visitors that see one page.
-    private struct Visitor: Hashable {
+    struct Visitor: Hashable {
         /// The server's name in the page.
         let host: String
         /// Whether they are at this machine.
         let isLocal: Bool
     }
 
-    private struct State {
+    struct State {
         var listeners: [Listener] = []
         /// The pages that were asked for.
         var pages: [Visitor: PageText] = [:]
@@ -39,7 +39,7 @@ final class HomePage: Sendable {
     private let pages: WebPages
     private let hasAPI: Bool
     private let isAnonymousAllowed: Bool
-    private let state = Mutex(State())
+    let state = Mutex(State())
 
     /// - Parameters:
     ///   - pages: those that are switched on.
@@ -72,9 +72,6 @@ final class HomePage: Sendable {
         }
         return page
     }
-
-    /// The number of pages that are kept.
-    var keptPages: Int { state.withLock { $0.pages.count } }
 
     private func text(_ host: String, _ listeners: [Listener]) -> String {
         HTML.page(title: "Hermes") { html in

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import HermesCore
 import Synchronization
 import Testing
+
+@testable import HermesCore
 
 @Suite("Hand-off to push services", .timeLimit(.minutes(1))) struct PushHandOffTests {
     /// Takes notifications and answers what a test says.
@@ -114,7 +115,11 @@ import Testing
         /// Lets time pass and looks at what is due.
         func wait(_ duration: Duration) async {
             time.advance(by: duration)
-            await handOff.runDue()
+            while true {
+                let batch = handOff.takeBatch()
+                guard !batch.isEmpty else { return }
+                await handOff.look(at: batch)
+            }
         }
 
         func pushedUpTo() async throws -> [UInt64] { try await store.pushTargets(of: user(2)).map(\.pushedUpTo) }

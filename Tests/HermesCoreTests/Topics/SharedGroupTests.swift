@@ -128,7 +128,9 @@ import Testing
         let (first, firstHeld) = join(loops, 0)
         let (second, secondHeld) = join(loops, 1)
         loops.settle()
-        #expect(loops.plane.sharedGroupCount == 1)
+        let groups = shards[0].sharedGroups
+        let key = SharedGroups.key(group: "workers", filter: filter)
+        #expect(groups.members(of: key)?.seats.count == 2)
         // The first one's shard stays the group's home.
         loops[0].run { shards[0].unsubscribe(firstHeld) }
         loops.settle()
@@ -137,7 +139,7 @@ import Testing
         #expect(first.received == [])
         #expect(second.received == ["1"])
         loops[1].run { shards[1].unsubscribe(secondHeld) }
-        #expect(loops.plane.sharedGroupCount == 0)
+        #expect(groups.members(of: key) == nil)
         loops.settle()
         loops[1].run { #expect(!shards[1].publish(publication(2, qos: .atMostOnce)).matchedAnywhere) }
         let (third, _) = join(loops, 1)

@@ -6,9 +6,14 @@ import Crypto
 import Foundation
 import HermesTestKit
 import NIOCore
+import Synchronization
 import Testing
 
 @testable import HermesServer
+
+extension HomePage {
+    fileprivate var keptPages: Int { state.withLock { $0.pages.count } }
+}
 
 /// The web pages of the HTTP port.
 @Suite(.timeLimit(.minutes(1))) struct PagesTests {

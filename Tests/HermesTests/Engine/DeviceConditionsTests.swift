@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesWire
+import NIOConcurrencyHelpers
 import NIOCore
 import Testing
 
@@ -34,9 +35,9 @@ struct DeviceConditionsTests {
             }
             if isSuspended, case .live = state, server.connectionCount == 2 { break }
         }
-        #expect(conditions.observerCount == 1)
+        #expect(conditions.state.withLockedValue { $0.observers.count } == 1)
         await client.close()
-        #expect(conditions.observerCount == 0)
+        #expect(conditions.state.withLockedValue { $0.observers.isEmpty })
         try await server.stop()
     }
 

@@ -36,8 +36,6 @@ final class SharedGroups: Sendable {
         TopicFilter(checked: group + "/" + filter.rawValue, hasWildcard: true)
     }
 
-    var count: Int { entries.withLock { $0.count } }
-
     /// Joins a group; nil if it does not exist.
     func join(_ key: TopicFilter) -> SharedGroup? {
         entries.withLock { entries in
