@@ -77,10 +77,11 @@ axe.run(document, { resultTypes: ["violations"] }).then(
 
 
 class Server:
-    """A real server, which keeps its port over a restart."""
+    """A real server, which keeps its port over a restart, and the history for some days; 0: its default, no history."""
 
-    def __init__(self, folder: str, protocols: tuple[str, ...] = (), settings: tuple[str, ...] = ()):
+    def __init__(self, folder: str, protocols: tuple[str, ...] = (), settings: tuple[str, ...] = (), history_days: int = 7):
         self.folder = folder
+        self.history_days = history_days
         self.settings = settings
         self.protocols = protocols
         self.port = 0
@@ -89,7 +90,9 @@ class Server:
 
     def start(self) -> None:
         arguments = [PROGRAM, "serve", "--data.directory", self.folder, "--listeners.http.port", str(self.port)]
-        arguments += ["--store.historyDays", "7", *self.settings]
+        arguments += self.settings
+        if self.history_days:
+            arguments += ["--store.historyDays", str(self.history_days)]
         for name in PROTOCOLS:
             if name in self.protocols:
                 arguments += [f"--listeners.{name}.port", str(getattr(self, name))]
