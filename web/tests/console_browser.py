@@ -105,7 +105,8 @@ class Server:
 
 
 def mqtt_client(port: int, client_id: str, topic: str, user: str = "") -> socket.socket:
-    """A client of MQTT 3.1.1 that subscribes to a topic and reads nothing; without a user: anonymous."""
+    """A client of MQTT 3.1.1 that subscribes to a topic and reads nothing. That of a user is a device; without one it is
+    anonymous."""
 
     def text(value: str) -> bytes:
         return struct.pack(">H", len(value.encode())) + value.encode()
@@ -114,10 +115,13 @@ def mqtt_client(port: int, client_id: str, topic: str, user: str = "") -> socket
     connect = text("MQTT") + bytes([4, 0xC2 if user else 2, 0, 0]) + text(client_id)
     if user:
         connect += text(user) + text(MEMBER_PASSWORD)
-    subscribe = bytes([0, 1]) + text(topic) + bytes([0])
+    topics = [topic, *(["hermes/v1/down/json"] if user else [])]
+    subscribe = bytes([0, 1]) + b"".join(text(one) + bytes([0]) for one in topics)
     connection.sendall(bytes([0x10, len(connect)]) + connect + bytes([0x82, len(subscribe)]) + subscribe)
-    assert connection.recv(4) == bytes([0x20, 2, 0, 0]), "not connected"
-    connection.recv(5)
+    answer = b""
+    while len(answer) < 8 + len(topics):
+        answer += connection.recv(8 + len(topics) - len(answer)) or b"the server closed the connection"
+    assert answer == bytes([0x20, 2, 0, 0, 0x90, 2 + len(topics), 0, 1, *(0 for _ in topics)]), answer
     return connection
 
 
