@@ -217,7 +217,8 @@ export class Requests extends Emitter {
      *
      * @param {number} groupId
      * @param {{ addUids?: number[], removeUids?: number[], changeRoles?: { uid: number, role?: string,
-     *   mutedUntilMs?: number }[] }} change Roles are "ROLE_MEMBER" and "ROLE_ADMINISTRATOR".
+     *   mutedUntilMs?: number }[] }} change Roles are "ROLE_MEMBER" and "ROLE_ADMINISTRATOR". "ROLE_OWNER" hands the
+     *   group over: only its owner may, and becomes an administrator.
      */
     async changeMembers(groupId, change) {
         await this.request({ group: { changeMembers: { groupId, ...change } } });

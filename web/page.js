@@ -32,7 +32,7 @@ export function followPage(url, changed) {
     const { document, addEventListener, removeEventListener, navigator } = globalThis;
     if (!document || !addEventListener) return () => {};
     // The browser says "offline" without a network, but a server on this machine can be reached.
-    const isLocal = /^(localhost|127\.|\[::1\])/.test(new URL(url).host);
+    const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(url).hostname);
     const look = () => {
         const app = document.visibilityState === "hidden" ? "background" : "foreground";
         changed({ app, isOnline: isLocal || navigator.onLine !== false });

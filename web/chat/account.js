@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import { IndexedDBStore, SharedClient } from "../hermes.js";
+import { ErrorCode, IndexedDBStore, SharedClient } from "../hermes.js";
 import { t } from "./i18n.js";
 import { Chats, keyOf } from "./model.js";
 
@@ -15,6 +15,13 @@ const hereKey = `hermes-chat/account ${server}`;
 const typingTimeout = 6000;
 /** The requests for contacts whose texts are kept. */
 const maxRequests = 500;
+/** The most groups that are asked for, and how many at once. */
+const maxGroups = 10_000;
+const groupsAtOnce = 500;
+/** Read marks that the server has not got are records of their own, which no other tab writes over. */
+const markPrefix = "mark/";
+/** The time after which such a mark is sent again, unless the server names another, in milliseconds. */
+const markPause = 5000;
 
 /** The accounts that logged in on this browser; the first is the one in use. */
 export const accounts = {
@@ -68,6 +75,11 @@ export class Account {
     changed = () => {};
     #store;
     #channel;
+    /** @type {Map<string, { to: any, upToSeq: number }>} The read marks that the server has not got, by conversation. */
+    #marks = new Map();
+    #isMarking = false;
+    /** @type {any} */
+    #markTimer;
 
     /**
      * Opens the account's stores; it logs in later.
@@ -97,6 +109,9 @@ export class Account {
         this.chats.me = records.get("me")?.uid ?? 0;
         for (const [uid, known] of records.get("names") ?? []) this.names.set(uid, known);
         this.requests = new Map(records.get("requests"));
+        for (const [key, mark] of records) {
+            if (key.startsWith(markPrefix)) this.#marks.set(key.slice(markPrefix.length), mark);
+        }
         // What one tab has marked as read is read in the others.
         this.#channel = new BroadcastChannel(`hermes-chat/${name}`);
         this.#channel.onmessage = ({ data }) => {
@@ -119,6 +134,7 @@ export class Account {
 
     async close() {
         this.changed = () => {};
+        clearTimeout(this.#markTimer);
         await this.client.close();
         this.#channel.close();
         this.#store.close();
@@ -186,8 +202,36 @@ export class Account {
         this.#channel.postMessage({ key: chat.key, upToSeq: chat.lastSeq });
         this.#keep([chat]);
         if ("uid" in chat.to && !chat.to.uid) return;
-        // Offline, the mark moves with the next message that is seen.
-        this.client.markRead(chat.to, chat.lastSeq).catch(() => {});
+        const mark = { to: chat.to, upToSeq: chat.lastSeq };
+        this.#marks.set(chat.key, mark);
+        this.#store.write([[markPrefix + chat.key, mark]]).catch(() => {});
+        this.#tellMarks();
+    }
+
+    /** Sends the read marks that the server has not got, until it has them all. */
+    async #tellMarks() {
+        if (this.#isMarking) return;
+        this.#isMarking = true;
+        clearTimeout(this.#markTimer);
+        for (let next; (next = this.#marks.entries().next().value); ) {
+            const [key, mark] = next;
+            try {
+                await this.client.markRead(mark.to, mark.upToSeq);
+            } catch (error) {
+                const { code, isTemporary, retryAfter } = /** @type {any} */ (error);
+                if (isTemporary !== false) {
+                    // A client that was closed tells them after its next login.
+                    const wait = retryAfter ?? markPause;
+                    if (code !== ErrorCode.closed) this.#markTimer = setTimeout(() => this.#tellMarks(), wait);
+                    break;
+                }
+            }
+            // More may have been read meanwhile.
+            if (this.#marks.get(key) !== mark) continue;
+            this.#marks.delete(key);
+            this.#store.write([[markPrefix + key, undefined]]).catch(() => {});
+        }
+        this.#isMarking = false;
     }
 
     /**
@@ -247,18 +291,24 @@ export class Account {
         await this.#store.write([["me", { uid: session.uid, nickName: session.nickName }]]);
         this.loadContacts().catch(() => {});
         this.#loadGroups().catch(() => {});
+        this.#tellMarks();
         this.watch(this.chats.all.flatMap((chat) => ("uid" in chat.to && chat.to.uid ? [chat.to.uid] : [])));
         this.changed();
     }
 
     async #loadGroups() {
-        const { groups } = await this.client.groups({ limit: 500 });
-        const chats = groups.map((group) => {
-            const chat = this.chats.open({ groupId: group.id }, group.name);
-            chat.title = group.name;
-            return chat;
-        });
-        await this.#keep(chats);
+        for (let afterGroupId = 0, count = 0, isMore = true; isMore && count < maxGroups; ) {
+            const { groups, more } = await this.client.groups({ afterGroupId, limit: groupsAtOnce });
+            const chats = groups.map((group) => {
+                const chat = this.chats.open({ groupId: group.id }, group.name);
+                chat.title = group.name;
+                return chat;
+            });
+            await this.#keep(chats);
+            count += groups.length;
+            afterGroupId = groups.at(-1)?.id ?? 0;
+            isMore = more && afterGroupId > 0;
+        }
     }
 
     /** @param {any} event */

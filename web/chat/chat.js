@@ -233,10 +233,11 @@ function build() {
         }),
         typing: h("div", { class: "typing faint", role: "status" }),
         newest: h("div", { class: "newest" }, button(t("newest"), () => lines.toEnd())),
-        earlier: h("div", { class: "earlier" }, button(t("earlier"), loadEarlier)),
+        earlierError: h("p", { class: "error", role: "alert" }),
         empty: h("p", { class: "empty" }, t("choose")),
     };
     const back = button(t("back"), () => choose(""), { class: "back" });
+    view.earlier = h("div", { class: "earlier" }, button(t("earlier"), loadEarlier), view.earlierError);
     view.bar = h("header", { class: "bar" }, back, view.title, view.presence, view.details, view.block);
     view.menu = button(t("menu"), showMenu, { "aria-haspopup": "dialog" });
     view.main = h(
@@ -387,6 +388,7 @@ function choose(key) {
     if (left) left.earlier = [];
     chosen = key;
     isComplete = false;
+    view.earlierError.textContent = "";
     typedAt = 0;
     draw();
     const chat = account?.chats.get(key);
@@ -425,7 +427,12 @@ function compose() {
 async function loadEarlier() {
     const chat = account?.chats.get(chosen);
     if (!account || !chat) return;
-    const found = await account.earlier(chat).catch(() => false);
+    const of = account;
+    let found = false;
+    status.textContent = "";
+    const isAnswered = await attempt(view.earlierError, async () => (found = await of.earlier(chat)));
+    // Without an answer the button stays.
+    if (!isAnswered || account !== of || chat.key !== chosen) return;
     if (found) {
         draw();
         view.lines.toEarlier();

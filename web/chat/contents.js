@@ -88,14 +88,16 @@ const base64 = (value) => btoa(Array.from(new TextEncoder().encode(value), (byte
  * @param {any} content
  */
 export function summary(content) {
-    const { text, image, sound, video, location, expression, custom } = content;
+    const { text, image, sound, video, location, expression, custom, typed, data } = content;
     if (typeof text === "string") return beginning(text, 200);
     if (image) return t("image");
     if (sound) return t("sound");
     if (video) return t("video");
     if (location) return `${t("location")}: ${location.label}`;
     if (expression) return expression.name || `${t("expression")} ${expression.id}`;
-    return custom ? t("customKind", custom.type) : t("unknownContent");
+    // Of a push without words.
+    if (typed?.type || custom) return t("customKind", (typed ?? custom).type);
+    return t(typed || data ? "custom" : "unknownContent");
 }
 
 /**
@@ -139,14 +141,17 @@ function length({ durationSeconds }) {
 }
 
 /**
- * What a content has besides: the application's own data, where it is a text, and the attributes.
+ * What a content has besides: the application's own data, where it is a text, a push's typed message, and the
+ * attributes.
  *
  * @param {any} content
  */
-export function extra({ custom, attributes }) {
+export function extra({ text, custom, typed, data, attributes }) {
     // Maps have no order on the wire.
     const pairs = Object.entries(attributes ?? {}).map(([name, value]) => `${name}: ${value}`).sort();
-    return [custom?.data ? dataText(custom.data) : "", ...pairs].filter(Boolean).join("\n");
+    const size = typed ? t("bytes", typed.bytes) : "";
+    const named = typed?.type && text ? `${typed.type}: ${size}` : size;
+    return [custom?.data ? dataText(custom.data) : (data ?? ""), named, ...pairs].filter(Boolean).join("\n");
 }
 
 /**

@@ -94,6 +94,8 @@ export function showGroup(account, groupId) {
         const change = (/** @type {any} */ changes) =>
             act(() => client.changeMembers(groupId, { changeRoles: [{ uid, mutedUntilMs, ...changes }] }));
         const promote = () => change({ role: isAdministrator ? "ROLE_MEMBER" : "ROLE_ADMINISTRATOR" });
+        const handOver = async () =>
+            (await confirmed(`${t("makeOwner")}: ${nickName}`)) && change({ role: "ROLE_OWNER", mutedUntilMs: 0 });
         const remove = () => act(() => client.changeMembers(groupId, { removeUids: [uid] }));
         const mute = () => showMuting(nickName, (until) => change({ mutedUntilMs: until }));
         const role = member.role === "member" ? "" : ` (${t(member.role)})`;
@@ -107,6 +109,7 @@ export function showGroup(account, groupId) {
             {},
             h("span", { class: "grow", dir: "auto" }, `${nickName}${role}${muted}`),
             isOwner && isOther && does(isAdministrator ? "makeMember" : "makeAdministrator", promote, "role"),
+            isOwner && isOther && does("makeOwner", handOver, "owner"),
             isBelow && (isMuted ? does("unmute", () => change({ mutedUntilMs: 0 }), "mute") : does("mute", mute, "mute")),
             isBelow && does("remove", remove, "remove"),
         );

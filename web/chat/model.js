@@ -315,7 +315,7 @@ export class Chats {
     #push({ push, seq, time }) {
         const chat = this.open({ uid: 0 });
         chat.isOver = true;
-        const content = { text: [push.title, push.body].filter(Boolean).join("\n") };
+        const content = contentOf(push);
         const line = { id: push.id, clientId: "", seq, from: 0, name: push.title, own: false, content, time };
         if (push.collapseKey) this.#remove(chat, (old) => old.clientId === push.collapseKey);
         this.#put(chat, { ...line, clientId: push.collapseKey, recalled: false, status: "", note: "" });
@@ -457,6 +457,20 @@ export class Chats {
         if (chat.earlier.length) chat.earlier.push(...gone);
         if (chat.earlier.length > maxEarlier) chat.earlier = [];
     }
+}
+
+/**
+ * What a push shows: its words, and the kind and the size of its typed message. Without either it shows its data.
+ *
+ * @param {any} push
+ */
+function contentOf({ title, body, messageType, messageBytes, dataJson }) {
+    const text = [title, body].filter(Boolean).join("\n");
+    const padding = /=*$/.exec(messageBytes ?? "")?.[0].length ?? 0;
+    const bytes = Math.floor(((messageBytes?.length ?? 0) * 3) / 4) - padding;
+    const typed = messageType || bytes ? { typed: { type: messageType, bytes } } : {};
+    if (text) return { text, ...typed };
+    return typed.typed ? typed : { data: dataJson ?? "" };
 }
 
 /** @param {Chat} chat @param {Line} line */

@@ -3,10 +3,13 @@
 
 import { button, field, h } from "../dom.js";
 import { encoded } from "./api.js";
-import { confirmed, form, pages, table, timeText } from "./dom.js";
+import { confirmed, form, muted, pages, table, timeText } from "./dom.js";
 import { t } from "./i18n.js";
 
 /** @typedef {import("./views.js").Page} Page */
+
+/** The members that are shown at once: each has controls of its own, which take time to draw. */
+const membersAtOnce = 100;
 
 /**
  * Groups of all accounts, with their members.
@@ -78,12 +81,18 @@ export async function groups(page) {
         detail.replaceChildren();
         const { group, members } = await page.api.get(`groups/${encoded(number)}`);
         const title = h("h2", { tabindex: "-1" }, t("Group {0}: {1}", group.number, group.name));
-        detail.replaceChildren(h("section", { class: "panel" }, title,
+        const part = h("div");
+        /** @type {(from: number) => void} */
+        const show = (from) => part.replaceChildren(
             table(t("Members of {0}", group.name), [t("Account"), t("Role"), t("Muted until"), ""],
-                members.map((/** @type {any} */ member) => [
+                members.slice(from, from + membersAtOnce).map((/** @type {any} */ member) => [
                     h("a", { href: `#accounts/${member.uid}` }, member.nick_name || `#${member.uid}`), t(member.role),
                     member.muted_until_ms > Date.now() ? timeText(member.muted_until_ms) : "", tools(group, member),
                 ])),
+            from + membersAtOnce < members.length ? button(t("Next page"), () => show(from + membersAtOnce))
+                : from > 0 ? muted(t("These are the last ones.")) : "");
+        show(0);
+        detail.replaceChildren(h("section", { class: "panel" }, title, part,
             page.api.may("administrator") ? h("p", {}, dissolution(group)) : null));
         title.focus();
     }

@@ -26,6 +26,15 @@ test("each kind has the fields of the schema", async () => {
     }
 });
 
+test("a push without words has words all the same", () => {
+    const typed = { typed: { type: "shop.Shipped", bytes: 4 } };
+    assert.deepEqual([summary(typed), extra(typed)], ["Content of kind shop.Shipped", "4 bytes"]);
+    const both = { text: "on its way", ...typed };
+    assert.deepEqual([summary(both), extra(both)], ["on its way", "shop.Shipped: 4 bytes"]);
+    assert.equal(summary({ typed: { type: "", bytes: 4 } }), "Content of the application");
+    assert.deepEqual([summary({ data: '{"a":1}' }), extra({ data: '{"a":1}' })], ["Content of the application", '{"a":1}']);
+});
+
 test("a content is composed of the form's values", () => {
     assert.deepEqual(composed("image", { url: " https://a.example/b ", width: "640", height: "" }, ""), {
         image: { url: "https://a.example/b", width: 640, height: 0 },

@@ -108,6 +108,17 @@ test("pushes are notices; a later one with the same key replaces the one before"
     assert.equal(chats.unread(chat), 2);
 });
 
+test("a push without words shows the kind and the size of its message, or its data", () => {
+    const chats = new Chats();
+    const push = (seq, fields) => ({ type: "push", seq, time: seq, push: { id: `p${seq}`, title: "", body: "", collapseKey: "", ...fields } });
+    const shown = (fields) => chats.entry(push(chats.get("uid 0")?.lines.length ?? 0, fields))[0].lines.at(-1).content;
+    const message = { messageType: "shop.Shipped", messageBytes: "AAECAw==" };
+    assert.deepEqual(shown(message), { typed: { type: "shop.Shipped", bytes: 4 } });
+    assert.deepEqual(shown({ messageType: "shop.Ping", messageBytes: "" }), { typed: { type: "shop.Ping", bytes: 0 } });
+    assert.deepEqual(shown({ ...message, body: "on its way" }), { text: "on its way", typed: { type: "shop.Shipped", bytes: 4 } });
+    assert.deepEqual(shown({ dataJson: '{"order":7}' }), { data: '{"order":7}' });
+});
+
 test("a group that ends, or that the user leaves, is over", () => {
     const chats = new Chats();
     chats.me = 1;

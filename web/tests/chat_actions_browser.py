@@ -8,9 +8,16 @@ Every dialog is checked for accessibility as it is shown, in the dark theme and 
 """
 
 import contextlib
+import json
+import pathlib
 import subprocess
+import sys
 import tempfile
 import time
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "Interop/python"))
+from support.control import control  # noqa: E402
 
 from chat_browser import ROOT, Browser, Server
 from selenium.webdriver.common.action_chains import ActionChains
@@ -46,6 +53,18 @@ KINDS = {
     "custom": ({"type": "order", "data": 'number=7 <b>"你好"</b>'}, "Content of kind order", None),
     "text": ({"text": "a text with attributes"}, "a text with attributes", None),
 }
+
+# The next request for earlier messages is refused as a server does that has too much to do.
+REFUSE_HISTORY = """
+const send = WebSocket.prototype.send;
+WebSocket.prototype.send = function (text) {
+    const { id, history } = JSON.parse(text);
+    if (!history) return send.call(this, text);
+    WebSocket.prototype.send = send;
+    const data = JSON.stringify({ id, result: { error: { code: 3001, message: "too many requests", retryAfterMs: "1000" } } });
+    setTimeout(() => this.dispatchEvent(new MessageEvent("message", { data })));
+};
+"""
 
 
 def step(text: str) -> None:
@@ -315,6 +334,27 @@ def groups(ann: Browser, bob: Browser, cid: Browser) -> None:
     step("all members are muted, then one of them, who is unmuted")
 
     details(ann)
+    press_in_row(ann, "bob", "Make owner")
+    ann.sees("Really?", "dialog:last-of-type")
+    ann.check_access()
+    escape(ann)
+    ann.until(lambda: "Really?" not in ann.text("dialog"), "the end of the question")
+    assert "ann (owner)" in rows(ann), rows(ann)
+    press_in_row(ann, "bob", "Make owner")
+    ann.sees("Make owner: bob", "dialog:last-of-type h2")
+    press_last(ann, "Make owner: ")
+    ann.until(lambda: "bob (owner)" in rows(ann) and "ann (administrator)" in rows(ann), "another owner")
+    assert "Leave group" in ann.text("dialog button") and "Dissolve group" not in ann.text("dialog button")
+    assert not ann.driver.find_elements(By.CSS_SELECTOR, "dialog [aria-label^='Make owner']"), "an administrator may not"
+    ann.press("Close")
+    details(bob)
+    press_in_row(bob, "ann", "Make owner")
+    press_last(bob, "Make owner: ")
+    bob.until(lambda: "ann (owner)" in rows(bob), "the first owner again")
+    bob.press("Close")
+    step("the group is handed over to another member, and back")
+
+    details(ann)
     press_in_row(ann, "cid", "Remove")
     ann.until(lambda: "cid" not in rows(ann), "two members")
     cid.sees("You are no longer in this group", ".typing")
@@ -378,6 +418,12 @@ def devices(ann: Browser, bob: Browser, other: Browser) -> None:
         other.until(lambda: (to_begin(), other.text(".earlier"))[1], "the button for earlier messages")
         return other.text(".line:not(.note) .text").split("|")[0]
 
+    first()
+    other.driver.execute_script(REFUSE_HISTORY)
+    other.press("Earlier messages")
+    other.sees("too many requests [3001]", ".earlier .error")
+    other.check_access()
+    assert "keeps no earlier" not in other.text("#status")
     fetched = 0
     while "number 0" not in numbers():
         before = first()
@@ -385,8 +431,9 @@ def devices(ann: Browser, bob: Browser, other: Browser) -> None:
         fetched += 1
         assert fetched < 5, numbers()
         other.until(lambda: first() != before, "earlier messages")
+        assert "too many requests" not in other.text(".earlier .error")
     assert numbers() == sorted(set(numbers()), key=lambda text: int(text.split()[1])), numbers()
-    step(f"“Earlier messages” on a new device: {EARLIER} and more in {fetched} steps, each once, in order")
+    step(f"“Earlier messages” on a new device: {EARLIER} and more in {fetched} steps, each once, in order, after one refusal")
 
     other.press("Menu")
     ann.press("Menu")
@@ -559,6 +606,71 @@ def chinese(bob: Browser) -> None:
     step("the composer in Chinese, in a narrow window")
 
 
+def without_history(ann: Browser, bob: Browser, server: Server) -> None:
+    """The server's default: it keeps no history. What reached a browser stays there."""
+    url = f"http://127.0.0.1:{server.port}/chat/"
+    for browser, name in ((ann, "ann"), (bob, "bob")):
+        browser.driver.get(url)
+        browser.join(name)
+    bob.chat_with("ann")
+    for text in ("first", "second", "to be recalled"):
+        bob.say(text)
+    ann.find("nav button.row").click()
+    ann.sees("to be recalled", ".line")
+    bob.sees("read", ".line.own .meta")
+    bob.driver.find_elements(By.XPATH, "//button[.='Recall']")[-1].click()
+    ann.sees("Message recalled", ".line")
+    ann.driver.get(url)
+    ann.sees("connected", ".connection")
+    ann.find("nav button.row").click()
+    ann.sees("second", ".line")
+    ann.press("Earlier messages")
+    ann.until(lambda: "keeps no earlier" in ann.text("#status"), "no earlier messages")
+    ann.until(lambda: not any(one.is_displayed() for one in ann.driver.find_elements(By.CSS_SELECTOR, ".earlier")), "no button for them")
+    assert ann.text(".line:not(.note) .text").split("|") == ["first", "second", "Message recalled"]
+    step("without history: read, recalled, kept over a reload; “Earlier messages” says that there are none")
+
+    bob.press("Menu")
+    bob.press("Add an account")
+    bob.sees("Log in")
+    bob.fill("input[name=name]", "ann")
+    bob.fill("input[name=password]", "correct horse")
+    bob.press("Log in")
+    bob.sees("connected", ".connection")
+    bob.chat_with("bob")
+    assert bob.text(".line") == "", "a new device got what was said before"
+    bob.say("from Ann's new device")
+    ann.sees("from Ann's new device", ".line.own")
+    bob.press("Earlier messages")
+    bob.until(lambda: "keeps no earlier" in bob.text("#status"), "no earlier messages")
+    bob.press("Menu")
+    bob.press("bob")
+    bob.sees("bob", "nav h2")
+    bob.find("nav button.row").click()
+    bob.sees("from Ann's new device", ".line")
+    step("without history: a new device begins with what is sent from now on")
+
+    key = control(server.folder, "createAPIKey", name="shop", scopes="push")["apiKeyCreated"]["secret"]
+
+    def push(**content) -> None:
+        address = f"http://127.0.0.1:{server.port}/v1/push"
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        body = json.dumps({"to": {"user": "ann"}, **content}).encode()
+        with urllib.request.urlopen(urllib.request.Request(address, body, headers)) as answer:
+            assert answer.status == 202, answer.status
+
+    push(message={"type": "shop.OrderShipped", "bytes": "CAcSBWNoYWly"})
+    push(data={"order": 7})
+    ann.sees("Notices", "nav .name")
+    ann.sees("Content of the application", "nav .last")
+    next(row for row in ann.driver.find_elements(By.CSS_SELECTOR, "nav button.row") if "Notices" in row.text).click()
+    ann.sees("Content of kind shop.OrderShipped", ".line .text")
+    ann.sees("9 bytes", ".line .extra")
+    ann.sees('{"order":7}', ".line .extra")
+    ann.check_access()
+    step("a push without words shows the kind and the size of its message, or its data")
+
+
 def main() -> None:
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
@@ -598,6 +710,12 @@ def main() -> None:
         dan = person("", modules)
         keyboard(dan)
         assert dan.log() == [], dan.log()
+        plain = Server(stack.enter_context(tempfile.TemporaryDirectory()), history_days=0)
+        stack.callback(plain.kill)
+        dan.driver.set_window_size(1100, 800)
+        without_history(dan, bob, plain)
+        for browser in (dan, bob):
+            assert browser.log() == [], browser.log()
     print(f"chat: good; {time.monotonic() - began:.0f} s", flush=True)
 
 

@@ -77,10 +77,11 @@ axe.run(document, { resultTypes: ["violations"] }).then(
 
 
 class Server:
-    """A real server, which keeps its port over a restart."""
+    """A real server, which keeps its port over a restart, and the history for some days; 0: its default, no history."""
 
-    def __init__(self, folder: str, protocols: tuple[str, ...] = (), settings: tuple[str, ...] = ()):
+    def __init__(self, folder: str, protocols: tuple[str, ...] = (), settings: tuple[str, ...] = (), history_days: int = 7):
         self.folder = folder
+        self.history_days = history_days
         self.settings = settings
         self.protocols = protocols
         self.port = 0
@@ -89,7 +90,9 @@ class Server:
 
     def start(self) -> None:
         arguments = [PROGRAM, "serve", "--data.directory", self.folder, "--listeners.http.port", str(self.port)]
-        arguments += ["--store.historyDays", "7", *self.settings]
+        arguments += self.settings
+        if self.history_days:
+            arguments += ["--store.historyDays", str(self.history_days)]
         for name in PROTOCOLS:
             if name in self.protocols:
                 arguments += [f"--listeners.{name}.port", str(getattr(self, name))]
@@ -112,9 +115,9 @@ class Server:
 class Browser:
     """One person's browser, with a profile of its own."""
 
-    def __init__(self, url: str, width: int = 1100, is_dark: bool = False):
+    def __init__(self, url: str, width: int = 1100, is_dark: bool = False, arguments: tuple[str, ...] = ()):
         options = webdriver.ChromeOptions()
-        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", f"--window-size={width},800"):
+        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", f"--window-size={width},800", *arguments):
             options.add_argument(argument)
         if is_dark:
             options.add_argument("--force-dark-mode")
@@ -491,6 +494,72 @@ def check_own_pages(eve: Browser) -> None:
     step("the server's own pages: first steps, the API, the chat without further settings")
 
 
+def check_network(eve: Browser, stack: contextlib.ExitStack) -> None:
+    """The browser's own network goes and comes back, under another name than this machine's: that of a server on the same
+    machine needs no network. Chromium's debugger keeps open WebSockets open, so the page is loaded again without one."""
+    # One that lets pages of any name in.
+    server = Server(stack.enter_context(tempfile.TemporaryDirectory()), settings=("--access.anonymous", "false"))
+    stack.callback(server.kill)
+    eve.driver.get(f"http://127.0.0.1:{server.port}/chat/")
+    eve.join("eve")
+    origin = f"http://chat.example:{server.port}"
+    fay = Browser(f"{origin}/chat/", arguments=("--host-resolver-rules=MAP chat.example 127.0.0.1",
+                                                f"--unsafely-treat-insecure-origin-as-secure={origin}"))
+    stack.callback(fay.driver.quit)
+    fay.join("fay")
+    ready = "const [done] = arguments; navigator.serviceWorker.ready.then(() => done(Boolean(navigator.serviceWorker.controller)))"
+    fay.until(lambda: fay.driver.execute_async_script(ready), "the service worker")
+    # Its files are kept when it loads them.
+    fay.driver.refresh()
+    fay.sees("connected", ".connection")
+    fay.chat_with("eve")
+    fay.say("with a network")
+    fay.sees("sent", ".line.own .meta")
+
+    def network(is_there: bool) -> None:
+        fay.driver.execute_cdp_cmd("Network.enable", {})
+        rate = -1 if is_there else 0
+        fay.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
+            "offline": not is_there, "latency": 0, "downloadThroughput": rate, "uploadThroughput": rate})
+
+    network(False)
+    fay.driver.refresh()
+    fay.sees("no network", ".connection")
+    fay.find("nav button.row").click()
+    fay.sees("with a network", ".line")
+    fay.say("without a network")
+    fay.sees("waiting", ".line.own .meta")
+    fay.shot("no-network")
+    network(True)
+    # At once: what waits for a server waits longer.
+    fay.sees("connected", ".connection", 5)
+    fay.until(lambda: "waiting" not in fay.text(".line.own .meta"), "the message is sent")
+    eve.sees("fay", "nav .name")
+    next(row for row in eve.driver.find_elements(By.CSS_SELECTOR, "nav button.row") if "fay" in row.text).click()
+    eve.sees("without a network", ".line")
+    assert eve.text(".line .text").split("|") == ["with a network", "without a network"], eve.text(".line .text")
+    complaints = [line for line in fay.log() if "ERR_INTERNET_DISCONNECTED" not in line]
+    assert complaints == [], complaints
+    step("without the browser's network the page opens, says so and keeps what is written; with it, it goes on at once")
+
+
+def check_installable(eve: Browser) -> None:
+    """Nothing that the browser asks of an app is missing."""
+    def errors() -> list[str]:
+        return [one["errorId"] for one in eve.driver.execute_cdp_cmd("Page.getInstallabilityErrors", {})["installabilityErrors"]]
+
+    eve.until(lambda: errors() == [], f"an app that can be installed: {errors()}")
+    manifest = eve.driver.execute_cdp_cmd("Page.getAppManifest", {})
+    assert manifest["errors"] == [] and manifest["url"].endswith("/chat/manifest.webmanifest"), manifest
+    there = eve.url
+    eve.driver.get(eve.driver.execute_script("return location.origin + '/'"))
+    # The browser says what it misses: the first page is no app.
+    eve.until(lambda: "no-manifest" in errors(), "a page that is no app")
+    eve.driver.get(there + "chat/")
+    eve.sees("connected", ".connection")
+    step("the chat can be installed")
+
+
 # Stands in for the browser's push service, which takes no subscription without a network.
 PUSHES = """
 (() => {
@@ -614,6 +683,8 @@ def main() -> None:
         eve = Browser(f"http://127.0.0.1:{server.port}/")
         stack.callback(eve.driver.quit)
         check_own_pages(eve)
+        check_installable(eve)
+        check_network(eve, stack)
         eve.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": PUSHES})
         keys = stack.enter_context(tempfile.TemporaryDirectory())
         data = stack.enter_context(tempfile.TemporaryDirectory())

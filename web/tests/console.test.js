@@ -106,6 +106,42 @@ test("scales and numbers are round", () => {
     assert.equal(new Set(plots.map(([name]) => name)).size, plots.length);
 });
 
+/** What is done without a question, by the beginning of its path: it destroys nothing. */
+const unasked = ["login", "logout", "users\"", "keys\"", "invitations\"", "rooms/${encoded(name)}/messages`", "topics/publish\""];
+
+/**
+ * The requests of a source that are not GET, each with the text between it and the begin of the action that sends it.
+ *
+ * @param {string} text
+ */
+function changes(text) {
+    return [...text.matchAll(/\brequest\("(POST|DELETE|PATCH|PUT)", (.+)/g)].map((found) => {
+        const before = text.slice(0, found.index);
+        const begin = Math.max(before.lastIndexOf("page.attempt("), before.lastIndexOf("async function "), before.lastIndexOf("\n    async "));
+        return { method: found[1], path: found[2], before: before.slice(begin) };
+    });
+}
+
+/** Whether the action goes on only after a yes. */
+const isAsked = (/** @type {string} */ before) => /if \((!\w+\.\w+ && )?!await confirmed\([^]+\)\) return;\n/.test(before);
+
+test("whatever destroys something asks before, and only what destroys nothing does not", () => {
+    const found = sources.flatMap(([name, text]) => changes(text).map((change) => ({ name, ...change })));
+    assert.ok(found.length >= 18, `${found.length}`);
+    for (const [name, text] of sources) {
+        for (const [, first] of text.matchAll(/\.request\((.{4})/g)) assert.match(first, /"(GET|POS|DEL|PAT)/, `${name}: a method that cannot be read here`);
+    }
+    for (const { name, method, path, before } of found) {
+        const isHarmless = method === "POST" && unasked.some((one) => path.slice(1).startsWith(one));
+        if (isHarmless) assert.ok(!isAsked(before), `${name}: ${path} is asked for; take it off the list`);
+        else assert.ok(isAsked(before), `${name}: ${method} ${path} is not asked for`);
+    }
+    for (const one of unasked) assert.ok(found.some(({ path }) => path.slice(1).startsWith(one)), `${one} is nowhere`);
+    // To enable an account is no loss.
+    const enable = 'page.attempt(async () => {\n if (!user.disabled && !await confirmed(a, b)) return;\n';
+    assert.ok(isAsked(enable) && !isAsked("page.attempt(async () => {\n await confirmed(a);\n"));
+});
+
 /**
  * @param {number} status
  * @param {any} body

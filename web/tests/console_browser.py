@@ -10,6 +10,8 @@ import base64
 import contextlib
 import hashlib
 import hmac
+import http.server
+import json
 import pathlib
 import re
 import signal
@@ -18,6 +20,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "Interop/python"))
@@ -29,6 +32,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 PASSWORD = "correct horse battery"
+MEMBER_PASSWORD = "secret-6+"
 
 # Texts that become markup, attributes or scripts wherever a page is careless; each fits into a name.
 PAYLOADS = [
@@ -52,16 +56,38 @@ def step(text: str) -> None:
     print(f"console: {text}", flush=True)
 
 
+class Receiver:
+    """Takes webhooks, and keeps the ids of their events."""
+
+    def __init__(self):
+        receiver = self
+        self.ids: list[str] = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                receiver.ids.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["id"])
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
 class Server:
-    """A real server with nothing open but its console."""
+    """A real server with nothing open but its console and MQTT."""
 
     def __init__(self, folder: str):
+        self.hooks = Receiver()
         self.folder = folder
         arguments = [PROGRAM, "serve", "--data.directory", folder, "--listeners.http.enabled", "false"]
         arguments += ["--listeners.console.port", "0"]
         for name in PROTOCOLS[:-1]:
             arguments += [f"--listeners.{name}.enabled", "false"]
-        arguments += ["--listeners.mqtt.port", "0"]
+        arguments += ["--listeners.mqtt.port", "0", "--webhooks.url", f"http://127.0.0.1:{self.hooks.server.server_port}/"]
         self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.port = self.mqtt = 0
         self.output = ""
@@ -78,18 +104,34 @@ class Server:
         return control(self.folder, request, **values)
 
 
-def mqtt_client(port: int, client_id: str, topic: str) -> socket.socket:
-    """A client of MQTT 3.1.1 that subscribes to a topic and reads nothing."""
+def mqtt_client(port: int, client_id: str, topic: str, user: str = "") -> socket.socket:
+    """A client of MQTT 3.1.1 that subscribes to a topic and reads nothing. That of a user is a device; without one it is
+    anonymous."""
 
     def text(value: str) -> bytes:
         return struct.pack(">H", len(value.encode())) + value.encode()
 
-    connection = socket.create_connection(("127.0.0.1", port))
-    connect = text("MQTT") + bytes([4, 2, 0, 0]) + text(client_id)
-    subscribe = bytes([0, 1]) + text(topic) + bytes([0])
+    connection = socket.create_connection(("127.0.0.1", port), 20)
+    connect = text("MQTT") + bytes([4, 0xC2 if user else 2, 0, 0]) + text(client_id)
+    if user:
+        connect += text(user) + text(MEMBER_PASSWORD)
+    topics = [topic, *(["hermes/v1/down/json"] if user else [])]
+    subscribe = bytes([0, 1]) + b"".join(text(one) + bytes([0]) for one in topics)
     connection.sendall(bytes([0x10, len(connect)]) + connect + bytes([0x82, len(subscribe)]) + subscribe)
-    connection.recv(4)
+    answer = b""
+    while len(answer) < 8 + len(topics):
+        answer += connection.recv(8 + len(topics) - len(answer)) or b"the server closed the connection"
+    assert answer == bytes([0x20, 2, 0, 0, 0x90, 2 + len(topics), 0, 1, *(0 for _ in topics)]), answer
     return connection
+
+
+def is_open(connection: socket.socket) -> bool:
+    """Asks with a ping."""
+    try:
+        connection.sendall(bytes([0xC0, 0]))
+        return connection.recv(2) == bytes([0xD0, 0])
+    except ConnectionError:
+        return False
 
 
 def code(secret: str) -> str:
@@ -263,6 +305,176 @@ def check_search(olga: Browser) -> None:
     step("the search box is reached by its key from every view, and its results lead to the views")
 
 
+def labelled(browser: Browser, label: str):
+    return browser.find(f'main [aria-label="{label}"]')
+
+
+def asks(browser: Browser, press, question: str, cancelled, done) -> None:
+    """Presses a button twice: after the first question nothing may happen, after the second one something must."""
+    press()
+    browser.sees(question, "dialog h2")
+    browser.press("Cancel")
+    browser.until(lambda: not browser.driver.find_elements(By.CSS_SELECTOR, "dialog"), "the end of the question")
+    assert cancelled(), f"{question}: it was done without a yes"
+    press()
+    browser.sees(question, "dialog h2")
+    browser.find("dialog button[value=yes]").click()
+    browser.until(done, f"the end of: {question}")
+
+
+def check_account(olga: Browser, server: Server) -> None:
+    """From its creation to what ends its logins."""
+
+    def find() -> None:
+        # The form may be that of the view before.
+        open_view(olga, "Accounts")
+        olga.fill("main input[name=text]", "dora")
+        olga.press("Search")
+        olga.until(lambda: len(olga.driver.find_elements(By.CSS_SELECTOR, "main tbody tr")) == 1, "one account")
+
+    def state() -> str:
+        return olga.text("main tbody td:nth-child(3)")
+
+    open_view(olga, "Accounts")
+    olga.fill("main input[name=name]", "dora")
+    olga.fill("main input[name=password]", MEMBER_PASSWORD)
+    olga.press("Create")
+    olga.until(lambda: told(olga) == "dora is created.", "the new account")
+    olga.sees("dora", "main td")
+    tablet = mqtt_client(server.mqtt, "tablet", "room/lobby", "dora")
+    find()
+    labelled(olga, "Devices of dora").click()
+    olga.sees("tablet", "main td")
+    olga.check_access()
+    asks(olga, lambda: labelled(olga, "Remove tablet").click(), "Remove the device tablet of dora?",
+         lambda: is_open(tablet) and "tablet" in olga.text("main td"), lambda: "None." in olga.text("main section.panel"))
+    assert not is_open(tablet), "the removed device is still connected"
+
+    tablet = mqtt_client(server.mqtt, "tablet", "room/lobby", "dora")
+    find()
+    asks(olga, lambda: labelled(olga, "Log dora out").click(), "Log dora out everywhere?", lambda: is_open(tablet),
+         lambda: told(olga) == "dora is logged out everywhere.")
+    assert not is_open(tablet), "the account is still connected"
+
+    tablet = mqtt_client(server.mqtt, "tablet", "room/lobby", "dora")
+    find()
+    asks(olga, lambda: labelled(olga, "Disable dora").click(), "Disable dora?", lambda: is_open(tablet) and state() == "online",
+         lambda: state() == "disabled")
+    assert not is_open(tablet), "the disabled account is still connected"
+    labelled(olga, "Enable dora").click()
+    olga.until(lambda: state() == "offline", "an account that may log in")
+    step("an account is created, its device removed, logged out, disabled after a yes; nothing happens after a no")
+
+
+def check_kick(olga: Browser, server: Server) -> None:
+    tablet = mqtt_client(server.mqtt, "tablet", "room/lobby", "dora")
+    open_view(olga, "Rooms")
+    olga.sees("lobby", "main td")
+    members = "main tbody td:nth-child(2)"
+
+    def press() -> None:
+        form = next(one for one in olga.driver.find_elements(By.CSS_SELECTOR, "main form")
+                    if one.find_elements(By.CSS_SELECTOR, "input[name=user]"))
+        for name, value in (("room", "lobby"), ("user", "dora")):
+            field = form.find_element(By.CSS_SELECTOR, f"input[name={name}]")
+            field.clear()
+            field.send_keys(value)
+        form.find_element(By.CSS_SELECTOR, "button").click()
+
+    def is_unchanged() -> bool:
+        olga.press("Read again")
+        return olga.text(members) == "1"
+
+    asks(olga, press, "Remove dora from lobby?", is_unchanged, lambda: told(olga) == "dora is removed from lobby.")
+    olga.sees("Nobody is in a room", "main p.muted")
+    tablet.close()
+    step("an account is removed from a room after a yes")
+
+
+def check_keys(olga: Browser, server: Server) -> None:
+    for kind, what, question in (("key", "scopes", "Revoke the key gate?"), ("invitation", "uses", "Revoke the invitation gate?")):
+        open_view(olga, "Keys and invitations")
+        form = next(one for one in olga.driver.find_elements(By.CSS_SELECTOR, "main form")
+                    if one.find_elements(By.CSS_SELECTOR, f"input[name={what}]"))
+        form.find_element(By.CSS_SELECTOR, "input[name=name]").send_keys("gate")
+        form.find_element(By.CSS_SELECTOR, "button").click()
+        olga.sees(f"The new {kind}", "dialog h2")
+        assert len(olga.text("dialog pre")) >= 10, olga.text("dialog pre")
+        olga.check_access()
+        olga.press("Done")
+        olga.sees("gate", "main td")
+
+        def names() -> list[str]:
+            return olga.text("main td:first-child").split("|")
+
+        asks(olga, lambda: labelled(olga, "Revoke gate").click(), question, lambda: "gate" in names(), lambda: "gate" not in names())
+    step("a key and an invitation are created, shown once, and revoked after a yes")
+
+
+def check_again(olga: Browser, server: Server) -> None:
+    open_view(olga, "Webhooks")
+    olga.sees("online", "main td")
+    event = olga.find("main tbody code").text
+    olga.until(lambda: event in server.hooks.ids, "the event")
+
+    def count() -> int:
+        return server.hooks.ids.count(event)
+
+    before = count()
+    asks(olga, lambda: labelled(olga, f"Send {event} again").click(), f"Send the event {event} again?",
+         lambda: count() == before, lambda: told(olga) == "The event is queued.")
+    olga.until(lambda: count() == before + 1, "the event once more")
+    olga.check_access()
+    step("an event is sent again after a yes")
+
+
+def check_filters(olga: Browser, server: Server) -> None:
+    open_view(olga, "Configuration")
+    everything = len(olga.driver.find_elements(By.CSS_SELECTOR, "main tbody tr"))
+    olga.find("main input[type=search]").send_keys("HTTP.Port")
+    olga.until(lambda: olga.text("main tbody td:first-child") == "listeners.http.port", "one setting")
+    olga.find("main input[type=search]").send_keys("-none")
+    olga.until(lambda: olga.text("main tbody td") == "", "no setting")
+    olga.fill("main input[type=search]", "webhooks.url")
+    olga.sees(f":{server.hooks.server.server_port}", "main tbody td")
+    assert everything > 100, everything
+
+    open_view(olga, "Log")
+    cells = "main tbody td:nth-child({})"
+
+    def choose(level: str = "trace", label: str = "", text: str = "") -> None:
+        olga.find(f"main select[name=level] option[value={level}]").click()
+        for name, value in (("label", label), ("text", text)):
+            olga.fill(f"main input[name={name}]", value)
+        olga.press("Read again")
+
+    def all_rows(column: int, fits) -> bool:
+        found = olga.text(cells.format(column)).split("|")
+        return found != [""] and all(fits(one) for one in found)
+
+    label = olga.text(cells.format(3)).split("|")[0]
+    choose(text="closeRoom")
+    olga.until(lambda: all_rows(4, lambda line: "closeRoom" in line), "the lines with a text")
+    choose(label=label)
+    olga.until(lambda: all_rows(3, lambda one: one == label) and "closeRoom" in olga.text(cells.format(4)), f"the lines of {label}")
+    for none in ({"label": "no.such.label"}, {"text": "no such text"}, {"level": "critical"}):
+        choose(**none)
+        olga.sees("There are no such lines", "main p.muted")
+    choose(text="createUser")
+    olga.until(lambda: all_rows(4, lambda line: "createUser" in line), "the lines with a text")
+    assert "erin" not in olga.text(cells.format(4))
+    # The view follows the log.
+    open_view(olga, "Accounts")
+    olga.fill("main input[name=name]", "erin")
+    olga.fill("main input[name=password]", MEMBER_PASSWORD)
+    olga.press("Create")
+    olga.until(lambda: told(olga) == "erin is created.", "the new account")
+    open_view(olga, "Log")
+    choose(text="createUser")
+    olga.sees("erin", cells.format(4))
+    step("the configuration and the log are filtered")
+
+
 def check_addresses(browser: Browser, place: str) -> None:
     """As ``check_harmless``, but the server may refuse what the address names."""
     assert "hit" not in browser.driver.title, place
@@ -388,6 +600,13 @@ def check(server: Server, browsers: contextlib.ExitStack) -> None:
     check_harmless(olga, "log")
     olga.shot("console-log")
     step("a client is disconnected; the log has it")
+
+    check_account(olga, server)
+    check_kick(olga, server)
+    check_keys(olga, server)
+    check_again(olga, server)
+    check_filters(olga, server)
+    assert olga.log() == [], olga.log()
 
     olga.press("中文")
     olga.until(lambda: "概览" in olga.text("nav a"), "Chinese")

@@ -19,6 +19,7 @@ import socket
 import tempfile
 import threading
 import time
+import unicodedata
 import urllib.parse
 
 import security
@@ -117,7 +118,32 @@ const shown = (all) => [...all].find((element) => element.checkVisibility());
     done(values.length);
 })().catch((error) => done(String(error)));
 """
+# Logs devices in one after the other, as any client can: by the password, or by the token that an earlier login yielded.
+DEVICES = """
+const [server, nickName, password, devices, tokens, done] = arguments;
+const logIn = (device, token) => new Promise((resolve, reject) => {
+    const socket = new WebSocket(server);
+    const credential = token ? { token } : { password: { nickName, password } };
+    socket.onopen = () => socket.send(JSON.stringify({ id: "1", authenticate: { ...credential, device } }));
+    socket.onclose = () => reject(new Error("closed"));
+    socket.onmessage = ({ data }) => {
+        const { result } = JSON.parse(data);
+        if (result?.session) resolve(result.session.token || token);
+        else if (result) reject(new Error(data));
+        else return;
+        socket.close();
+    };
+});
+(async () => {
+    const made = [];
+    for (const [number, device] of devices.entries()) made.push(await logIn(device, tokens[number]));
+    return made;
+})().then(done, (error) => done(String(error)));
+"""
 PASSWORD = "secret-6+"
+MEMBERS = "return [...document.querySelectorAll('main section td a')].map((one) => one.textContent)"
+# Gifts of one room, by somebody who is in it.
+GIVE = "await window.mallory.giveInRoom('%s', { name: value, count: 3, url: value })"
 
 
 BEGAN = time.monotonic()
@@ -269,6 +295,18 @@ def check_console(server: security.Server, people: list[str], stack: contextlib.
     olga.find("td button").click()
     olga.sees("mallory", "td a")
     harmless(olga, "a group")
+    olga.fill("main input[name=text]", "crowd")
+    olga.press("Search")
+    olga.until(lambda: len(olga.driver.find_elements(By.CSS_SELECTOR, "tbody tr")) == 1, "one group")
+    olga.press("Members")
+    olga.sees("crowd", "main section h2")
+    first = set(olga.driver.execute_script(MEMBERS))
+    assert len(first) == 100, len(first)
+    olga.press("Next page")
+    olga.until(lambda: not first & set(olga.driver.execute_script(MEMBERS)), "the other members")
+    there = first | set(olga.driver.execute_script(MEMBERS))
+    assert len(there & set(people[:150])) >= 146, len(there)
+    harmless(olga, "the members of a group")
     topics = [label.replace("#", "").replace("+", "") for label in labels]
     pages("Topics", topics, 150)
     pages("MQTT clients", labels, 196)
@@ -282,8 +320,6 @@ def check_console(server: security.Server, people: list[str], stack: contextlib.
     view("Apps")
     shown(olga, [name(*one) for one in reported], "td", "apps", 56)
     shown(olga, [name(*one) for one in reported], "option", "apps", 56)
-    view("Log")
-    shown(olga, [], "td", "log", 0)
     view("Configuration")
     harmless(olga, "configuration")
     for what, title, selector, action in (
@@ -308,7 +344,18 @@ def check_console(server: security.Server, people: list[str], stack: contextlib.
         assert answer.status < 300 or not text.isprintable(), answer
     olga.sees(name(199, PAYLOADS[199]), ".lines li")
     shown(olga, [name(number, text) for number, text in enumerate(PAYLOADS)], ".lines li", "a watched room", 190)
-    step("the console: what is said in a watched room")
+    eve = check_devices(server, olga, view, stack)
+    for begin in range(0, 200, 50):
+        part = [text for text in PAYLOADS[begin : begin + 50] if text.isprintable()]
+        for text in part:
+            answer = ask(server.http, "POST", "/v1/rooms/lobby/messages", api, {"text": text})
+            assert answer.status < 300, answer
+        refused = eve.driver.execute_async_script(EACH % (GIVE % "lobby"), part, 0)
+        assert refused == 0, refused
+        olga.sees(f"eve gives 3 × {part[-1].strip()}", ".lines li")
+        shown(olga, [f"Notice: {text}" for text in part], ".lines li", "notices of a watched room", len(part))
+        shown(olga, [f"eve gives 3 × {text}" for text in part], ".lines li", "gifts of a watched room", len(part))
+    step("the console: what is said, noticed and given in a watched room")
     for number, text in enumerate(PAYLOADS):
         if number % 25 == 0:
             # The changes of a session have a rate.
@@ -317,11 +364,68 @@ def check_console(server: security.Server, people: list[str], stack: contextlib.
         ask(server.console, "POST", "/console/api/login", {}, {"name": name(number, text), "password": "x"})
     pages("Audit log", labels, 190)
     view("Log")
-    harmless(olga, "log")
-    step("the console: the audit log and the log")
+    for action, least in (("deleteRetained", 190), ("wrong name or password", 190)):
+        olga.fill("main input[name=text]", action)
+        olga.press("Read again")
+        lines = [olga.text("main tbody td:nth-child(4)")]
+        olga.until(lambda: len(olga.driver.find_elements(By.CSS_SELECTOR, "main tbody tr")) >= least, f"lines with {action}: {lines}")
+        shown(olga, labels, "main tbody code", f"lines of {action}", least)
+    step("the console: the audit log, and its targets in the log")
     # The browser tells of refused requests: what is not found, and nobody was logged in at first.
     complaints = [line for line in olga.log() if "Failed to load resource" not in line]
     assert complaints == [], complaints
+
+
+def check_devices(server: security.Server, olga: Browser, view, stack: contextlib.ExitStack) -> Browser:
+    """Each text as a device's name, platform and version; returns the browser of somebody who is in the lobby."""
+    origin = f"http://127.0.0.1:{server.http}"
+    eve = browser_at(f"{origin}/chat/")
+    stack.callback(eve.driver.quit)
+    log_in(eve, "eve")
+    eve.sees("connected", ".connection")
+    socket_url = origin.replace("http", "ws")
+    made = eve.driver.execute_async_script(MALLORY, socket_url, "eve", PASSWORD, {"name": "in the lobby"})
+    assert isinstance(made, int), made
+    entered = eve.driver.execute_async_script(EACH % "await window.mallory.enterRoom(value, { name: 'eve' })", ["lobby"], 0)
+    assert entered == 0, "not in the lobby"
+    count = 40
+    tokens: list[str] = []
+    kept = [0, 0, 0]
+
+    def cut(text: str, most: int) -> str:
+        """As the server keeps it."""
+        text = "".join(one for one in text if unicodedata.category(one) != "Cc")
+        while len(text.encode()) > most:
+            text = text[:-1]
+        return text
+
+    for begin in range(0, 200, count):
+        parts = [[PAYLOADS[(begin + number + shift) % 200] for number in range(count)] for shift in (0, 67, 133)]
+        devices = [{"id": f"device-{number}", "name": one, "platform": two, "appVersion": three}
+                   for number, (one, two, three) in enumerate(zip(*parts))]
+        tokens = eve.driver.execute_async_script(DEVICES, f"{socket_url}/ws", "eve", PASSWORD, devices, tokens)
+        assert isinstance(tokens, list), tokens
+        wanted = [[cut(text, most) for text in part] for part, most in zip(parts, (64, 64, 32))]
+        eve.press("Menu")
+        eve.press("Devices")
+        eve.until(lambda: len(eve.driver.find_elements(By.CSS_SELECTOR, "dialog li")) == count + 2, "the devices")
+        for number, part in enumerate(wanted):
+            shown(eve, part, "dialog li", "devices", count)
+            kept[number] += len(part)
+        eve.press("Close")
+        view("Accounts")
+        olga.fill("main input[name=text]", "eve")
+        olga.press("Search")
+        olga.find('main [aria-label="Devices of eve"]').click()
+        olga.sees("device-39", "main td")
+        for column, part in ((2, wanted[0]), (3, wanted[1])):
+            shown(olga, part, f"main section td:nth-child({column})", "devices", count)
+    assert kept == [200, 200, 200], kept
+    view("Rooms")
+    olga.find("td button").click()
+    olga.sees("You are watching lobby", ".lines li")
+    step("the chat and the console: 200 names, platforms and versions of devices")
+    return eve
 
 
 def check_findings(server: security.Server, olga: Browser, view, key: str) -> None:
@@ -349,13 +453,6 @@ def check_findings(server: security.Server, olga: Browser, view, key: str) -> No
     assert found >= 196, found
     step(f"the console: {found} of 200 searches find an account, a group, a client or a session of that name")
 
-    view("Accounts")
-    olga.fill("main input[name=text]", "mallory")
-    olga.press("Search")
-    olga.until(lambda: len(olga.driver.find_elements(By.CSS_SELECTOR, "tbody tr")) == 1, "mallory's account")
-    olga.press("Devices")
-    olga.sees("Devices of mallory", "h2")
-    shown(olga, [PAYLOADS[120], PAYLOADS[121]], "td", "the name of a device", 1)
     traced = 0
     for number in range(0, 200, 4):
         client_id = PAYLOADS[number][:16]
@@ -367,7 +464,7 @@ def check_findings(server: security.Server, olga: Browser, view, key: str) -> No
         traced += any(client_id in one for one in olga.driver.execute_script(texts, "main p.muted"))
         harmless(olga, "a trace")
     assert traced >= 40, traced
-    step(f"the console: a device's name, and traces by {traced} client ids")
+    step(f"the console: traces by {traced} client ids")
     view("Webhooks")
     olga.sees("online", "td")
     harmless(olga, "webhooks")
@@ -408,7 +505,7 @@ def log_in(browser: Browser, who: str) -> None:
 def check_chat(server: security.Server, people: list[str], stack: contextlib.ExitStack, key: str) -> None:
     origin = f"http://127.0.0.1:{server.http}"
     api = {"Authorization": f"Bearer {key}"}
-    for who in ("zoe", "mallory"):
+    for who in ("zoe", "mallory", "eve"):
         answer = ask(server.http, "POST", "/v1/users", api, {"nick_name": who, "password": PASSWORD})
         assert answer.status < 300, answer
     zoe = browser_at(f"{origin}/chat/")
@@ -431,8 +528,7 @@ def check_chat(server: security.Server, people: list[str], stack: contextlib.Exi
     mallory = Browser("about:blank")
     stack.callback(mallory.driver.quit)
     mallory.driver.get(f"{origin}/chat/")
-    device = {"name": PAYLOADS[120], "platform": PAYLOADS[121], "appVersion": PAYLOADS[122]}
-    made = mallory.driver.execute_async_script(MALLORY, origin.replace("http", "ws"), "mallory", PASSWORD, device)
+    made = mallory.driver.execute_async_script(MALLORY, origin.replace("http", "ws"), "mallory", PASSWORD, {"name": "hers"})
     assert isinstance(made, int), made
 
     def each(work: str, values: list) -> int:
@@ -470,16 +566,17 @@ def check_chat(server: security.Server, people: list[str], stack: contextlib.Exi
 
     refused = each("await window.mallory.createGroup(value, [uid])", [name(number, text) for number, text in enumerate(PAYLOADS)])
     assert refused <= 4, refused
+    # One that has more members than the console shows at once.
+    numbers = [json.loads(ask(server.http, "GET", f"/v1/users/{urllib.parse.quote('@' + person, safe='')}", api).body).get("uid")
+               for person in people[:150]]
+    crowd = [uid, *(int(one) for one in numbers if one)]
+    made = mallory.driver.execute_async_script(EACH % "await window.mallory.createGroup('crowd', value)", [crowd], uid)
+    assert made == 0 and len(crowd) > 140, (made, len(crowd))
     whole_list(zoe, 390)
     harmless(zoe, "groups")
     refused = each("await window.mallory.request({ statistics: { appVersion: value.slice(0, 30), networks: [{ label: "
                    "value.slice(0, 30), fromMs: Date.now() - 1000, toMs: Date.now(), received: 1, within1S: 1 }] } }, false)", PAYLOADS)
     assert refused <= 200, refused
-    zoe.press("Menu")
-    zoe.press("Devices")
-    zoe.find("dialog")
-    harmless(zoe, "devices")
-    zoe.press("Close")
     zoe.press("Contacts")
     harmless(zoe, "contacts")
     words = "return [...document.querySelectorAll('.request')].map((one) => one.textContent).join()"
@@ -520,12 +617,31 @@ def check_room(server: security.Server, stack: contextlib.ExitStack, key: str) -
             harmless(bob, "a room")
     # The page thins texts out; a busy machine shows fewer.
     assert len(seen) >= 100, len(seen)
+    noticed = given = 0
+    answer = ask(server.http, "POST", "/v1/users", api, {"nick_name": "gina", "password": PASSWORD})
+    assert answer.status < 300, answer
+    made = bob.driver.execute_async_script(MALLORY, origin.replace("http", "ws"), "gina", PASSWORD, {"name": "hers"})
+    assert isinstance(made, int), made
+    assert bob.driver.execute_async_script(EACH % "await window.mallory.enterRoom(value, { name: 'gina' })", ["main.hall"], 0) == 0
+    for begin in range(0, 200, 5):
+        part = [text for text in PAYLOADS[begin : begin + 5] if text.isprintable()]
+        for text in part:
+            assert ask(server.http, "POST", "/v1/rooms/main.hall/messages", api, {"text": text}).status < 300
+        assert bob.driver.execute_async_script(EACH % (GIVE % "main.hall"), part, 0) == 0, "a gift was refused"
+        # Notices are never left out.
+        bob.until(lambda: all(one in bob.driver.execute_script(everything) for one in part), f"notices {part}")
+        shown(bob, part, ".notice", "notices of a room", len(part))
+        noticed += len(part)
+        there = bob.driver.execute_script("return [...document.querySelectorAll('.gift, .note')].map((one) => one.textContent).join()")
+        given += sum(text in there for text in part)
+        harmless(bob, "gifts of a room")
+    assert noticed >= 190 and given >= 100, (noticed, given)
     for number, text in enumerate(PAYLOADS):
         for address in (f"/room/{urllib.parse.quote(text, safe='')}",) if number % 4 else (
                 f"/room/?room={urllib.parse.quote(text)}&lang={urllib.parse.quote(text)}&theme={urllib.parse.quote(text)}",):
             bob.driver.get(origin + address)
             harmless(bob, address)
-    step(f"the live room: {len(seen)} of 200 texts seen on the page, all 200 as names of rooms in its address")
+    step(f"the live room: {len(seen)} of 200 texts, {noticed} notices and {given} gifts seen on the page, all 200 as names of rooms in its address")
 
 
 def check_frames(server: security.Server, stack: contextlib.ExitStack) -> None:

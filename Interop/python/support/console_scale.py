@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import resource
 import selectors
 import shutil
@@ -12,6 +13,7 @@ import sqlite3
 import statistics
 import subprocess
 import time
+import urllib.request
 
 from clients import mqtt
 from support.checks import Report, Skipped, require
@@ -27,6 +29,12 @@ PER_ADDRESS = 4_000
 SPARE = 200
 """Files besides the connections."""
 PAGES = ROOT / "web" / "tests" / "console_pages.py"
+SOURCES = ROOT / "Sources" / "HermesServer" / "Console"
+STREAMS = {"/rooms/{room}/watch", "/topics/watch"}
+"""These answers have no end."""
+GROUPS = 10_000
+MEMBERS = 500
+"""Of the first group, as many as one may have; the others have ten."""
 
 
 def most_files(wanted: int) -> int:
@@ -48,6 +56,44 @@ def add_accounts(server: Server, count: int) -> None:
         names = ((f"Person {number}", f"person {number}", password, now) for number in range(count))
         store.executemany("INSERT INTO account (nick_name, nick_key, password, created_at) VALUES (?, ?, ?, ?)", names)
     store.close()
+
+
+def add_groups(server: Server, count: int) -> None:
+    """Groups of ten accounts each, but for the first one. The server must not run."""
+    with sqlite3.connect(f"{server.data}/hermes.db") as store:
+        now = int(time.time() * 1000)
+        store.executemany("INSERT INTO chat_group (name, avatar_url, is_muted, created_at) VALUES (?, '', 0, ?)",
+                          ((f"Group {number}", now) for number in range(count)))
+        first, owner, member = 1, 3, 1
+        store.executemany("INSERT INTO group_member (group_id, user, role, muted_until) VALUES (?, ?, ?, 0)", (
+            (group, 1 + (group * 7 + place) % 90_000, member if place else owner)
+            for group in range(first, first + count) for place in range(MEMBERS if group == first else 10)))
+    store.close()
+
+
+def get_routes(openapi: dict) -> set[str]:
+    """The paths of all GET requests of the console, as the sources declare them; those that it takes from the HTTP API by
+    their ids, as the API's document names them."""
+    source = "\n".join(file.read_text() for file in sorted(SOURCES.glob("*.swift")))
+    views = re.findall(r'\bview\(\s*"(/[^"]*)",\s*"\w+"', source)
+    require(len(views) == len(re.findall(r"\bview\(", source)) - 1, "a view is declared in a way that cannot be read here")
+    others = re.findall(r'method: \.get,\s*path: "(/[^"]*)"', source)
+    require(len(others) == source.count("method: .get,") - 1, "a route is declared in a way that cannot be read here")
+    [reused] = re.findall(r"static let reused: \[String: AdministratorRole\] = \[(.*?)\n    \]", source, re.S)
+    ids = set(re.findall(r'"(\w+)": \.', reused))
+    named = {methods["get"]["operationId"]: path.removeprefix("/v1") for path, methods in openapi["paths"].items() if "get" in methods}
+    found = {named[one] for one in ids & set(named)} | set(views) | set(others)
+    require(len(found) >= 25 and STREAMS <= found, found)
+    return found
+
+
+def missing(routes: set[str], asked: list[str]) -> list[str]:
+    """The routes that none of the requests reaches."""
+    plain = {path.partition("?")[0] for path in asked}
+    # A route without parameters is meant before one with some.
+    fixed = plain & routes
+    return sorted(route for route in routes - STREAMS - fixed if not any(
+        re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", route), path) for path in plain - fixed))
 
 
 class Crowd:
@@ -106,6 +152,13 @@ def paths(accounts: int) -> list[str]:
              f"/users/{last}/groups", "/topics/retained?topic=news"]
     for text in ("person", "999", "son 12345", "nobody-like-this"):
         found += [f"/search/users?text={quoted(text)}&limit=50"]
+    # A session may search 30 times at once.
+    for text in ("person", "client-1", "room-0", "nobody-like-this"):
+        found += [f"/search?text={quoted(text)}"]
+    found += ["/groups?after=0&limit=50", f"/groups?after={GROUPS - 20}&limit=50", "/groups/1", f"/groups/{GROUPS}",
+              "/topics/retained/list?filter=%23&limit=50", "/topics/retained/list?filter=%23&after=150&limit=50"]
+    for text in ("group", "999", "nothing-like-this"):
+        found += [f"/groups?text={quoted(text)}&limit=50"]
     for which in ("clients", "sessions"):
         found += [f"/{which}?after=0&limit=200", f"/{which}?after=19000&limit=50"]
         found += [f"/{which}?after=0&limit=50&text={quoted(text)}" for text in ("client-1", "19999", "nobody-like-this")]
@@ -128,16 +181,17 @@ def run(report: Report, connections: int, accounts: int, rooms: int) -> None:
         require(status == 201, answer)
         require(server.stop() == 0, "the server did not stop")
         add_accounts(server, accounts)
+        add_groups(server, GROUPS)
         server.start(timeout=120)
         console = Console(server.ports["console"], server.data, "vera")
-        status, answer, _ = console.ask("POST", "/topics/publish", {"topic": "news", "payload": {"text": "x"}, "retain": True})
-        require(status < 300, answer)
+        retain(server)
         began = time.monotonic()
         crowd = Crowd(server.ports["mqtt"], connections, rooms)
         print(f"      {connections} connections, {accounts} accounts, {rooms} rooms in {time.monotonic() - began:.0f} s; "
               f"{server.resident_bytes() / 1048576:.0f} MiB", flush=True)
         found = console.get("/rooms")["rooms"]
         require(len(found) == rooms, f"{len(found)} rooms")
+        report.run("each GET route of the console is among the requests", complete, server, accounts)
         report.run(f"no request takes over {MOST * 1000:.0f} ms", requests, console, accounts)
         report.run(f"no page takes over {MOST * 1000:.0f} ms", pages, server)
         report.run(f"the open page costs at most {SHARE} % of a core", cost, server)
@@ -145,6 +199,29 @@ def run(report: Report, connections: int, accounts: int, rooms: int) -> None:
         if crowd:
             crowd.close()
         server.remove()
+
+
+def retain(server: Server, count: int = 200) -> None:
+    """Retained publications, of one MQTT client."""
+    with socket.create_connection(("127.0.0.1", server.ports["mqtt"]), 20) as client:
+        client.sendall(mqtt.connect("sensors", keep_alive=0))
+        buffer = bytearray()
+        for number in range(count):
+            client.sendall(mqtt.publish("news" if number == 0 else f"sensors/{number}", b"x" * 100, 1, number + 1, retain=True))
+            while not any(kind == mqtt.PUBACK for kind, _, _ in mqtt.packets(buffer)):
+                data = client.recv(65_536)
+                require(data, "the server closed the connection")
+                buffer += data
+
+
+def complete(server: Server, accounts: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.ports['http']}/v1/openapi.json") as answer:
+        routes = get_routes(json.load(answer))
+    require(not (left := missing(routes, paths(accounts))), f"not timed: {left}")
+    # A check that finds nothing missing must be able to.
+    without = [path for path in paths(accounts) if not path.startswith("/groups/")]
+    require(missing(routes, without) == ["/groups/{group}"], missing(routes, without))
+    return f"{len(routes)} routes, of which {len(STREAMS)} are streams"
 
 
 def requests(console: Console, accounts: int) -> str:
@@ -167,7 +244,7 @@ def browser(server: Server, *arguments: str) -> subprocess.Popen:
     if not python or not shutil.which("chromedriver"):
         raise Skipped("needs chromium-driver and python3-selenium")
     clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-    return subprocess.Popen([python, str(PAGES), "--port", str(server.ports["console"]), *arguments], text=True, env=clean,
+    return subprocess.Popen([python, str(PAGES), "--port", str(server.ports["console"]), "--http", str(server.ports["http"]), *arguments], text=True, env=clean,
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
