@@ -201,7 +201,7 @@ struct TransactionSizeTests {
             return outcomes
         }
 
-        private var changes: Int { (try? base.pool.writeWithoutTransaction { $0.totalChangesCount }) ?? -1 }
+        private var changes: Int { base.pool.writeWithoutTransaction { $0.totalChangesCount } }
 
         func sessions() async throws(HermesError) -> [StoredSession] { try await base.sessions() }
 

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// Subscribers of a topic: a session, many sessions of one owner, or a group of sessions that share a subscription.
 ///
 /// Valid until ``DurableSessions/generation`` changes.
