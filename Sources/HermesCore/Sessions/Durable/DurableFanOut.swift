@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// A publication for so many sessions that it is stored in parts. Others' commits come between them; what its publisher
 /// publishes later comes behind them. It is retained, and its identifier is received (QoS 2), with the last part.
 ///

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import NIOCore
+
 /// A QoS 2 publication that was to be stored in parts (``DurableFanOut``) and is stored for some of its targets only: the
 /// server ended, or the store failed. Its publisher has no acknowledgement and repeats it; then the others get it.
 package struct PartialPublication: Sendable, Hashable {
