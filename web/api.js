@@ -97,6 +97,18 @@ export class Requests extends Emitter {
     }
 
     /**
+     * A page of the conversations and of what is unread in them: those with accounts by uid, then the groups by id. It
+     * tells a new device what there was before, because only later entries arrive.
+     *
+     * @param {{ after?: Conversation | null, limit?: number }} options `after`: the last conversation of the page
+     *   before. `limit`: 1 to 1,000.
+     * @returns {Promise<{ conversations: any[], more: boolean }>}
+     */
+    async conversations({ after = null, limit = 100 } = {}) {
+        return (await this.request({ conversations: { after, limit } })).conversations;
+    }
+
+    /**
      * Looks up an account by its number or its name; without either, the user's own.
      *
      * @param {{ uid?: number, nickName?: string }} selector

@@ -62,6 +62,7 @@ const group = {
     members: [member],
     createdAtMs: 0,
 };
+const conversationSummary = { conversation, name: "", lastSeq: 0, lastMessageAtMs: 0, readSeq: 0, unread: 0 };
 const device = {
     id: "",
     name: "",
@@ -164,6 +165,7 @@ const packet = {
         "devices?": { devices: [device] },
         "account?": account,
         "history?": { messages: [message], more: false },
+        "conversations?": { conversations: [conversationSummary], more: false },
     },
     "event?": event,
     "ephemeral?": {

@@ -81,13 +81,14 @@ enum Victim: UInt8 {
             async let contacts = try? client.contacts()
             async let sent = try? client.send("hello", to: .user(other)).receipt()
             async let history = try? client.history(of: .user(other))
+            async let conversations = try? client.conversations()
             async let entered = try? client.enterRoom("lobby", as: RoomUser(name: "ann"))
             async let visit: Void? = try? client.enterRoom("den", as: RoomUser(name: "ann")) { events in
                 for await _ in events {}
             }
             async let watched = try? client.watchPresence(of: [other])
             async let account = try? client.account(id: other)
-            _ = await (contacts, sent, history, entered, watched, account, visit)
+            _ = await (contacts, sent, history, conversations, entered, watched, account, visit)
         }()
         async let ephemeral: Void = { for await _ in client.ephemeralEvents {} }()
         for await _ in client.events {}

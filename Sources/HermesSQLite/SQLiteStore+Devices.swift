@@ -14,6 +14,10 @@ extension SQLiteStore {
         }
     }
 
+    package func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice] {
+        try await read { db in try DeviceReader(db: db).devices(containing: text, limit: limit) }
+    }
+
     package func devices(of user: UserID) async throws(HermesError) -> [Device] {
         try await read { db in try DeviceReader(db: db).devices(of: user) }
     }

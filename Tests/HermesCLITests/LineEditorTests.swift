@@ -60,11 +60,12 @@ import Testing
     @Test(arguments: [
         ("hello", ChatInput.say("hello")), ("", .nothing), ("   ", .nothing), ("//quit", .say("/quit")),
         ("/to bob", .to("bob")), ("/to  a b", .to("a b")), ("/history", .history(20)), ("/history 5", .history(5)),
+        ("/list", .list(20)), ("/list 500", .list(500)),
         ("/who", .who), ("/quit", .quit), ("/help", .help), ("/devices", .devices),
     ])
     func `lines are understood`(line: String, input: ChatInput) { #expect(ChatInput(line) == input) }
 
-    @Test(arguments: ["/to", "/history 0", "/history x", "/nonsense", "/"])
+    @Test(arguments: ["/to", "/history 0", "/history x", "/list 501", "/list -1", "/nonsense", "/"])
     func `wrong lines say what is wrong`(line: String) {
         guard case .wrong(let reason) = ChatInput(line) else {
             Issue.record("understood")

@@ -15,9 +15,13 @@ const hereKey = `hermes-chat/account ${server}`;
 const typingTimeout = 6000;
 /** The requests for contacts whose texts are kept. */
 const maxRequests = 500;
-/** The most groups that are asked for, and how many at once. */
-const maxGroups = 10_000;
-const groupsAtOnce = 500;
+/** The most conversations that are asked for, and how many at once. */
+const maxConversations = 10_000;
+const conversationsAtOnce = 1000;
+/** Of how many conversations without a message the last one is fetched. */
+const maxPreviews = 30;
+/** The highest number of an account. */
+const maxUid = 2 ** 31 - 1;
 /** Read marks that the server has not got are records of their own, which no other tab writes over. */
 const markPrefix = "mark/";
 /** The time after which such a mark is sent again, unless the server names another, in milliseconds. */
@@ -78,6 +82,11 @@ export class Account {
     /** @type {Map<string, { to: any, upToSeq: number }>} The read marks that the server has not got, by conversation. */
     #marks = new Map();
     #isMarking = false;
+    /** @type {Set<string> | null} The conversations that entries changed since the list was asked for; null: it is here. */
+    #listing = null;
+    /** @type {Set<string>} Those in which the server is to count again what is unread. */
+    #uncounted = new Set();
+    #isCounting = false;
     /** @type {any} */
     #markTimer;
 
@@ -290,25 +299,77 @@ export class Account {
         accounts.use(session.nickName);
         await this.#store.write([["me", { uid: session.uid, nickName: session.nickName }]]);
         this.loadContacts().catch(() => {});
-        this.#loadGroups().catch(() => {});
+        this.#loadConversations().catch(() => {});
         this.#tellMarks();
         this.watch(this.chats.all.flatMap((chat) => ("uid" in chat.to && chat.to.uid ? [chat.to.uid] : [])));
         this.changed();
     }
 
-    async #loadGroups() {
-        for (let afterGroupId = 0, count = 0, isMore = true; isMore && count < maxGroups; ) {
-            const { groups, more } = await this.client.groups({ afterGroupId, limit: groupsAtOnce });
-            const chats = groups.map((group) => {
-                const chat = this.chats.open({ groupId: group.id }, group.name);
-                chat.title = group.name;
-                return chat;
-            });
-            await this.#keep(chats);
-            count += groups.length;
-            afterGroupId = groups.at(-1)?.id ?? 0;
-            isMore = more && afterGroupId > 0;
+    /** A new device gets only later entries: the list says what there was before. */
+    async #loadConversations() {
+        /** @type {any[]} */
+        const all = [];
+        /** @type {Set<string>} */
+        const meanwhile = new Set();
+        this.#listing = meanwhile;
+        try {
+            for (let isMore = true; isMore && all.length < maxConversations; ) {
+                const after = all.at(-1)?.conversation ?? null;
+                const { conversations, more } = await this.client.conversations({ after, limit: conversationsAtOnce });
+                all.push(...conversations);
+                await this.#listed(conversations);
+                isMore = more && conversations.length > 0;
+            }
+        } finally {
+            // What was marked or recalled meanwhile may have been counted before.
+            this.#listing = null;
+            this.#count(meanwhile);
         }
+        const chats = all.flatMap(({ conversation }) => this.chats.get(keyOf(conversation)) ?? []);
+        const bare = chats.filter((chat) => chat.lastSeq && !chat.lines.some((line) => line.seq));
+        const newest = bare.sort((a, b) => b.lastAt - a.lastAt).slice(0, maxPreviews);
+        this.watch(newest.flatMap(({ to }) => ("uid" in to ? [to.uid] : [])));
+        for (const chat of newest) {
+            const { messages } = await this.client.history(chat.to, { limit: 1 });
+            // A server that keeps no history has none of the others, either.
+            if (!messages.length) break;
+            this.chats.history(chat, messages);
+            await this.#keep([chat]);
+        }
+    }
+
+    /** @param {any[]} conversations */
+    async #listed(conversations) {
+        const others = conversations.filter(({ conversation: { uid }, name }) => uid && name && name !== this.names.get(uid));
+        for (const { conversation, name } of others) this.names.set(conversation.uid, name);
+        if (others.length) await this.#store.write([["names", [...this.names].slice(-2000)]]);
+        await this.#keep(this.chats.listed(conversations));
+    }
+
+    /**
+     * Has the server count again what is unread, where only the server can tell.
+     *
+     * @param {Iterable<string>} keys
+     */
+    async #count(keys) {
+        for (const key of keys) this.#uncounted.add(key);
+        if (this.#isCounting) return;
+        this.#isCounting = true;
+        for (const key of this.#uncounted) {
+            this.#uncounted.delete(key);
+            if (!this.chats.isCounted(key)) continue;
+            // The first one behind the place before it.
+            const { uid = 0, groupId = 0 } = /** @type {any} */ (this.chats.get(key)?.to);
+            const before = groupId === 1 ? { uid: maxUid } : groupId ? { groupId: groupId - 1 } : { uid: uid - 1 };
+            try {
+                const after = uid === 1 ? null : before;
+                const { conversations } = await this.client.conversations({ after, limit: 1 });
+                await this.#listed(conversations.filter(({ conversation }) => keyOf(conversation) === key));
+            } catch {
+                // After the next login the whole list comes.
+            }
+        }
+        this.#isCounting = false;
     }
 
     /** @param {any} event */
@@ -321,6 +382,9 @@ export class Account {
         }
         // Only what is stored counts as taken.
         await this.#keep(this.chats.entry(event));
+        const key = this.chats.recounted(event);
+        if (key && this.#listing) this.#listing.add(key);
+        else if (key) this.#count([key]);
     }
 
     /** @param {any} event */

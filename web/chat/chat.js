@@ -302,7 +302,8 @@ function drawChats() {
         const unread = account?.chats.unread(chat) ?? 0;
         const words = last ? (last.note ? t(last.note) : last.recalled ? t("recalled") : summary(last.content)) : "";
         const title = account?.titleOf(chat) ?? "";
-        const time = last ? timeText(last.time) : "";
+        const at = last?.time ?? chat.lastAt;
+        const time = at ? timeText(at) : "";
         const isChosen = chat.key === chosen;
         const make = (/** @type {Element | undefined} */ old) => {
             // A click that began before something new came still arrives.
@@ -388,11 +389,16 @@ function choose(key) {
     if (left) left.earlier = [];
     chosen = key;
     isComplete = false;
+    const opened = account?.chats.get(key);
+    // Before everything in it counts as read.
+    const isBare = opened && account?.chats.isBare(opened);
     view.earlierError.textContent = "";
     typedAt = 0;
     draw();
     const chat = account?.chats.get(key);
     if (chat && "uid" in chat.to && chat.to.uid) account?.watch([chat.to.uid], true);
+    // A new device has at most the last message. Where that fails, the button for earlier messages says why.
+    if (chat && isBare) account?.earlier(chat).then(changed, () => {});
     if (key) view.text.focus();
     else view.list.querySelector("button")?.focus();
 }

@@ -44,6 +44,8 @@ const overhead = 200;
  * @property {number} markedUpTo The user has read up to this seq.
  * @property {number} readUpTo The other user has read up to this seq.
  * @property {number} lastSeq
+ * @property {number} lastAt When the last message was sent, as the server's list says.
+ * @property {{ upTo: number, unread: number }} counted What the server counted as unread, and up to which message.
  * @property {boolean} isOver The group was dissolved, or the user is no longer in it.
  */
 
@@ -51,7 +53,7 @@ const overhead = 200;
 export const keyOf = (conversation) =>
     conversation?.groupId ? `group ${conversation.groupId}` : `uid ${conversation?.uid ?? 0}`;
 
-const unread = { markedUpTo: 0, readUpTo: 0 };
+const unseen = { markedUpTo: 0, readUpTo: 0, lastAt: 0, counted: { upTo: 0, unread: 0 } };
 const chatPrefix = "chat/";
 const linePrefix = "line/";
 
@@ -75,7 +77,7 @@ export class Chats {
         const all = [...records];
         for (const [key, chat] of all) {
             if (!key.startsWith(chatPrefix)) continue;
-            this.#chats.set(chat.key, { ...chat, lines: [], earlier: [], size: 0 });
+            this.#chats.set(chat.key, { ...unseen, ...chat, lines: [], earlier: [], size: 0 });
             // The messages once were parts of the conversation's record.
             for (const line of chat.lines ?? []) this.#add(this.#chats.get(chat.key), line);
         }
@@ -118,7 +120,7 @@ export class Chats {
 
     /** All conversations, the one with the newest message first. */
     get all() {
-        const time = (/** @type {Chat} */ chat) => chat.lines.at(-1)?.time ?? 0;
+        const time = (/** @type {Chat} */ chat) => Math.max(chat.lines.at(-1)?.time ?? 0, chat.lastAt);
         return [...this.#chats.values()].sort((a, b) => time(b) - time(a));
     }
 
@@ -143,18 +145,84 @@ export class Chats {
         }
         const to = conversation.groupId ? { groupId: conversation.groupId } : { uid: conversation.uid };
         /** @type {Chat} */
-        const chat = { key, to, title, lines: [], earlier: [], size: 0, ...unread, lastSeq: 0, isOver: false };
+        const chat = { key, to, title, lines: [], earlier: [], size: 0, ...unseen, lastSeq: 0, isOver: false };
         this.#chats.set(key, chat);
         return chat;
     }
 
     /**
-     * The messages that the user has not read.
+     * How many messages the user has not read.
      *
      * @param {Chat} chat
      */
     unread(chat) {
-        return chat.lines.filter((line) => line.seq > chat.markedUpTo && !line.own && !line.recalled).length;
+        const { upTo, unread } = chat.counted;
+        const from = this.#isHere(chat) ? chat.markedUpTo : upTo;
+        const here = chat.lines.filter((line) => line.seq > from && !line.own && !line.recalled).length;
+        return from === upTo ? here + Math.min(unread, upTo - chat.markedUpTo) : here;
+    }
+
+    /**
+     * Whether nothing that the server counted is unread, or all of it is here: then the messages tell best what is.
+     *
+     * @param {Chat} chat
+     */
+    #isHere({ lines, markedUpTo, counted: { upTo } }) {
+        if (upTo <= markedUpTo) return true;
+        const counted = lines.filter((line) => line.seq > markedUpTo && line.seq <= upTo);
+        return new Set(counted.map((line) => line.seq)).size === upTo - markedUpTo;
+    }
+
+    /**
+     * A part of the server's list of conversations. Messages that it has counted may arrive later.
+     *
+     * @param {any[]} summaries
+     * @returns {Chat[]} The conversations that changed.
+     */
+    listed(summaries) {
+        return summaries.flatMap(({ conversation, name, lastSeq, lastMessageAtMs, readSeq, unread }) => {
+            const isNew = !this.#chats.has(keyOf(conversation));
+            const chat = this.open(conversation, name);
+            const state = () => [chat.title, chat.lastSeq, chat.lastAt, chat.markedUpTo, ...Object.values(chat.counted)];
+            const before = state();
+            chat.title = name || chat.title;
+            chat.lastSeq = Math.max(chat.lastSeq, lastSeq);
+            chat.lastAt = lastMessageAtMs;
+            chat.counted = { upTo: lastSeq, unread };
+            this.marked(chat, readSeq);
+            return isNew || state().some((value, index) => value !== before[index]) ? [chat] : [];
+        });
+    }
+
+    /**
+     * The key of the conversation in which an entry changes what the server has counted; empty if it changes nothing.
+     *
+     * @param {any} event
+     */
+    recounted({ type, readMark, recalled }) {
+        const isIt = type === "recalled" || (type === "readMark" && readMark.uid === this.me);
+        return isIt ? keyOf((readMark ?? recalled).conversation) : "";
+    }
+
+    /**
+     * Whether only the server can tell what is unread, because messages that it counted are not here.
+     *
+     * @param {string} key
+     */
+    isCounted(key) {
+        const chat = this.#chats.get(key);
+        return Boolean(chat && !this.#isHere(chat));
+    }
+
+    /**
+     * Whether messages are missing here that the user opens the conversation for.
+     *
+     * @param {Chat} chat
+     */
+    isBare(chat) {
+        if ("uid" in chat.to && !chat.to.uid) return false;
+        const count = chat.lines.filter((line) => line.seq > 0).length;
+        return count < Math.min(chat.lastSeq, 2) || !this.#isHere(chat);
     }
 
     /**

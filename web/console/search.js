@@ -10,14 +10,20 @@ import { visible } from "./payload.js";
 /** The kinds of results: the name, and the view that shows one. */
 const kinds = /** @type {Record<string, readonly [title: string, view: string]>} */ ({
     account: ["Account", "accounts"],
+    device: ["Device", "accounts"],
     group: ["Group", "groups"],
     room: ["Room", "rooms"],
+    invitation: ["Invitation", "access"],
     retained: ["Retained", "topics"],
     client: ["MQTT client", "mqtt"],
     session: ["MQTT session", "sessions"],
     key: ["API key", "access"],
     message: ["Message", "trace"],
+    webhook: ["Webhook", "webhooks"],
     setting: ["Setting", "configuration"],
+    audit: ["Audit entry", "audit"],
+    log: ["Log line", "log"],
+    administrator: ["Administrator", "administrators"],
 });
 
 /** The address of a search. */

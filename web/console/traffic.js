@@ -65,7 +65,7 @@ export async function trace(page) {
 export async function log(page) {
     const level = choice("level", ["trace", "debug", "info", "notice", "warning", "error", "critical"], "trace");
     const label = h("input", { name: "label", autocomplete: "off", maxlength: 64 });
-    const text = h("input", { name: "text", type: "search", autocomplete: "off", maxlength: 256 });
+    const text = h("input", { name: "text", type: "search", autocomplete: "off", maxlength: 256, value: page.argument });
     const follows = h("input", { type: "checkbox", name: "follows", checked: true });
     const list = h("div");
     /** @type {any[]} */

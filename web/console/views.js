@@ -217,7 +217,10 @@ export async function audit(page) {
     /** @type {any[]} */
     let all = [];
     async function more() {
-        const before = all.length > 0 ? `&before=${all.at(-1).id}` : "";
+        // From the search it begins with the entry that was found.
+        const found = Number(page.argument);
+        const last = all.at(-1)?.id ?? (Number.isSafeInteger(found) && found > 0 ? found + 1 : 0);
+        const before = last > 0 ? `&before=${last}` : "";
         const { entries } = await page.api.get(`audit?limit=100${before}`);
         all = [...all, ...entries].slice(0, 2000);
         list.replaceChildren(

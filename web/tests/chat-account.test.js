@@ -40,7 +40,8 @@ function open(answers, records = new Map()) {
         outbox: { entries: () => [] },
         on: (/** @type {string} */ name, /** @type {any} */ handler) => (handlers[name] = handler),
         contacts: async () => ({ contacts: [], more: false }),
-        groups: async () => ({ groups: [], more: false }),
+        conversations: async () => ({ conversations: [], more: false }),
+        history: async () => ({ messages: [], more: false }),
         markRead: async () => {},
         watchPresence: async () => [],
         close: async () => {},
@@ -150,15 +151,94 @@ test("what is read while a mark is on its way is marked after it", async () => {
     assert.equal(calls.length, 2);
 });
 
-test("all groups are asked for, however many there are", async () => {
-    const all = Array.from({ length: 1203 }, (_, index) => ({ id: 10 + index, name: `group ${index}` }));
-    const groups = async (/** @type {any} */ { afterGroupId, limit }) => {
-        const rest = all.filter((group) => group.id > afterGroupId);
-        return { groups: rest.slice(0, limit), more: rest.length > limit };
-    };
-    const { account, handlers } = open({ groups });
+/**
+ * A server's list of conversations with accounts and groups, in its order.
+ *
+ * @param {any[]} all
+ */
+const pages = (all) => async (/** @type {any} */ { after, limit }) => {
+    const place = (/** @type {any} */ { uid, groupId }) => (groupId ? 2 ** 31 + groupId : uid);
+    const rest = all.filter(({ conversation }) => !after || place(conversation) > place(after));
+    return { conversations: structuredClone(rest.slice(0, limit)), more: rest.length >= limit };
+};
+const listed = (/** @type {any} */ conversation, /** @type {number} */ unread, name = "bob") => ({
+    conversation: { uid: null, groupId: null, ...conversation },
+    name,
+    lastSeq: 10,
+    lastMessageAtMs: 1000,
+    readSeq: 10 - unread,
+    unread,
+});
+
+test("all conversations are asked for, however many there are", async () => {
+    const people = Array.from({ length: 1000 }, (_, index) => listed({ uid: 10 + index }, 1, `person ${index}`));
+    const groups = Array.from({ length: 1203 }, (_, index) => listed({ groupId: 10 + index }, 0, `group ${index}`));
+    const { account, handlers } = open({ conversations: pages([...people, ...groups]) });
     handlers.session(session);
     await settled();
     await settled();
-    assert.equal(account.chats.all.filter((chat) => "groupId" in chat.to).length, 1203);
+    const { chats } = account;
+    assert.equal(chats.all.filter((chat) => "groupId" in chat.to).length, 1203);
+    assert.equal(chats.all.reduce((sum, chat) => sum + chats.unread(chat), 0), 1000);
+    assert.deepEqual([account.nameOf(1009), account.titleOf(chats.get("group 1212"))], ["person 999", "group 1202"]);
+});
+
+test("a new device fetches the last message of the newest conversations, until the server has none", async () => {
+    const all = Array.from({ length: 50 }, (_, index) => ({ ...listed({ uid: 10 + index }, 2), lastMessageAtMs: index + 1 }));
+    /** @type {number[]} */
+    const asked = [];
+    const history = async (/** @type {any} */ { uid }, /** @type {any} */ { limit }) => {
+        asked.push(uid);
+        assert.equal(limit, 1);
+        const messages = uid > 50 ? [{ ...entry(10).message, id: `m${uid}`, conversation: { uid }, fromUid: uid }] : [];
+        return { messages, more: true };
+    };
+    const { account, handlers } = open({ conversations: pages(all), history });
+    handlers.session(session);
+    await settled();
+    await settled();
+    await settled();
+    assert.deepEqual(asked, [59, 58, 57, 56, 55, 54, 53, 52, 51, 50]);
+    const chat = account.chats.get("uid 59");
+    assert.deepEqual([chat.lines[0].content.text, account.chats.unread(chat)], ["10", 2]);
+    // At the next login only what has none is asked for, the newest first.
+    handlers.session(session);
+    await settled();
+    assert.equal(asked.at(-1), 50);
+});
+
+test("what another device reads or recalls is counted again where the messages are not here, also during the list", async () => {
+    const all = [listed({ uid: 1 }, 5), listed({ uid: 7 }, 5), listed({ groupId: 1 }, 5), listed({ groupId: 2 }, 5)];
+    /** @type {any[]} */
+    const asked = [];
+    /** @type {() => any} */
+    let release = () => {};
+    const conversations = async (/** @type {any} */ options) => {
+        asked.push(options);
+        const page = await pages(all)(options);
+        if (options.limit > 1) await new Promise((resolve) => (release = () => resolve(undefined)));
+        return page;
+    };
+    const { account, handlers } = open({ conversations });
+    const unread = () => account.chats.all.map((chat) => `${chat.key}: ${account.chats.unread(chat)}`).sort();
+    handlers.session(session);
+    await settled();
+    // The list on its way does not know of it.
+    all[1].unread = 4;
+    await handlers.entry({ type: "recalled", recalled: { conversation: { uid: 7 }, messageId: "m9", conversationSeq: 9, byUid: 7 } });
+    release();
+    await settled();
+    assert.deepEqual(unread(), ["group 1: 5", "group 2: 5", "uid 1: 5", "uid 7: 4"]);
+    assert.deepEqual(asked.slice(1), [{ after: { uid: 6 }, limit: 1 }]);
+    for (const one of all) Object.assign(one, { unread: 1, readSeq: 8 });
+    const mark = (/** @type {any} */ conversation, uid = 1) => ({ type: "readMark", readMark: { conversation, uid, upToSeq: 8 } });
+    for (const { conversation } of all) await handlers.entry(mark(conversation));
+    await handlers.entry(mark({ uid: 7 }, 7));
+    await handlers.entry(mark({ uid: 99 }));
+    await settled();
+    assert.deepEqual(unread(), ["group 1: 1", "group 2: 1", "uid 1: 1", "uid 7: 1"]);
+    assert.deepEqual(
+        asked.slice(2).map(({ after }) => after),
+        [null, { uid: 6 }, { uid: 2 ** 31 - 1 }, { groupId: 1 }],
+    );
 });

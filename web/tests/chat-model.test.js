@@ -48,6 +48,101 @@ test("unread messages are counted until they are marked, here or on another devi
     assert.equal(chat.readUpTo, 2);
 });
 
+const summary = (lastSeq, unread, extra = {}) => ({
+    conversation: { uid: 7, groupId: null },
+    name: "bob",
+    lastSeq,
+    lastMessageAtMs: lastSeq,
+    readSeq: lastSeq - unread,
+    unread,
+    ...extra,
+});
+
+test("a new device shows what the server has counted, and counts on as entries come, each once", () => {
+    const chats = new Chats();
+    chats.me = 1;
+    const [chat] = chats.listed([summary(10, 3)]);
+    assert.deepEqual([chat.title, chat.lastSeq, chat.markedUpTo, chats.unread(chat)], ["bob", 10, 7, 3]);
+    assert.deepEqual(chats.listed([summary(10, 3)]), [], "nothing changed");
+    chats.entry(message(11));
+    assert.equal(chats.unread(chat), 4);
+    chats.entry(message(11));
+    assert.equal(chats.unread(chat), 4);
+    // Of the history, or late: it was counted.
+    chats.history(chat, [message(10).message]);
+    assert.equal(chats.unread(chat), 4);
+    // The list of the next login counts what came meanwhile.
+    chats.listed([summary(11, 4, { readSeq: 7 })]);
+    assert.equal(chats.unread(chat), 4);
+    chats.entry(message(12, { own: true, fromUid: 1 }));
+    assert.equal(chats.unread(chat), 4);
+});
+
+test("an entry that comes after the list that counted it is not counted twice", () => {
+    const chats = new Chats();
+    chats.me = 1;
+    for (const seq of [1, 2]) chats.entry(message(seq));
+    const chat = chats.get("uid 7");
+    chats.marked(chat, 2);
+    // Away: four more came, one of them the user's own.
+    chats.listed([summary(6, 3, { readSeq: 2 })]);
+    assert.equal(chats.unread(chat), 3);
+    for (const seq of [3, 4, 5]) chats.entry(message(seq));
+    assert.equal(chats.unread(chat), 3);
+    chats.entry(message(6, { own: true, fromUid: 1 }));
+    assert.equal(chats.unread(chat), 3);
+    // Once all are here, they are counted one by one.
+    chats.entry({ type: "recalled", recalled: { conversation: { uid: 7 }, messageId: "m4" } });
+    assert.deepEqual([chats.unread(chat), chats.isCounted(chat.key)], [2, false]);
+});
+
+test("a read mark of another device lowers what the server has counted, and what it leaves open is asked for", () => {
+    const chats = new Chats();
+    chats.me = 1;
+    const [chat] = chats.listed([summary(10, 6)]);
+    const mark = (uid, upToSeq) => ({ type: "readMark", readMark: { conversation: { uid: 7 }, uid, upToSeq } });
+    assert.equal(chats.recounted(mark(7, 9)), "", "the other user's mark");
+    chats.entry(mark(1, 8));
+    assert.equal(chats.recounted(mark(1, 8)), "uid 7");
+    assert.deepEqual([chats.unread(chat), chats.isCounted("uid 7")], [2, true], "two at most");
+    chats.listed([summary(10, 1, { readSeq: 8 })]);
+    assert.equal(chats.unread(chat), 1);
+    chats.entry(message(11));
+    chats.entry(mark(1, 10));
+    assert.deepEqual([chats.unread(chat), chats.isCounted("uid 7")], [1, false]);
+    chats.entry(mark(1, 11));
+    assert.equal(chats.unread(chat), 0);
+    // A list that was made before the mark.
+    chats.listed([summary(11, 4)]);
+    assert.equal(chats.unread(chat), 0);
+    assert.equal(chats.recounted(message(12)), "");
+});
+
+test("conversations of the list are in the order of their last messages, and are kept with what is unread", () => {
+    const [chats, store] = [new Chats(), new Map()];
+    const group = { conversation: { uid: null, groupId: 9 }, name: "climbers" };
+    const silent = { conversation: { uid: null, groupId: 4 }, name: "silent" };
+    keep(store, chats, chats.listed([summary(10, 3), summary(20, 2, group), summary(0, 0, silent)]));
+    chats.entry(message(15, { conversation: { uid: 8, groupId: null }, fromUid: 8 }));
+    assert.deepEqual(chats.all.map((chat) => chat.key), ["group 9", "uid 8", "uid 7", "group 4"]);
+    const again = load(store);
+    assert.deepEqual(again.all.map((chat) => [chat.title, again.unread(chat)]), [["climbers", 2], ["bob", 3], ["silent", 0]]);
+    chats.listed([summary(10, 3, { name: "robert" }), summary(10, 3, { name: "" })]);
+    assert.equal(chats.get("uid 7").title, "robert");
+});
+
+test("a conversation is bare until there is more than its last message, and all that is unread", () => {
+    const chats = new Chats();
+    const [chat] = chats.listed([summary(3, 3)]);
+    assert.equal(chats.isBare(chat), true);
+    for (const seq of [3, 2]) chats.history(chat, [message(seq).message]);
+    assert.equal(chats.isBare(chat), true);
+    chats.history(chat, [message(1).message]);
+    assert.equal(chats.isBare(chat), false);
+    chats.entry({ type: "push", seq: 9, time: 9, push: { id: "p", title: "t", body: "b", collapseKey: "" } });
+    assert.equal(chats.isBare(chats.get("uid 0")), false, "no history has the notices");
+});
+
 test("an own message is one line from the outbox to its receipt, in the server's order", () => {
     const chats = new Chats();
     chats.me = 1;

@@ -390,6 +390,40 @@ def groups(ann: Browser, bob: Browser, cid: Browser) -> None:
     step("a member is removed, added, leaves; the group is dissolved")
 
 
+def row_of(browser: Browser, name: str) -> list[str]:
+    """What the list says of a conversation: its name, the time, the last message, and what is unread; empty: it is not there."""
+    found = [row.split("\n") for row in browser.text("nav .list button.row").split("|")]
+    return next((row for row in found if row[0] == name), [])
+
+
+def second_device(ann: Browser, bob: Browser, other: Browser) -> None:
+    """The new device shows the 1:1 conversation with its last message and what is unread, and follows what the first one reads."""
+
+    def badge(browser: Browser) -> str:
+        row = row_of(browser, "bob")
+        return row[3] if len(row) > 3 else ""
+
+    last_text = f"number {EARLIER - 1}"
+    ann.until(lambda: last_text in row_of(ann, "bob"), "the last text on the first device")
+    unread = badge(ann)
+    other.until(lambda: last_text in row_of(other, "bob"), f"the conversation with its last text: {row_of(other, 'bob')}")
+    other.until(lambda: badge(other) == unread, f"{unread!r} unread, not {badge(other)!r}")
+    bob.say("one more")
+    for browser in (ann, other):
+        browser.until(lambda: "one more" in row_of(browser, "bob"), "the next text")
+    assert (badge(other), badge(ann)) == (str(int(unread or 0) + 1),) * 2, (unread, badge(other), badge(ann))
+    # After a reload, and a login that tells the server where this device is, nothing is counted twice.
+    other.driver.get(other.url)
+    other.sees("connected", ".connection")
+    other.until(lambda: badge(other) == badge(ann), f"{badge(ann)!r} unread, not {badge(other)!r}")
+    other.check_access()
+    ann.chat_with("bob")
+    ann.until(lambda: badge(ann) == "", "all read")
+    other.until(lambda: badge(other) == "", f"nothing unread, not {badge(other)!r}")
+    assert "one more" in row_of(other, "bob")
+    step(f"a second device lists the conversation with {unread!r} unread and its last text, and follows the first one's marks")
+
+
 def devices(ann: Browser, bob: Browser, other: Browser) -> None:
     """Ann logs in on another browser, which reads what was said before; then she removes it."""
     bob.find("nav input[name=name]").send_keys("ann" + Keys.ENTER)
@@ -405,6 +439,7 @@ def devices(ann: Browser, bob: Browser, other: Browser) -> None:
     other.fill("input[name=password]", "correct horse")
     other.press("Log in")
     other.sees("connected", ".connection")
+    second_device(ann, bob, other)
     other.chat_with("bob")
 
     def numbers() -> list[str]:

@@ -267,6 +267,33 @@ describe("requests", () => {
         assert.equal((await list).contacts[0].state, "accepted");
     });
 
+    test("conversations come in pages, with every field, whatever the server sends", async () => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        const whole = { conversation: { groupId: 9 }, name: "climbers", lastSeq: "12", lastMessageAtMs: "1800", readSeq: "9", unread: "2" };
+        const strange = { conversation: { uid: "x" }, name: 7, unread: "many", more: {} };
+        server.handler = ({ id, conversations: { after, limit } }, connection) => {
+            const conversations = after ? { conversations: [strange, null] } : { conversations: [whole], more: true };
+            assert.deepEqual(after ?? null, after ? { uid: null, groupId: 9 } : null);
+            assert.equal(limit, after ? 5 : 100);
+            connection.send({ id, result: { conversations } });
+        };
+        const first = await client.conversations();
+        const conversation = { uid: null, groupId: 9 };
+        assert.deepEqual(first, {
+            conversations: [{ conversation, name: "climbers", lastSeq: 12, lastMessageAtMs: 1800, readSeq: 9, unread: 2 }],
+            more: true,
+        });
+        const nothing = { name: "", lastSeq: 0, lastMessageAtMs: 0, readSeq: 0, unread: 0 };
+        assert.deepEqual(await client.conversations({ after: first.conversations[0].conversation, limit: 5 }), {
+            conversations: [
+                { conversation: { uid: 0, groupId: null }, ...nothing },
+                { conversation: { uid: null, groupId: null }, ...nothing },
+            ],
+            more: false,
+        });
+    });
+
     test("rooms are entered again, and watched accounts are watched again", async () => {
         const client = await open();
         server.handler = (packet, connection) => {

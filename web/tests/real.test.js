@@ -106,6 +106,34 @@ describe("a real server", { skip: program ? false : "HERMES_BIN is not set", tim
         assert.ok(await ann.ping() >= 0);
     });
 
+    test("a new device sees the conversations and what is unread in them, and what another device reads", async () => {
+        const [joe, kim, lee] = [await join("joe"), await join("kim"), await join("lee")];
+        for (const text of ["1", "2", "3"]) await kim.send(text, { uid: joe.session.uid });
+        await joe.send("hello", { uid: lee.session.uid });
+        const group = await kim.createGroup("walkers", [joe.session.uid]);
+        await kim.send("hi all", { groupId: group.id });
+        const second = await HermesClient.open({ server: server.url, store: new MemoryStore(), WebSocket });
+        clients.push(second);
+        second.on("entry", () => {});
+        await second.logIn({ nickName: "joe", password: "a secret" });
+        const list = async (options) => {
+            const { conversations, more } = await second.conversations(options);
+            return { all: conversations.map((one) => `${one.name} ${one.unread} of ${one.lastSeq}`), more, last: conversations.at(-1) };
+        };
+        const { all, more } = await list();
+        assert.deepEqual([all, more], [["kim 3 of 3", "lee 0 of 1", "walkers 1 of 1"], false]);
+        const found = [];
+        for (let page = await list({ limit: 1 }); page.last; page = await list({ after: page.last.conversation, limit: 1 })) {
+            found.push(...page.all);
+        }
+        assert.deepEqual(found, all);
+        const marked = entry(second, "readMark");
+        await joe.markRead({ uid: kim.session.uid }, 2);
+        assert.equal((await marked).readMark.uid, joe.session.uid);
+        assert.equal((await list({ limit: 1 })).all[0], "kim 1 of 3");
+        await assert.rejects(second.conversations({ after: { uid: 2 ** 31 } }), { code: 2001 });
+    });
+
     test("a group and a room", async () => {
         const [cat, dan, eve] = [await join("cat"), await join("dan"), await join("eve")];
         const created = entry(dan, "group");

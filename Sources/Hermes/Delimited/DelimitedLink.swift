@@ -307,7 +307,7 @@ struct DelimitedLink: ConnectionLink {
             }
             if packet.id >= 16 { effects.append(.answer(id: packet.id, .success(.pong(pong)))) }
         case .register, .authenticate, .send, .acknowledge, .synchronize, .markRead, .typing, .recall, .contact,
-            .group, .presence, .room, .device, .signal, .statistics, .ping, .account, .logOut, .history:
+            .group, .presence, .room, .device, .signal, .statistics, .ping, .account, .logOut, .history, .conversations:
             throw HermesClientError(.protocolViolation, "the server sent a body that only clients send")
         case nil:
             // A body of a newer version: ignore it.

@@ -228,13 +228,24 @@ actor Chat {
     }
 
     private static func clock(_ date: Date) -> String {
+        let parts = local(date)
+        return "\(two(parts.tm_hour)):\(two(parts.tm_min))"
+    }
+
+    private static func day(_ date: Date) -> String {
+        let parts = local(date)
+        return "\(Int(parts.tm_year) + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"
+    }
+
+    private static func local(_ date: Date) -> tm {
         // A server may send any number.
         var seconds = time_t(exactly: date.timeIntervalSince1970.rounded(.down)) ?? 0
         var parts = tm()
         localtime_r(&seconds, &parts)
-        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        return "\(two(parts.tm_hour)):\(two(parts.tm_min))"
+        return parts
     }
+
+    private static func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
 
     private func name(of uid: UserID) async -> String {
         if let name = names[uid] { return name }
@@ -311,6 +322,7 @@ actor Chat {
         case .say(let text): try await say(text)
         case .to(let name): try await orReport { try await setPeer(name) }
         case .history(let count): try await orReport { try await showHistory(count) }
+        case .list(let count): try await orReport { try await showConversations(count) }
         case .who: try await orReport { try await showPeer() }
         case .devices: try await orReport { try await showDevices() }
         case .help: try await console.print(ChatInput.helpText)
@@ -357,6 +369,36 @@ actor Chat {
             await console.status("nothing is stored of this conversation")
         }
         for message in history.messages { try await show(message, isStored: true) }
+    }
+
+    /// The most conversations that `/list` looks at.
+    private static let maxListed = 10_000
+
+    private func showConversations(_ count: Int) async throws {
+        var all: [ConversationSummary] = []
+        while all.count < Self.maxListed {
+            let page = try await client.conversations(after: all.last?.conversation, limit: 1_000)
+            if page.isEmpty { break }
+            all += page
+        }
+        if all.isEmpty { await console.status("no conversation yet: enter /to NAME") }
+        all.sort { ($0.lastDate ?? .distantPast) > ($1.lastDate ?? .distantPast) }
+        for conversation in all.prefix(count) {
+            try await console.print(Self.line(for: conversation))
+            guard case .user(let uid) = conversation.conversation, !conversation.name.isEmpty else { continue }
+            names[uid] = conversation.name.printable
+        }
+    }
+
+    static func line(for conversation: ConversationSummary) -> String {
+        let name = conversation.name.printable
+        let title =
+            switch conversation.conversation {
+            case .user(let uid): name.isEmpty ? "#\(uid), deleted" : name
+            case .group(let id): "group \(name.isEmpty ? "#\(id)" : name)"
+            }
+        let last = conversation.lastDate.map { ", the last message at \(day($0)) \(clock($0))" } ?? ""
+        return "\(title): \(conversation.unread) unread\(last)"
     }
 
     private func showPeer() async throws {

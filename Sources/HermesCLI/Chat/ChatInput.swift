@@ -7,6 +7,7 @@ enum ChatInput: Hashable {
     case say(String)
     case to(String)
     case history(Int)
+    case list(Int)
     case who
     case devices
     case help
@@ -25,15 +26,9 @@ enum ChatInput: Hashable {
         case "to":
             self = argument.isEmpty ? .wrong("/to needs a name, for example /to bob") : .to(String(argument))
         case "history":
-            guard !argument.isEmpty else {
-                self = .history(20)
-                return
-            }
-            guard let count = Int(argument), (1...500).contains(count) else {
-                self = .wrong("/history takes a number from 1 to 500")
-                return
-            }
-            self = .history(count)
+            self = Self.count(argument).map(Self.history) ?? .wrong("/history takes a number from 1 to 500")
+        case "list":
+            self = Self.count(argument).map(Self.list) ?? .wrong("/list takes a number from 1 to 500")
         case "who": self = .who
         case "devices": self = .devices
         case "help", "?": self = .help
@@ -42,8 +37,14 @@ enum ChatInput: Hashable {
         }
     }
 
+    /// How many are asked for; nil if it is no such number.
+    private static func count(_ argument: some StringProtocol) -> Int? {
+        argument.isEmpty ? 20 : Int(argument).flatMap { (1...500).contains($0) ? $0 : nil }
+    }
+
     static let helpText = """
         /to NAME      talk to NAME from now on
+        /list [N]     your conversations and what is unread in them, the newest N first (20)
         /history [N]  the last N messages that the server keeps of this conversation (20)
         /who          whom you talk to, and whether they are there
         /devices      the devices of your account

@@ -53,6 +53,15 @@ extension AccountService {
         }
     }
 
+    /// Devices of all accounts with a text in their id or name, ASCII letters in either case; in no certain order. One call
+    /// looks at a bounded number of devices, the newest, beside the commits.
+    package func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice] {
+        guard !text.isEmpty else { return [] }
+        return try await reads.turn(of: .server) { () async throws(HermesError) in
+            try await store.devices(containing: Group.searchKey(text), limit: min(max(1, limit), 1000))
+        }
+    }
+
     /// Changes the profile at its owner's request. If registration is closed, only the operator assigns names: topic
     /// rules, foreign tokens and certificates name accounts, and no account may take such a name.
     ///

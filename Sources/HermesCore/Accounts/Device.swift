@@ -59,6 +59,17 @@ package struct DeviceDescription: Sendable, Hashable {
     }
 }
 
+/// A device, and whose it is.
+package struct OwnedDevice: Sendable, Hashable {
+    package let owner: UserID
+    package let description: DeviceDescription
+
+    package init(owner: UserID, description: DeviceDescription) {
+        self.owner = owner
+        self.description = description
+    }
+}
+
 /// A login's proof that it is a device. A device keeps the strongest proof that it ever showed: a weaker one does
 /// not open it.
 package enum DeviceProof: Int, Sendable, Hashable, Comparable, CaseIterable {

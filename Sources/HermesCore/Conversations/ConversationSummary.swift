@@ -92,4 +92,9 @@ package struct ConversationPage: Sendable, Hashable {
     package let conversations: [ConversationSummary]
     /// The beginning of the next page; nil: this is the last one.
     package let next: ConversationPlace?
+
+    package init(conversations: [ConversationSummary], next: ConversationPlace?) {
+        self.conversations = conversations
+        self.next = next
+    }
 }

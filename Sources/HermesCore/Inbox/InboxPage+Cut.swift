@@ -25,13 +25,35 @@ extension HistoryPage {
     }
 }
 
+extension ConversationPage {
+    /// What a conversation counts for beside its name, in bytes: about as much as a protocol writes around it.
+    package static let entryOverhead = 192
+
+    /// The conversations that fit into a number of bytes, at least one.
+    ///
+    /// - Parameters:
+    ///   - found: what was read: as many as `limit`, if there are as many.
+    ///   - limit: how many were asked for.
+    package init(firstOf found: [ConversationSummary], limit: Int, maxBytes: Int) {
+        let count = found.countFitting(inBytes: maxBytes, overhead: Self.entryOverhead) { $0.name.utf8.count }
+        let isWhole = count == found.count && count < limit
+        self.init(conversations: Array(found.prefix(count)), next: isWhole ? nil : found[..<count].last?.place)
+    }
+}
+
 extension Collection {
     /// Returns how many of the first elements fit, at least one if there is any.
-    fileprivate func countFitting(inBytes maxBytes: Int, _ bytes: (Element) -> Int) -> Int {
+    ///
+    /// - Parameter overhead: what an element counts for besides, in bytes.
+    fileprivate func countFitting(
+        inBytes maxBytes: Int,
+        overhead: Int = InboxPage.entryOverhead,
+        _ bytes: (Element) -> Int
+    ) -> Int {
         var sum = 0
         var count = 0
         for element in self {
-            sum += bytes(element) + InboxPage.entryOverhead
+            sum += bytes(element) + overhead
             guard count == 0 || sum <= maxBytes else { break }
             count += 1
         }

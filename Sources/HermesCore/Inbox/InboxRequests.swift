@@ -67,7 +67,7 @@ package final class InboxRequests: Sendable {
             }
         case .conversations(let place, let limit):
             read(source, completion) { () async throws(HermesError) in
-                try await self.conversations(of: user, after: place, limit: limit)
+                try await self.conversations(of: user, after: place, limit: limit, maxBytes: maxBytes)
             }
         case .markRead(let conversation, let seq):
             markRead(conversation, upTo: seq, by: user, completion)
@@ -170,11 +170,12 @@ package final class InboxRequests: Sendable {
     private func conversations(
         of user: UserID,
         after place: ConversationPlace?,
-        limit: Int
+        limit: Int,
+        maxBytes: Int
     ) async throws(HermesError) -> InboxReply {
         let limit = PageLimit.conversations.applied(to: limit)
         let found = try await store.conversations(of: user, after: place, limit: limit)
-        let page = ConversationPage(conversations: found, next: found.count < limit ? nil : found.last?.place)
+        let page = ConversationPage(firstOf: found, limit: limit, maxBytes: maxBytes)
         return InboxReply(answer: .conversations(page), cost: ReadCost(entries: found.count, bytes: 0))
     }
 

@@ -54,6 +54,12 @@ package protocol AccountStore: InvitationStore {
     /// The devices of an account, oldest first.
     func devices(of user: UserID) async throws(HermesError) -> [Device]
 
+    /// Devices of all accounts with a text in their id or name, ASCII letters in either case; in no certain order. Looks at
+    /// no more than the newest ``StoreSettings/maxSearched`` devices.
+    ///
+    /// - Parameter text: with ASCII letters in lower case; not empty.
+    func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice]
+
     /// The owner of a token; nil if unknown or revoked.
     func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner?
 
@@ -81,6 +87,27 @@ extension AccountStore {
             searched += page.count
         }
         return (found, last)
+    }
+
+    /// The default, for stores in memory.
+    package func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice] {
+        var (found, last, searched): ([OwnedDevice], UserID?, Int) = ([], nil, 0)
+        while searched < StoreSettings.maxSearched {
+            let page = try await accounts(after: last, limit: StoreSettings.maxPageEntries)
+            guard !page.isEmpty else { return found }
+            for account in page {
+                last = account.id
+                for device in try await devices(of: account.id) {
+                    searched += 1
+                    let names = [device.description.id.rawValue, device.description.name]
+                    guard names.contains(where: { Group.searchKey($0).contains(text) }) else { continue }
+                    found.append(OwnedDevice(owner: account.id, description: device.description))
+                    if found.count >= limit { return found }
+                }
+                searched += 1
+            }
+        }
+        return found
     }
 
     /// Opens a device that proved itself, without a limit on their number.

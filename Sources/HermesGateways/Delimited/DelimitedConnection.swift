@@ -124,7 +124,7 @@ package final class DelimitedConnection: GatewayConnection {
         case .ping(let ping): pong(ping, id: id)
         case .register, .authenticate:
             fail(id, HermesError(.alreadyAuthenticated, "this connection is authenticated; use another one"))
-        case .synchronize, .markRead, .recall, .history: askInbox(packet, from: sender)
+        case .synchronize, .markRead, .recall, .history, .conversations: askInbox(packet, from: sender)
         case .typing(let typing): self.typing(typing, id: id, from: sender)
         case .presence(let presence): self.presence(presence, id: id, from: sender)
         case .room(let room): self.room(room, id: id, from: sender)

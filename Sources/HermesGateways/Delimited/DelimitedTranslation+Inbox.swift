@@ -22,6 +22,8 @@ extension DelimitedTranslation {
                 before: request.beforeSeq == 0 ? nil : request.beforeSeq,
                 limit: Int(clamping: request.limit)
             )
+        case .conversations(let request):
+            return .conversations(after: try place(request, of: user), limit: Int(clamping: request.limit))
         case .markRead(let request):
             return .markRead(try conversation(request.conversation, of: user), upTo: request.upToSeq)
         case .recall(let request):
@@ -48,13 +50,24 @@ extension DelimitedTranslation {
         return try RequestedIDs.conversation(named, of: user)
     }
 
+    /// Where a page of the conversations of `user` begins; nil: with the first.
+    ///
+    /// - Throws: `.invalidArgument`.
+    private static func place(
+        _ request: Hermes_V1_ListConversations,
+        of user: UserID
+    ) throws(HermesError) -> ConversationPlace? {
+        guard request.hasAfter else { return nil }
+        return ConversationPlace(try conversation(request.after, of: user), of: user)
+    }
+
     /// The value of a result; nil: it is empty.
     static func value(of answer: InboxAnswer, reader: UserID) -> Hermes_V1_Result.OneOf_Value? {
         switch answer {
         case .page(let page): .synchronized(synchronized(page))
         case .history(let page): .history(history(page, reader: reader))
-        // The list is asked for over HTTP alone.
-        case .conversations, .done: nil
+        case .conversations(let page): .conversations(conversations(page))
+        case .done: nil
         }
     }
 
@@ -73,5 +86,24 @@ extension DelimitedTranslation {
         history.more = page.hasMore
         history.messages = page.messages.map { Hermes_V1_Message($0, reader: reader) }
         return history
+    }
+
+    private static func conversations(_ page: ConversationPage) -> Hermes_V1_ConversationList {
+        var list = Hermes_V1_ConversationList()
+        list.more = page.next != nil
+        list.conversations = page.conversations.map { summary in
+            var answer = Hermes_V1_ConversationSummary()
+            switch summary.place {
+            case .user(let peer): answer.conversation.uid = UInt32(peer.rawValue)
+            case .group(let group): answer.conversation.groupID = UInt32(group.rawValue)
+            }
+            answer.name = summary.name
+            answer.lastSeq = summary.lastSeq
+            answer.lastMessageAtMs = summary.lastAt?.rawValue ?? 0
+            answer.readSeq = summary.readUpTo
+            answer.unread = summary.unread
+            return answer
+        }
+        return list
     }
 }

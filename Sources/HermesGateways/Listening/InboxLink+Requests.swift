@@ -65,7 +65,8 @@ extension Connection {
         switch request {
         case .page: listener.limits.outboundQueueBytes / 2
         case .history: listener.limits.maxFrameBytes / 2
-        case .conversations, .markRead, .recall: .max
+        case .conversations: min(listener.limits.maxFrameBytes, listener.limits.outboundQueueBytes) / 2
+        case .markRead, .recall: .max
         }
     }
 }

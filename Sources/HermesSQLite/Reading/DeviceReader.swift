@@ -21,6 +21,31 @@ struct DeviceReader {
         return devices
     }
 
+    /// The newest first, among the newest that are looked at.
+    func devices(containing text: String, limit: Int) throws -> [OwnedDevice] {
+        let end = try Int64.fetchOne(
+            db,
+            sql: "SELECT id FROM device ORDER BY id DESC LIMIT 1 OFFSET ?",
+            arguments: [StoreSettings.maxSearched]
+        )
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT \(Self.columns), user FROM device
+            WHERE id > ?1 AND (instr(lower(device_id), ?2) > 0 OR instr(lower(name), ?2) > 0) ORDER BY id DESC
+            """
+        )
+        query.bind(end ?? 0, at: 1)
+        return try query.bind(text, at: 2) {
+            var found: [OwnedDevice] = []
+            try query.forEachRow { row in
+                found.append(OwnedDevice(owner: try row.user(8), description: try Self.device(row).description))
+                return found.count < limit
+            }
+            return found
+        }
+    }
+
     func device(_ device: DeviceID, of user: UserID) throws -> Device? {
         let query = try PreparedStatement(
             db,

@@ -4,30 +4,38 @@
 #if Pages
 import HermesCore
 import HermesGateways
+import HermesPush
 import HermesWire
 
 /// The search box: one text, looked for in everything that the caller may see.
 ///
 /// A search costs a bounded time: it finds a few of each kind, and examines no more than ``StoreSettings/maxSearched``
-/// accounts, groups and sessions each. It counts as a change against the session's rate.
+/// accounts, devices, groups and sessions each. It counts as a change against the session's rate.
 extension ConsoleCore {
     /// The places that a search examines, in the order of its answer.
     private enum Kind: String, CaseIterable {
         case account
+        case device
         case group
         case room
+        case invitation
         case retained
         case client
         case session
         case key
         case message
+        case webhook
         case setting
+        case audit
+        case log
+        case administrator
 
         /// The role that its view needs.
         var role: AdministratorRole {
             switch self {
-            case .account, .group, .room: .viewer
-            case .retained, .client, .session, .key, .message, .setting: .operator
+            case .account, .device, .group, .room, .invitation: .viewer
+            case .retained, .client, .session, .key, .message, .webhook, .setting, .audit, .log: .operator
+            case .administrator: .administrator
             }
         }
     }
@@ -43,6 +51,8 @@ extension ConsoleCore {
     /// The largest number of results of one kind.
     private static let maxHits = 10
     private static let maxCharacters = 256
+    /// The number of entries of the audit log that one search looks at, the newest.
+    private static let maxAudited = 2_000
 
     var searchRoutes: [ConsoleRoute] {
         var route = view(
@@ -86,16 +96,16 @@ extension ConsoleCore {
         let limit = Self.maxHits + 1
         switch kind {
         case .account: return try await accounts(text, limit)
+        case .device: return try await devices(text, limit)
         case .group: return try await groups(text, limit)
         case .room:
             let rooms = await api.topics.subscriberCounts(withPrefix: TopicName.roomPrefix)
             let names = rooms.filter { $0.value > 0 }.compactMap { $0.key.room?.rawValue }
             return Self.names(names, containing: text).map { Hit(id: $0, title: $0) }
-        case .retained:
-            guard let topic = TopicName(text), let found = api.messenger.retained.publication(of: topic),
-                !found.hasExpired(at: api.messenger.time.now())
-            else { return [] }
-            return [Hit(id: text, title: text)]
+        case .invitation:
+            let all = try await api.messenger.accounts.invitations.invitations()
+            return Self.names(all.map(\.name), containing: text).map { Hit(id: $0, title: $0) }
+        case .retained: return retained(text, limit)
         case .client:
             let found = await api.loops.clients(after: 0, containing: text, limit: limit)
             return found.map { Hit(id: $0.clientID, title: $0.clientID, detail: $0.owner) }
@@ -116,8 +126,27 @@ extension ConsoleCore {
             return api.messenger.traces.find(text).prefix(limit).map(ControlTrace.init).map {
                 Hit(id: $0.id, title: $0.id, detail: $0.clientID ?? "")
             }
+        case .webhook:
+            // Each event once, however often it was tried.
+            var shown: Set<String> = []
+            let attempts = outbound.poster?.attempts.newest(WebhookAttempts.maxAttempts) ?? []
+            let found = attempts.filter { $0.event.id == text && shown.insert($0.event.id).inserted }
+            return found.map { Hit(id: $0.event.id, title: $0.event.id, detail: $0.failure ?? "") }
         case .setting:
             return Self.names(configuration.map(\.key), containing: text).map { Hit(id: $0, title: $0) }
+        case .audit: return try await audited(text, limit)
+        case .log:
+            // The newest first.
+            return (log?.lines(containing: text, limit: limit) ?? []).reversed().map { line in
+                let message = String(line.message.prefix(Self.maxCharacters))
+                return Hit(id: message, title: message, detail: String(line.fields.prefix(Self.maxCharacters)))
+            }
+        case .administrator:
+            let all = try await administrators.administrators()
+            let roles = Dictionary(all.map { ($0.name.rawValue, $0.role.rawValue) }) { first, _ in first }
+            return Self.names(Array(roles.keys), containing: text).map {
+                Hit(id: $0, title: $0, detail: roles[$0] ?? "")
+            }
         }
     }
 
@@ -139,6 +168,54 @@ extension ConsoleCore {
         var shown: Set<UserID> = []
         return found.filter { shown.insert($0.id).inserted }.prefix(limit).map { account in
             Hit(id: String(account.id.rawValue), title: account.nickName.rawValue, detail: "#\(account.id.rawValue)")
+        }
+    }
+
+    private func devices(_ text: String, _ limit: Int) async throws -> [Hit] {
+        var hits: [Hit] = []
+        for device in try await api.messenger.accounts.devices(containing: text, limit: limit) {
+            let owner = try await api.messenger.accounts.account(.id(device.owner))
+            let name = device.description.name
+            hits.append(
+                Hit(
+                    // The view of its account shows it.
+                    id: String(device.owner.rawValue),
+                    title: device.description.id.rawValue,
+                    detail: [name, owner?.nickName.rawValue ?? ""].filter { !$0.isEmpty }.joined(separator: " · ")
+                )
+            )
+        }
+        return hits.sorted { ($0.title, $0.id) < ($1.title, $1.id) }
+    }
+
+    /// The topic with exactly this name first, however many there are; then those that contain the text.
+    private func retained(_ text: String, _ limit: Int) -> [Hit] {
+        let retained = api.messenger.retained
+        let now = api.messenger.time.now()
+        var found = retained.topics(containing: text, now: now, limit: limit).map(\.rawValue).sorted()
+        if let topic = TopicName(text), let whole = retained.publication(of: topic), !whole.hasExpired(at: now) {
+            found = [text] + found.filter { $0 != text }
+        }
+        return found.prefix(limit).map { Hit(id: $0, title: $0) }
+    }
+
+    /// Entries of the audit log whose name, address, action, object or result contains a text, the newest first.
+    private func audited(_ text: String, _ limit: Int) async throws -> [Hit] {
+        let wanted = Group.searchKey(text)
+        let entries = try await administrators.auditLog(before: nil, limit: Self.maxAudited)
+        let found = entries.lazy.filter { entry in
+            let event = entry.event
+            return [event.who, event.address, event.action, event.target, event.result].contains {
+                Group.searchKey($0).contains(wanted)
+            }
+        }
+        return found.prefix(limit).map { entry in
+            let event = entry.event
+            return Hit(
+                id: String(entry.id),
+                title: "\(event.who): \(event.action)",
+                detail: [event.target, event.result].filter { !$0.isEmpty }.joined(separator: " · ")
+            )
         }
     }
 

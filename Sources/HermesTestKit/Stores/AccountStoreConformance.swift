@@ -87,6 +87,28 @@ package enum AccountStoreConformance {
     ]
 
     private static let devicesAndTokens = [
+        ConformanceCase("Devices of all accounts are found by a part of their ids or names") { makeStore in
+            let store = try await makeStore(StoreSettings())
+            let accounts = [try await create("Ann", in: store), try await create("Bob", in: store)]
+            for (number, id) in ["Phone-A", "tablet", "phone-b"].enumerated() {
+                guard let id = DeviceID(id) else { continue }
+                let device = DeviceDescription(id: id, name: number == 1 ? "Kitchen PHONE ä" : "")
+                let at = StoreWorld.later(.seconds(number))
+                _ = try await store.open(device, of: accounts[number % 2].id, token: nil, now: at)
+            }
+            func found(_ text: String, _ limit: Int = 9) async throws -> [String] {
+                try await store.devices(containing: text, limit: limit)
+                    .map { "\($0.owner) \($0.description.id.rawValue)" }.sorted()
+            }
+            let (ann, bob) = (accounts[0].id, accounts[1].id)
+            try expectEqual(try await found("phone"), ["\(ann) Phone-A", "\(ann) phone-b", "\(bob) tablet"])
+            try expectEqual(try await found("phone-"), ["\(ann) Phone-A", "\(ann) phone-b"])
+            try expectEqual(try await found("ä"), ["\(bob) tablet"])
+            try expectEqual(try await found("%"), [], "no pattern")
+            try expectEqual(try await found("phone", 2).count, 2)
+            try await store.revoke(.device(DeviceID("tablet") ?? StoreWorld.phone, of: bob), now: StoreWorld.now)
+            try expectEqual(try await found("kitchen"), [])
+        },
         ConformanceCase("A device is registered once and renewed after that") { makeStore in
             let store = try await makeStore(StoreSettings())
             let ann = try await create("Ann", in: store)

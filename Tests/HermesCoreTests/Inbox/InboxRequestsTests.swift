@@ -133,6 +133,39 @@ import Testing
     }
 
     @Test
+    func `a page of conversations ends at its limit and at its bytes, and the next one goes on behind it`() async throws
+    {
+        let group = try await messenger.groups.apply(.create(name: "all", members: [try user(2)]), by: principal(1))
+        for number: Int32 in 2...4 { try await send(to: .direct(between: try user(1), and: try user(number))) }
+        let places: [ConversationPlace] = [
+            .user(try user(2)), .user(try user(3)), .user(try user(4)), .group(group.id),
+        ]
+        func page(after place: ConversationPlace?, limit: Int, maxBytes: Int) async throws -> ConversationPage {
+            let reply = try await reply(.conversations(after: place, limit: limit), for: 1, maxBytes: maxBytes)
+            guard case .conversations(let page) = reply.answer else { throw HermesError(.internalError, "not a page") }
+            // What was read is paid for, whatever is cut off.
+            let left = places.filter { place == nil || $0 > place ?? $0 }.count
+            #expect(reply.cost?.entries == min(left, limit))
+            return page
+        }
+        let one = ConversationPage.entryOverhead
+        for (limit, maxBytes, count) in [(9, Int.max, 4), (2, .max, 2), (9, 3 * one, 2), (9, 2 * one, 1), (9, 0, 1)] {
+            var found: [ConversationPlace] = []
+            var place: ConversationPlace?
+            var sizes: [Int] = []
+            repeat {
+                let page = try await page(after: place, limit: limit, maxBytes: maxBytes)
+                found += page.conversations.map(\.place)
+                sizes.append(page.conversations.count)
+                place = page.next
+                #expect(place == nil || place == found.last)
+            } while place != nil && sizes.count < 9
+            #expect(found == places && sizes[0] == count, "\(limit) \(maxBytes): \(sizes)")
+        }
+        await messenger.shutdown()
+    }
+
+    @Test
     func `a page that the store has cut says that more follow`() async throws {
         let large = String(repeating: "x", count: 65_536)
         let count = StoreSettings.maxPageBytes / 65_536 + 2

@@ -82,4 +82,33 @@ import Testing
             #expect(try await Self.throttled(server) == 1)
         }
     }
+
+    @Test func `a page of conversations is paid for by its rows`() async throws {
+        let store = MemoryStore()
+        try await GatewayHarness.with(settings: Self.settings(), store: store) { server in
+            let client = try await server.delimited()
+            let uid = try await client.register("ann").uid
+            func conversations(_ id: UInt64) async throws -> Int {
+                let list = Hermes_V1_ListConversations.with { $0.limit = .max }
+                return try await client.ask(id, .conversations(list)).conversations.conversations.count
+            }
+            #expect(try await conversations(2) == 0)
+            #expect(try await Self.throttled(server) == 0)
+            let principal = try await server.principal(uid)
+            for number in 0..<Self.rows {
+                let new = NewAccount(nickName: try NickName("peer\(number)"), password: PasswordHash(phc: "$none$"))
+                let peer = try await store.create(new, now: Timestamp(rawValue: 0)).id
+                let draft = MessageDraft(
+                    conversation: .direct(between: principal.user, and: peer),
+                    clientID: nil,
+                    content: try MessageText.content("hi")
+                )
+                _ = try await withCheckedContinuation { continuation in
+                    server.messenger.messages.send(draft, from: principal) { continuation.resume(returning: $0) }
+                }.get()
+            }
+            #expect(try await conversations(3) == Self.rows)
+            #expect(try await Self.throttled(server) == 1)
+        }
+    }
 }

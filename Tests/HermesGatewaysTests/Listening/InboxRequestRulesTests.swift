@@ -23,6 +23,8 @@ import Testing
         case history(Named, before: UInt64 = 0, limit: UInt32 = 0)
         case markRead(Named, upTo: UInt64)
         case recall(Named, String)
+        /// Only the native protocol asks for it.
+        case conversations(after: Named? = nil, limit: UInt32 = 0)
         case group(GroupCommand)
     }
 
@@ -32,6 +34,8 @@ import Testing
         case messages(Int, more: Bool)
         /// The seqs of the entries that follow.
         case entries([UInt64])
+        /// Such as "user 2, unread 520 of 521".
+        case conversations([String], more: Bool)
     }
 
     enum Expected: Sendable {
@@ -41,6 +45,7 @@ import Testing
         case messages(most: Int, more: Bool)
         case noMessages
         case entries(ClosedRange<UInt64>)
+        case conversations([String], more: Bool = false)
 
         func holds(_ outcome: Outcome) -> Bool {
             switch (self, outcome) {
@@ -50,6 +55,8 @@ import Testing
                 count > 0 && count <= most && more == found
             case (.noMessages, .messages(0, false)): true
             case (.entries(let seqs), .entries(let found)): Array(seqs) == found
+            case (.conversations(let list, let more), .conversations(let found, let isMore)):
+                list == found && more == isMore
             default: false
             }
         }
@@ -57,6 +64,8 @@ import Testing
 
     /// A client of one protocol.
     protocol Asker: AnyObject {
+        /// Whether the protocol has a request for this.
+        func has(_ request: Request) -> Bool
         func ask(_ request: Request) async throws -> Outcome
         /// Sends slow requests and a ping at once.
         ///
@@ -106,11 +115,11 @@ import Testing
 
         private static func user(_ uid: UInt32) throws -> UserID { try #require(UserID(uid)) }
 
-        private static func pair(_ one: UInt32, _ other: UInt32) throws -> ConversationID {
+        static func pair(_ one: UInt32, _ other: UInt32) throws -> ConversationID {
             .direct(between: try user(one), and: try user(other))
         }
 
-        private static func send(
+        static func send(
             _ text: String,
             _ uid: UInt32,
             _ conversation: ConversationID,
@@ -167,7 +176,29 @@ import Testing
                 // Twice, to who has them.
                 (.page(after: 0, limit: 3), .entries(1...3)),
             ]
-            return table + others
+            return table + others + conversations(unnamed)
+        }
+
+        /// The list of conversations, once ann has marked those with bob and dan as read.
+        private func conversations(_ unnamed: [Named]) -> [(Request, Expected)] {
+            // She joined the group before its fourth message.
+            let all = [
+                "user 2, bob, unread 0 of 521", "user 3, cat, unread 20 of 20", "user 4, dan, unread 0 of 1",
+                "group 1, late, unread 1 of 4",
+            ]
+            return unnamed.map { (.conversations(after: $0), .refused(.invalidArgument)) } + [
+                (.conversations(), .conversations(all)), (.conversations(limit: .max), .conversations(all)),
+                (.conversations(limit: 3), .conversations(Array(all[..<3]), more: true)),
+                (.conversations(after: .user(2), limit: 2), .conversations(Array(all[1..<3]), more: true)),
+                (.conversations(after: .user(4)), .conversations(Array(all[3...]))),
+                // A place is a number: there need not be a conversation.
+                (.conversations(after: .user(99)), .conversations(Array(all[3...]))),
+                (.conversations(after: .user(1)), .conversations(all)),
+                (.conversations(after: .user(1 << 31 - 1)), .conversations(Array(all[3...]))),
+                // Not the group of others.
+                (.conversations(after: .group(1)), .conversations([])),
+                (.conversations(after: .group(1 << 31 - 1)), .conversations([])),
+            ]
         }
 
         /// ann's clients.
@@ -190,7 +221,7 @@ import Testing
             let world = try await World(server)
             let table = world.table
             for (name, asker) in try await world.askers() {
-                for (request, expected) in table {
+                for (request, expected) in table where asker.has(request) {
                     let outcome = try await asker.ask(request)
                     #expect(expected.holds(outcome), "\(name), \(request): \(outcome) for \(expected)")
                 }
@@ -205,11 +236,34 @@ import Testing
             let requests: [Request] = [
                 .history(.user(2), limit: 500), .markRead(.user(2), upTo: 5), .page(after: 10, limit: 20),
                 .history(.user(3)), .recall(.user(2), world.bobsMessage.description), .history(.group(2)),
+                .conversations(limit: 1_000),
             ]
             for (name, asker) in try await world.askers() {
+                let requests = requests.filter { asker.has($0) }
                 let order = try await asker.askAtOnce(requests)
                 #expect(order == Array(1...requests.count) + [0], "\(name)")
             }
+        }
+    }
+
+    @Test
+    func `a page of conversations fits into the shortest frame, and the next one goes on behind it`() async throws {
+        var settings = GatewaySettings()
+        settings.limits.maxFrameBytes = 1_024
+        try await GatewayHarness.with(settings: settings) { server in
+            for name in ["ann", "bob", "cat", "dan", "eve"] {
+                let client = try await server.delimited()
+                _ = try await client.register(name)
+                try await client.wire.close()
+            }
+            for uid: UInt32 in 2...5 { _ = try await World.send("hi", uid, World.pair(1, uid), server) }
+            let client = try await server.delimited()
+            _ = try await client.authenticate("ann", device: "delimited")
+            let asker = DelimitedAsker(client)
+            let all = ["bob", "cat", "dan", "eve"].enumerated().map { "user \($0 + 2), \($1), unread 1 of 1" }
+            #expect(try await asker.ask(.conversations()) == .conversations(Array(all[..<2]), more: true))
+            let rest = try await asker.ask(.conversations(after: .user(3)))
+            #expect(rest == .conversations(Array(all[2...]), more: false))
         }
     }
 
@@ -273,6 +327,11 @@ extension InboxRequestRulesTests.Request {
             request.conversation = named.conversation
             request.messageID = id
             return .recall(request)
+        case .conversations(let place, let limit):
+            var request = Hermes_V1_ListConversations()
+            if let place { request.after = place.conversation }
+            request.limit = limit
+            return .conversations(request)
         case .group(let command):
             return .group(Hermes_V1_GroupRequest(command))
         }
@@ -286,6 +345,8 @@ protocol PacketAsker: InboxRequestRulesTests.Asker {
 }
 
 extension PacketAsker {
+    func has(_ request: InboxRequestRulesTests.Request) -> Bool { true }
+
     private func packet(_ id: UInt64, _ body: Hermes_V1_Packet.OneOf_Body) -> Hermes_V1_Packet {
         var packet = Hermes_V1_Packet()
         packet.id = id
@@ -305,6 +366,14 @@ extension PacketAsker {
                 var seqs: [UInt64] = []
                 for _ in 0..<page.count { seqs.append(try await nextPacket().event.seq) }
                 return .entries(seqs)
+            case .conversations(let list):
+                let lines = list.conversations.map { summary in
+                    let place =
+                        summary.conversation.uid > 0
+                        ? "user \(summary.conversation.uid)" : "group \(summary.conversation.groupID)"
+                    return "\(place), \(summary.name), unread \(summary.unread) of \(summary.lastSeq)"
+                }
+                return .conversations(lines, more: list.more)
             case nil, .group: return .done
             default: throw Unexpected("\(result)")
             }
@@ -374,6 +443,10 @@ final class IMPBAsker: InboxRequestRulesTests.Asker {
 
     init(_ client: IMPBTestClient) { self.client = client }
 
+    func has(_ request: InboxRequestRulesTests.Request) -> Bool {
+        if case .conversations = request { false } else { true }
+    }
+
     private func common(_ request: InboxRequestRulesTests.Request) throws -> IMPB_Common {
         var common = IMPB_Common()
         var message = IMPB_Message_msg()
@@ -403,6 +476,7 @@ final class IMPBAsker: InboxRequestRulesTests.Asker {
             body.messageID = id
             message.cmd = .recall
             message.body = try body.wireBytes()
+        case .conversations: throw Unexpected("IMPB has no list of conversations")
         case .group(let command):
             common.method = .group
             common.body = try IMPB_Group_cmd(command).wireBytes()
@@ -426,7 +500,7 @@ final class IMPBAsker: InboxRequestRulesTests.Asker {
             let count = try IMPB_pull_response(wire: reply.respon).count
             for _ in 0..<count { seqs.append(try await nextSeq()) }
             return .entries(seqs)
-        case .markRead, .recall, .group: return .done
+        case .markRead, .recall, .conversations, .group: return .done
         }
     }
 

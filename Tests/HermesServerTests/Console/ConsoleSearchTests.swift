@@ -46,7 +46,9 @@ import Testing
                 "setting lamp.colour lamp.colour",
             ]
             #expect(try await found("lamp", viewer) == seen)
-            #expect(try await found("lamp", olga) == seen + hidden)
+            // What was done and logged about it comes, too; it has a test of its own.
+            let all = try await found("lamp", olga).filter { !$0.hasPrefix("audit ") && !$0.hasPrefix("log ") }
+            #expect(all == seen + hidden)
             #expect(try await found("LAMP", viewer) == seen)
             #expect(try await found("%20lamp-%3Cb%3E%20", viewer) == [seen[0]])
             // By number: an account, and a group.
@@ -85,6 +87,84 @@ import Testing
             let id = "\(receipt.messageID)"
             #expect(try await found(id, olga) == ["message \(id) \(id)"])
             await client.close()
+        }
+    }
+
+    @Test
+    func `devices, invitations, administrators, audit entries and log lines are found, each by its role`() async throws
+    {
+        try await withServer(store: .sqlite) { server in
+            let messenger = try server.messenger()
+            let configuration = HermesClient.Configuration(
+                server: ServerAddress(port: server.port("delimited")),
+                device: .init(id: "Zebra-7", name: "the Striped one")
+            )
+            let client = try HermesClient(configuration)
+            let uid = try await client.logIn(.register(nickName: "ann", password: "secret1")).uid
+            await client.close()
+            _ = try await messenger.accounts.invitations.create(name: "zebras", uses: 1, days: 0)
+            let viewer = try await ConsoleProbe(server, .viewer)
+            let olga = try await ConsoleProbe(server, .operator)
+            let root = try await ConsoleProbe(server, .administrator)
+            _ = try await server.assembly().administrators.create(
+                name: "zebra-keeper",
+                role: .viewer,
+                password: ConsoleProbe.password
+            )
+            let refused = try await ConsoleProbe(server).logIn("zebra-thief", "a wrong password")
+            #expect(refused.status == 401 || refused.status == 403)
+
+            let seen = ["device \(uid) Zebra-7", "invitation zebras zebras"]
+            #expect(try await found("zEBRa", viewer) == seen)
+            #expect(try await found("striped", viewer) == [seen[0]])
+            let operators = try await found("zebra", olga)
+            #expect(Array(operators.prefix(2)) == seen)
+            let entries = operators.filter { $0.hasPrefix("audit ") }
+            #expect(entries.contains { $0.hasSuffix("zebra-thief: logIn") }, "\(operators)")
+            #expect(!operators.contains { $0.hasPrefix("administrator ") })
+            // The number leads to the entry in its view.
+            let id = try #require(entries.first?.split(separator: " ").dropFirst().first.flatMap { Int64($0) })
+            let page = try await olga.send("GET", "/audit?limit=1&before=\(id + 1)").text
+            #expect(page.contains("zebra-thief"))
+            let keeper = try await found("zebra-keeper", root)
+            #expect(keeper.last == "administrator zebra-keeper zebra-keeper", "\(keeper)")
+            #expect(try await found("administrator", viewer).isEmpty)
+            #expect(try await found("logIn", viewer).isEmpty)
+
+            let tail = try #require(try server.assembly().tail)
+            tail.append(
+                time: 1,
+                level: .info,
+                label: "hermes",
+                message: "a Giraffe came",
+                fields: [(key: "neck", value: "long-one")]
+            )
+            #expect(try await found("giraffe", olga) == ["log a Giraffe came a Giraffe came"])
+            #expect(try await found("neck=LONG", olga) == ["log a Giraffe came a Giraffe came"])
+            #expect(try await found("giraffe", viewer).isEmpty)
+        }
+    }
+
+    @Test
+    func `retained messages are found by a part of their topics, the whole one first`() async throws {
+        try await withServer(store: .sqlite) { server in
+            let olga = try await ConsoleProbe(server, .operator)
+            let topics = ["attic", "attic/Lamp", "cellar/lamp"] + (0..<12).map { "hall/door-\($0)" }
+            for topic in topics {
+                let body = #"{"topic":"\#(topic)","payload":{"text":"x"},"retain":true}"#
+                #expect(try await olga.send("POST", "/topics/publish", body).status == 202)
+            }
+            func retained(_ text: String) async throws -> [String] {
+                try await found(text, olga).filter { $0.hasPrefix("retained ") }
+                    .compactMap { $0.split(separator: " ").last.map { String($0) } }
+            }
+            #expect(try await retained("LAMP") == ["attic/Lamp", "cellar/lamp"])
+            #expect(try await retained("attic") == ["attic", "attic/Lamp"])
+            #expect(try await retained("cellar/lamp") == ["cellar/lamp"])
+            #expect(try await retained("door").count == 10)
+            #expect(try await olga.send("GET", "/search?text=door").text.contains(#""retained""#))
+            // The whole topic is the first, however many have it in theirs.
+            #expect(try await retained("hall/door-1").first == "hall/door-1")
         }
     }
 

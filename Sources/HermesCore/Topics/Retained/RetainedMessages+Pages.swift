@@ -40,6 +40,34 @@ extension RetainedMessages {
         return (found, last)
     }
 
+    /// The largest number of bytes of topics that one search for a part of them looks at.
+    private static let maxSearchedBytes = 1 << 20
+
+    /// Topics of publications that contain a text, ASCII letters in either case; in no certain order. Looks at no more
+    /// topics than one page, and at 1 MiB of them.
+    ///
+    /// - Parameter limit: the largest number of topics.
+    package func topics(containing text: String, now: Timestamp, limit: Int) -> [TopicName] {
+        let wanted = Group.searchKey(text)
+        var found: [TopicName] = []
+        var bytes = 0
+        for place in stride(from: 0, to: Self.maxSearched, by: Self.slice) {
+            let (candidates, isLast) = publications(behind: place, count: Self.slice)
+            for (_, publication) in candidates {
+                bytes += publication.topic.rawValue.utf8.count
+                guard bytes <= Self.maxSearchedBytes else { return found }
+                guard !publication.hasExpired(at: now), Group.searchKey(publication.topic.rawValue).contains(wanted)
+                else {
+                    continue
+                }
+                found.append(publication.topic)
+                if found.count == limit { return found }
+            }
+            if isLast { break }
+        }
+        return found
+    }
+
     /// All publications that a filter matches, if they are few and quickly found.
     private func whole(_ filter: TopicFilter, now: Timestamp, atMost limit: Int) -> [StoredPublication]? {
         guard filter.hasWildcard else { return matching(filter, now: now) }

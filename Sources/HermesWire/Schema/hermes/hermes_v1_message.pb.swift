@@ -534,6 +534,88 @@ package nonisolated struct Hermes_V1_History: Sendable {
   package init() {}
 }
 
+/// Lists the user's conversations and what is unread in them: a device that is new shows them at once.
+package nonisolated struct Hermes_V1_ListConversations: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// Conversations behind this one in the list; absent: from the first.
+  package var after: Hermes_V1_Conversation {
+    get {_after ?? Hermes_V1_Conversation()}
+    set {_after = newValue}
+  }
+  /// Returns true if `after` has been explicitly set.
+  package var hasAfter: Bool {self._after != nil}
+  /// Clears the value of `after`. Subsequent reads from it will return its default value.
+  package mutating func clearAfter() {self._after = nil}
+
+  /// 1 to 1,000; 0: 100.
+  package var limit: UInt32 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _after: Hermes_V1_Conversation? = nil
+}
+
+/// A page of the user's conversations.
+package nonisolated struct Hermes_V1_ConversationList: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// First those with accounts, by uid, then the groups, by id.
+  package var conversations: [Hermes_V1_ConversationSummary] = []
+
+  /// Further conversations may follow: ask for those behind the last one of this page.
+  package var more: Bool = false
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// A conversation as the user sees it in a list. It holds no content.
+package nonisolated struct Hermes_V1_ConversationSummary: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// The other user, or the group.
+  package var conversation: Hermes_V1_Conversation {
+    get {_conversation ?? Hermes_V1_Conversation()}
+    set {_conversation = newValue}
+  }
+  /// Returns true if `conversation` has been explicitly set.
+  package var hasConversation: Bool {self._conversation != nil}
+  /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
+  package mutating func clearConversation() {self._conversation = nil}
+
+  /// Its name today; empty: a deleted account.
+  package var name: String = String()
+
+  /// The conversation_seq of the last message; 0: a group without messages.
+  package var lastSeq: UInt64 = 0
+
+  /// When the last message was sent, in milliseconds since 1970; 0: not known, or there is none.
+  package var lastMessageAtMs: Int64 = 0
+
+  /// The user has read up to this conversation_seq.
+  package var readSeq: UInt64 = 0
+
+  /// The messages of others behind read_seq that were not recalled; of a group those since the user joined. Of messages
+  /// before the last 64, own and recalled ones count, too.
+  package var unread: UInt64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _conversation: Hermes_V1_Conversation? = nil
+}
+
 // MARK: - Code below here is support for the SwiftProtobuf runtime.
 
 fileprivate nonisolated let _protobuf_package = "hermes.v1"
@@ -1356,6 +1438,139 @@ nonisolated extension Hermes_V1_History: SwiftProtobuf.Message, SwiftProtobuf._M
   package static func ==(lhs: Hermes_V1_History, rhs: Hermes_V1_History) -> Bool {
     if lhs.messages != rhs.messages {return false}
     if lhs.more != rhs.more {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension Hermes_V1_ListConversations: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ListConversations"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}after\0\u{1}limit\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._after) }()
+      case 2: try { try decoder.decodeSingularUInt32Field(value: &self.limit) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._after {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if self.limit != 0 {
+      try visitor.visitSingularUInt32Field(value: self.limit, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: Hermes_V1_ListConversations, rhs: Hermes_V1_ListConversations) -> Bool {
+    if lhs._after != rhs._after {return false}
+    if lhs.limit != rhs.limit {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension Hermes_V1_ConversationList: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ConversationList"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}conversations\0\u{1}more\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.conversations) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.more) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.conversations.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.conversations, fieldNumber: 1)
+    }
+    if self.more != false {
+      try visitor.visitSingularBoolField(value: self.more, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: Hermes_V1_ConversationList, rhs: Hermes_V1_ConversationList) -> Bool {
+    if lhs.conversations != rhs.conversations {return false}
+    if lhs.more != rhs.more {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension Hermes_V1_ConversationSummary: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".ConversationSummary"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}conversation\0\u{1}name\0\u{3}last_seq\0\u{3}last_message_at_ms\0\u{3}read_seq\0\u{1}unread\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._conversation) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.lastSeq) }()
+      case 4: try { try decoder.decodeSingularInt64Field(value: &self.lastMessageAtMs) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.readSeq) }()
+      case 6: try { try decoder.decodeSingularUInt64Field(value: &self.unread) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._conversation {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 2)
+    }
+    if self.lastSeq != 0 {
+      try visitor.visitSingularUInt64Field(value: self.lastSeq, fieldNumber: 3)
+    }
+    if self.lastMessageAtMs != 0 {
+      try visitor.visitSingularInt64Field(value: self.lastMessageAtMs, fieldNumber: 4)
+    }
+    if self.readSeq != 0 {
+      try visitor.visitSingularUInt64Field(value: self.readSeq, fieldNumber: 5)
+    }
+    if self.unread != 0 {
+      try visitor.visitSingularUInt64Field(value: self.unread, fieldNumber: 6)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: Hermes_V1_ConversationSummary, rhs: Hermes_V1_ConversationSummary) -> Bool {
+    if lhs._conversation != rhs._conversation {return false}
+    if lhs.name != rhs.name {return false}
+    if lhs.lastSeq != rhs.lastSeq {return false}
+    if lhs.lastMessageAtMs != rhs.lastMessageAtMs {return false}
+    if lhs.readSeq != rhs.readSeq {return false}
+    if lhs.unread != rhs.unread {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -223,6 +223,15 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .history(newValue)}
   }
 
+  /// Lists the user's conversations and what is unread in them. Answer: result.conversations.
+  package var conversations: Hermes_V1_ListConversations {
+    get {
+      if case .conversations(let v)? = _storage._body {return v}
+      return Hermes_V1_ListConversations()
+    }
+    set {_uniqueStorage()._body = .conversations(newValue)}
+  }
+
   /// The answer to a request.
   package var result: Hermes_V1_Result {
     get {
@@ -319,6 +328,8 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     case logOut(Hermes_V1_LogOut)
     /// Reads stored messages of a conversation. Answer: result.history.
     case history(Hermes_V1_HistoryRequest)
+    /// Lists the user's conversations and what is unread in them. Answer: result.conversations.
+    case conversations(Hermes_V1_ListConversations)
     /// The answer to a request.
     case result(Hermes_V1_Result)
     /// One entry of the user's inbox.
@@ -456,6 +467,15 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .history(newValue)}
   }
 
+  /// Of conversations.
+  package var conversations: Hermes_V1_ConversationList {
+    get {
+      if case .conversations(let v)? = value {return v}
+      return Hermes_V1_ConversationList()
+    }
+    set {value = .conversations(newValue)}
+  }
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Value: Equatable, Sendable {
@@ -481,6 +501,8 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     case account(Hermes_V1_Account)
     /// Of history.
     case history(Hermes_V1_History)
+    /// Of conversations.
+    case conversations(Hermes_V1_ConversationList)
 
   }
 
@@ -766,7 +788,7 @@ fileprivate nonisolated let _protobuf_package = "hermes.v1"
 
 nonisolated extension Hermes_V1_Packet: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Packet"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{2}\u{9}register\0\u{1}authenticate\0\u{1}send\0\u{1}acknowledge\0\u{1}synchronize\0\u{3}mark_read\0\u{1}typing\0\u{1}recall\0\u{1}contact\0\u{1}group\0\u{1}presence\0\u{1}room\0\u{1}device\0\u{1}signal\0\u{1}statistics\0\u{1}ping\0\u{1}account\0\u{3}log_out\0\u{1}history\0\u{2}$result\0\u{1}event\0\u{1}ephemeral\0\u{1}notice\0\u{1}kicked\0\u{1}pong\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{2}\u{9}register\0\u{1}authenticate\0\u{1}send\0\u{1}acknowledge\0\u{1}synchronize\0\u{3}mark_read\0\u{1}typing\0\u{1}recall\0\u{1}contact\0\u{1}group\0\u{1}presence\0\u{1}room\0\u{1}device\0\u{1}signal\0\u{1}statistics\0\u{1}ping\0\u{1}account\0\u{3}log_out\0\u{1}history\0\u{1}conversations\0\u{2}#result\0\u{1}event\0\u{1}ephemeral\0\u{1}notice\0\u{1}kicked\0\u{1}pong\0")
 
   fileprivate class _StorageClass {
     var _id: UInt64 = 0
@@ -1049,6 +1071,19 @@ nonisolated extension Hermes_V1_Packet: SwiftProtobuf.Message, SwiftProtobuf._Me
             _storage._body = .history(v)
           }
         }()
+        case 29: try {
+          var v: Hermes_V1_ListConversations?
+          var hadOneofValue = false
+          if let current = _storage._body {
+            hadOneofValue = true
+            if case .conversations(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._body = .conversations(v)
+          }
+        }()
         case 64: try {
           var v: Hermes_V1_Result?
           var hadOneofValue = false
@@ -1219,6 +1254,10 @@ nonisolated extension Hermes_V1_Packet: SwiftProtobuf.Message, SwiftProtobuf._Me
         guard case .history(let v)? = _storage._body else { preconditionFailure() }
         try visitor.visitSingularMessageField(value: v, fieldNumber: 28)
       }()
+      case .conversations?: try {
+        guard case .conversations(let v)? = _storage._body else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 29)
+      }()
       case .result?: try {
         guard case .result(let v)? = _storage._body else { preconditionFailure() }
         try visitor.visitSingularMessageField(value: v, fieldNumber: 64)
@@ -1267,7 +1306,7 @@ nonisolated extension Hermes_V1_Packet: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension Hermes_V1_Result: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Result"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}error\0\u{1}session\0\u{1}receipt\0\u{1}synchronized\0\u{1}contacts\0\u{1}group\0\u{1}groups\0\u{1}presence\0\u{1}room\0\u{1}devices\0\u{1}account\0\u{1}history\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}error\0\u{1}session\0\u{1}receipt\0\u{1}synchronized\0\u{1}contacts\0\u{1}group\0\u{1}groups\0\u{1}presence\0\u{1}room\0\u{1}devices\0\u{1}account\0\u{1}history\0\u{1}conversations\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1419,6 +1458,19 @@ nonisolated extension Hermes_V1_Result: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.value = .history(v)
         }
       }()
+      case 13: try {
+        var v: Hermes_V1_ConversationList?
+        var hadOneofValue = false
+        if let current = self.value {
+          hadOneofValue = true
+          if case .conversations(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.value = .conversations(v)
+        }
+      }()
       default: break
       }
     }
@@ -1476,6 +1528,10 @@ nonisolated extension Hermes_V1_Result: SwiftProtobuf.Message, SwiftProtobuf._Me
     case .history?: try {
       guard case .history(let v)? = self.value else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 12)
+    }()
+    case .conversations?: try {
+      guard case .conversations(let v)? = self.value else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 13)
     }()
     case nil: break
     }
