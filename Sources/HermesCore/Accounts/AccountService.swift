@@ -34,7 +34,7 @@ package final class AccountService: Sendable {
     let registrations: Mutex<RegistrationLimit>
     let ledger = Mutex(LoginLedger())
     /// Those disabled since the start: earlier ones have left nothing in memory.
-    let suspended = Mutex<Set<UserID>>([])
+    let suspended = Mutex(SuspendedAccounts())
     /// For changes at the wish of the accounts.
     let changes = Mutex(AccountAllowance.changes)
     private let nextWrite = Mutex(Duration.zero)
