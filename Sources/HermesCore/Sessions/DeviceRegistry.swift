@@ -169,7 +169,6 @@ package final class DeviceRegistry: Sendable {
     /// Passes an ephemeral event to all attachments of a user, on every node.
     ///
     /// - Returns: their number on this node; 1 if it went to others only, where it may be lost.
-    @discardableResult
     package func notify(_ user: UserID, _ event: EphemeralEvent) -> Int {
         let count = notifyHere(user, event)
         guard let roster, roster.hint(user, event) else { return count }
@@ -179,7 +178,6 @@ package final class DeviceRegistry: Sendable {
     /// Passes an ephemeral event to all attachments of a user on this node.
     ///
     /// - Returns: their number.
-    @discardableResult
     func notifyHere(_ user: UserID, _ event: EphemeralEvent) -> Int {
         let attachments = attachments(of: user)
         for attachment in attachments { attachment.ephemeralArrived(event) }

@@ -41,7 +41,8 @@ extension DelimitedConnection {
                     fail(id, error)
                 case .success(let others):
                     connection.charge(.listeners(others.count))
-                    for other in others { messenger.devices.notify(other, event) }
+                    // Who is away misses it.
+                    for other in others { _ = messenger.devices.notify(other, event) }
                     succeed(id)
                 }
             }
