@@ -175,6 +175,7 @@ package final class Messenger: Sendable {
         var failure: HermesError?
         do throws(HermesError) {
             try await steadyTime.look { jump throws(HermesError) in try await messageStore.record(jump) }
+            try await steadyTime.takeBack { setback throws(HermesError) in try await messageStore.takeBack(setback) }
         } catch {
             // On a full disk the purge makes room; the jump is not believed before it is recorded.
             failure = error

@@ -20,6 +20,107 @@ extension SQLiteStore {
         }
         clockJumps.withLock { $0 = all }
     }
+
+    package func takeBack(_ setback: ClockSetback) async throws(HermesError) {
+        guard let jump = setback.undoes(clockJumps.withLock { $0 }) else { return }
+        // First, so that nothing more is corrected by it. What follows may end half-way: then some rows live too long, and
+        // none too short.
+        let all = try await write { (db, _) in
+            try db.execute(
+                sql: "DELETE FROM clock_jump WHERE first = ? AND until = ? AND length = ?",
+                arguments: [jump.times.lowerBound.rawValue, jump.times.upperBound.rawValue, jump.milliseconds]
+            )
+            return try ClockJumps(stored: db)
+        }
+        clockJumps.withLock { $0 = all }
+        let undoing = ClockUndoing(jump: jump, setback: setback)
+        // Writers get their turn between the steps.
+        var message: Int64? = undoing.firstMessage
+        while let last = message {
+            message = try await write { (db, _) in try undoing.messages(after: last, in: db) }
+        }
+        for table in Purger.Query.tables {
+            var entry: ClockUndoing.Entry? = undoing.firstEntry
+            while let last = entry {
+                entry = try await write { (db, _) in try undoing.entries(of: table, after: last, in: db) }
+            }
+        }
+    }
+}
+
+/// Takes back what a jump did that was wrong (``ClockSetback``), some rows in each transaction.
+struct ClockUndoing: Sendable {
+    /// A place in the index of expiries.
+    struct Entry: Sendable {
+        let expiresAt: Timestamp
+        let user: UserID
+        let seq: UInt64
+    }
+
+    private static let rows: Int64 = 256
+    /// Ids may be some time older than the rows that have them.
+    private static let slack = Duration.seconds(3_600)
+
+    let jump: ClockJump
+    let setback: ClockSetback
+
+    private var back: Duration { .zero - jump.length }
+
+    /// Before all keys of messages that the jump can concern: these begin with the time (``MessageKey``).
+    var firstMessage: Int64 {
+        max(0, jump.times.lowerBound.advanced(by: .zero - Self.slack).rawValue) << 16
+    }
+
+    /// Before all entries that expire after the first time that was too late.
+    var firstEntry: Entry? {
+        UserID(rawValue: 1).map { user in
+            Entry(expiresAt: jump.times.lowerBound.advanced(by: jump.length), user: user, seq: 0)
+        }
+    }
+
+    /// - Returns: the last key that was looked at; nil: there are no more.
+    func messages(after last: Int64, in db: Database) throws -> Int64? {
+        let query = try PreparedStatement(
+            db,
+            "SELECT key, committed_at FROM message WHERE key > ? ORDER BY key LIMIT ?"
+        )
+        query.bind(last, at: 1)
+        query.bind(Self.rows, at: 2)
+        var end: Int64?
+        var late: [Int64] = []
+        try query.forEachRow { row in
+            end = row.integer(0)
+            if setback.concerns(row.timestamp(1), of: jump) { late.append(row.integer(0)) }
+            return true
+        }
+        for key in late { try ClockCorrection.moveMessage(key, by: back, in: db) }
+        return end
+    }
+
+    /// - Returns: the last entry that was looked at; nil: there are no more.
+    func entries(of table: String, after last: Entry, in db: Database) throws -> Entry? {
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT expires_at, user, seq, committed_at FROM \(table) WHERE expires_at IS NOT NULL \
+            AND (expires_at, user, seq) > (?, ?, ?) ORDER BY expires_at, user, seq LIMIT ?
+            """
+        )
+        query.bind(last.expiresAt, at: 1)
+        query.bind(last.user, at: 2)
+        query.bind(last.seq, at: 3)
+        query.bind(Self.rows, at: 4)
+        var end: Entry?
+        var late: [Entry] = []
+        try query.forEachRow { row in
+            let entry = Entry(expiresAt: row.timestamp(0), user: try row.user(1), seq: row.unsigned(2))
+            end = entry
+            if setback.concerns(row.timestamp(3), of: jump) { late.append(entry) }
+            return true
+        }
+        for entry in late { try ClockCorrection.moveEntry(entry.seq, of: entry.user, in: table, by: back, in: db) }
+        return end
+    }
 }
 
 extension ClockJumps {
@@ -53,6 +154,20 @@ struct ClockCorrection {
     func correctMessage(_ key: Int64, storedAt: Timestamp) throws -> Bool {
         let delay = jumps.correction(of: storedAt)
         guard delay > .zero else { return false }
+        try Self.moveMessage(key, by: delay, in: db)
+        return true
+    }
+
+    /// The same for an entry that is no message.
+    func correctEntry(_ seq: UInt64, of user: UserID, in table: String, storedAt: Timestamp) throws -> Bool {
+        let delay = jumps.correction(of: storedAt)
+        guard delay > .zero else { return false }
+        try Self.moveEntry(seq, of: user, in: table, by: delay, in: db)
+        return true
+    }
+
+    /// Moves the times of a message; below zero: back.
+    static func moveMessage(_ key: Int64, by delay: Duration, in db: Database) throws {
         let update = try PreparedStatement(
             db,
             """
@@ -63,13 +178,16 @@ struct ClockCorrection {
         update.bind(Timestamp(rawValue: 0).advanced(by: delay), at: 1)
         update.bind(key, at: 2)
         try update.run()
-        return true
     }
 
     /// The same for an entry that is no message.
-    func correctEntry(_ seq: UInt64, of user: UserID, in table: String, storedAt: Timestamp) throws -> Bool {
-        let delay = jumps.correction(of: storedAt)
-        guard delay > .zero else { return false }
+    static func moveEntry(
+        _ seq: UInt64,
+        of user: UserID,
+        in table: String,
+        by delay: Duration,
+        in db: Database
+    ) throws {
         let update = try PreparedStatement(
             db,
             """
@@ -81,6 +199,5 @@ struct ClockCorrection {
         update.bind(user, at: 2)
         update.bind(seq, at: 3)
         try update.run()
-        return true
     }
 }

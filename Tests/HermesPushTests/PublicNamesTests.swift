@@ -89,11 +89,81 @@ extension PublicNames {
             #expect(await names.address(of: "in.org", for: nil) == .nowhere(.zero))
         }
         #expect(resolver.asked == ["no.org", "in.org"])
-        time.advance(by: .seconds(24 * 3600))
-        #expect(await names.address(of: "no.org", for: nil) == .nowhere(.seconds(24 * 3600)))
+        for hour in 1...24 {
+            time.advance(by: .seconds(3600))
+            #expect(await names.address(of: "no.org", for: nil) == .nowhere(.seconds(hour * 3600)))
+        }
         resolver.set("no.org", Self.outside)
         time.advance(by: .seconds(3600))
         #expect(await names.address(of: "no.org", for: nil) == .address("8.8.8.8"))
+    }
+
+    @Test func `two answers with a long time between them say nothing of that time`() async throws {
+        let (resolver, time) = (Resolver(), ManualClock())
+        let names = PublicNames(time: time, lookUp: resolver.lookUp)
+        resolver.set("no.org", .none)
+        #expect(await names.address(of: "no.org", for: nil) == .nowhere(.zero))
+        time.advance(by: .seconds(24 * 3600))
+        #expect(await names.address(of: "no.org", for: nil) == .nowhere(.zero))
+        // What is remembered is no new answer.
+        time.advance(by: .seconds(250))
+        #expect(await names.address(of: "no.org", for: nil) == .nowhere(.zero))
+        time.advance(by: .seconds(6 * 3600 - 250))
+        #expect(await names.address(of: "no.org", for: nil) == .nowhere(.seconds(6 * 3600)))
+        // It led somewhere in between.
+        time.advance(by: .seconds(3600))
+        resolver.set("no.org", Self.outside)
+        #expect(await names.address(of: "no.org", for: nil) == .address("8.8.8.8"))
+        time.advance(by: .seconds(2 * 3600))
+        resolver.set("no.org", .none)
+        #expect(await names.address(of: "no.org", for: nil) == .nowhere(.zero))
+    }
+
+    @Test func `failed connections change a host's address, and ask for it, at most twice a minute`() async throws {
+        let (resolver, time) = (Resolver(), ManualClock())
+        let names = PublicNames(time: time, lookUp: resolver.lookUp)
+        resolver.set("a.org", Self.outside)
+        guard case .address(var address) = await names.address(of: "a.org", for: nil) else {
+            Issue.record("not found")
+            return
+        }
+        var changes = 0
+        for _ in 0..<600 {
+            await names.unreachable("a.org", at: address)
+            guard case .address(let next) = await names.address(of: "a.org", for: nil) else { continue }
+            if next != address { changes += 1 }
+            address = next
+            while await !names.isIdle { await Task.yield() }
+            time.advance(by: .milliseconds(100))
+        }
+        #expect(changes == 2)
+        #expect(resolver.asked.count <= 3)
+    }
+
+    @Test func `a name that has led somewhere is asked again while others use every other lookup`() async throws {
+        let (resolver, time) = (Resolver(), ManualClock())
+        var settings = PublicNames.Settings()
+        settings.lookups = (total: 3, kept: 1)
+        settings.perAccount = (running: 1, waiting: 4)
+        let names = PublicNames(settings: settings, time: time, lookUp: resolver.lookUp)
+        let people = try (1...3).map { try #require(UserID(rawValue: $0)) }
+        resolver.set("good.org", Self.outside)
+        #expect(await names.address(of: "good.org", for: people[2]) == .address("8.8.8.8"))
+        resolver.set("good.org", .found([[8, 8, 4, 4]]))
+        time.advance(by: .seconds(61))
+        await withDiscardingTaskGroup { group in
+            for (index, person) in people.prefix(2).enumerated() {
+                group.addTask { _ = await names.address(of: "slow\(index).org", for: person) }
+            }
+            // With the first one of all.
+            await resolver.untilStarted(3)
+            #expect(await names.address(of: "good.org", for: people[2]) == .address("8.8.8.8"), "the old one is used")
+            while await names.address(of: "good.org", for: people[2]) != .address("8.8.4.4") { await Task.yield() }
+            while await !names.isIdle {
+                resolver.release()
+                await Task.yield()
+            }
+        }
     }
 
     @Test func `slow names of some accounts leave room for the others`() async throws {

@@ -93,10 +93,12 @@ struct WebPushTests {
         _ answer: FakeEndpoint.Answer = .init(201),
         hosts: [String] = ["push.example.org"],
         names: PublicNames? = nil,
+        isOpen: Bool = true,
         _ body: (WebPushSender, P256.Signing.PrivateKey, FakeEndpoint) async throws -> Value
     ) async throws -> Value {
         let folder = try PushFixtures.Folder()
         let endpoint = try await FakeEndpoint.start { _, _ in answer }
+        let port = try #require(endpoint.url.split(separator: ":").last)
         let key = P256.Signing.PrivateKey()
         let http = try PushFixtures.client()
         let sender = try WebPushSender(
@@ -104,7 +106,7 @@ struct WebPushTests {
                 publicKey: key.publicKey.x963Representation.base64URL,
                 privateKeyFile: try folder.write("vapid", key.rawRepresentation.base64URL + "\n"),
                 subject: "mailto:push@example.org",
-                hosts: hosts,
+                hosts: hosts + (isOpen ? hosts.map { "\($0):\(port)" } : []),
                 endpoint: names == nil ? endpoint.url : ""
             ),
             http: http,
@@ -171,10 +173,30 @@ struct WebPushTests {
         }
     }
 
+    @Test(arguments: [
+        ("*", "https://push.example.org:81/x", false), ("*", "https://push.example.org:443/x", true),
+        ("push.example.org", "https://push.example.org:8443/x", false),
+        ("push.example.org:8443", "https://push.example.org:8443/x", true),
+        ("push.example.org:8443", "https://push.example.org/x", false),
+        ("*.example.org:8443", "https://a.example.org:8443/x", true), ("*:81", "https://any.org:81/x", true),
+    ])
+    func `a port other than 443 is used only where the operator names it`(
+        _ host: String,
+        _ endpoint: String,
+        _ isSent: Bool
+    ) async throws {
+        try await withSender(hosts: [host], isOpen: false) { sender, _, service in
+            let text = Self.subscription(endpoint)
+            let delivery = PushDelivery(Self.delivery.notification, to: .init(stored: .webPush, text: text, appID: ""))
+            if case .refused? = await sender.send([delivery]).first { #expect(!isSent) } else { #expect(isSent) }
+            #expect(service.received.isEmpty != isSent)
+        }
+    }
+
     @Test
     func `a host that leads nowhere is refused, and its subscription is gone after a day`() async throws {
         // A host that the operator names exists: its subscriptions stay.
-        for (hosts, isNamed) in [(["*"], false), (["push.example.org"], true)] {
+        for (hosts, isNamed) in [(["*"], false), (["push.example.org"], true), (["*", "*.example.org"], true)] {
             let time = ManualClock()
             let names = PublicNames(time: time, lookUp: { _ in .none })
             try await withSender(hosts: hosts, names: names) { sender, _, _ in
@@ -182,8 +204,12 @@ struct WebPushTests {
                     Issue.record("not refused")
                     return
                 }
-                time.advance(by: .seconds(24 * 3600))
-                let later = await sender.send([Self.delivery]).first
+                var later: PushSendOutcome?
+                for hour in 1...24 {
+                    time.advance(by: .seconds(3600))
+                    later = await sender.send([Self.delivery]).first
+                    if hour < 24, case .tokenGone? = later { Issue.record("gone after \(hour) hours") }
+                }
                 if case .refused? = later {
                     #expect(isNamed)
                 } else {
@@ -204,7 +230,8 @@ struct WebPushTests {
                 return .found([[127, 0, 0, 1]])
             }
         )
-        try await withSender(hosts: ["*"], names: names) { sender, _, endpoint in
+        // The endpoint's port is among them.
+        try await withSender(hosts: ["push.service.invalid"], names: names) { sender, _, endpoint in
             let port = try #require(endpoint.url.split(separator: ":").last)
             // The name does not exist. The endpoint speaks no TLS, so it ends the connection that reached it.
             let text = Self.subscription("https://PUSH.service.invalid:\(port)/x")

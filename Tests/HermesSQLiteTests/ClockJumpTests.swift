@@ -44,6 +44,47 @@ import Testing
         return page.entries.map { StoreWorld.summary($0) }
     }
 
+    private static func send(_ text: String, in world: StoreWorld, _ messenger: Messenger) async throws {
+        let draft = MessageDraft(
+            conversation: world.conversation(0, 1),
+            clientID: nil,
+            content: MessageContent(bytes: Array(text.utf8))
+        )
+        _ = try await withCheckedContinuation { continuation in
+            messenger.messages.send(draft, from: world[0]) { continuation.resume(returning: $0) }
+        }.get()
+    }
+
+    @Test(arguments: [false, true])
+    func `what is accepted while the clock is ahead lives no longer than it should`(_ isInMemory: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        let clock = ManualClock(now: StoreWorld.now)
+        let sqlite = isInMemory ? nil : try directory.openStore()
+        let world = try await StoreWorld(store: sqlite ?? MemoryStore())
+        let messenger = Self.messenger(world.store, clock)
+        try await Self.send("early", in: world, messenger)
+        clock.jump(by: Self.year)
+        try await Self.house(messenger, clock, rounds: 610, each: .seconds(1))
+        #expect(messenger.time.now() == clock.now(), "the jump is believed")
+        try await Self.send("meanwhile", in: world, messenger)
+        // Both are looked at.
+        try await Self.house(messenger, clock, rounds: 20, each: .seconds(86_400))
+        #expect(try await Self.inbox(messenger, world[1].user) == ["1:early", "2:meanwhile"])
+        clock.jump(by: .zero - Self.year)
+        try await Self.house(messenger, clock, rounds: 590, each: .seconds(1))
+        // For a moment it is wrong again.
+        clock.jump(by: Self.year)
+        try await Self.house(messenger, clock, rounds: 2, each: .seconds(1))
+        clock.jump(by: .zero - Self.year)
+        try await Self.house(messenger, clock, rounds: 610, each: .seconds(1))
+        try await Self.house(messenger, clock, rounds: 9, each: .seconds(86_400))
+        #expect(try await Self.inbox(messenger, world[1].user) == ["1:early", "2:meanwhile"])
+        try await Self.house(messenger, clock, rounds: 2, each: .seconds(86_400))
+        #expect(try await Self.inbox(messenger, world[1].user) == ["1-2:hole"])
+        await messenger.shutdown()
+        try sqlite?.close()
+    }
+
     @Test(arguments: [false, true])
     func `what is accepted while the clock is behind lives as long as it should`(_ isInMemory: Bool) async throws {
         let directory = try TemporaryDirectory()
@@ -52,14 +93,7 @@ import Testing
         let store: any Store = sqlite ?? MemoryStore()
         let world = try await StoreWorld(store: store)
         let messenger = Self.messenger(store, clock)
-        let draft = MessageDraft(
-            conversation: world.conversation(0, 1),
-            clientID: nil,
-            content: MessageContent(bytes: Array("text".utf8))
-        )
-        _ = try await withCheckedContinuation { continuation in
-            messenger.messages.send(draft, from: world[0]) { continuation.resume(returning: $0) }
-        }.get()
+        try await Self.send("text", in: world, messenger)
         try await Self.house(messenger, clock, rounds: 60, each: .seconds(60))
         clock.jump(by: Self.year)
         try await Self.house(messenger, clock, rounds: 610, each: .seconds(1))

@@ -37,6 +37,12 @@ import Testing
         #expect(try document("access.md").contains("\n| \(rule.rawValue) | "), "docs/access.md has no row of it")
     }
 
+    @Test func `whatever an account can cause in another's inbox has a scenario`() {
+        #expect(
+            InboxRuleConformance.rowsWithoutScenario == [.push, .expired, .typing, .presence, .signal, .command]
+        )
+    }
+
     @Test(arguments: ServerFailure.ExitCode.allCases)
     func `every exit code is documented`(_ code: ServerFailure.ExitCode) throws {
         #expect(try document("operations.md").contains("| \(code.rawValue) |"))

@@ -87,17 +87,17 @@ struct TopicMeasurement: Sendable {
         report.line("publish, each to a new topic", publish.per(topics.count, "publication"))
         report.line("deliveries", TopicReport.number(Double(delivered) / Double(topics.count)) + " per publication")
         let again = Array(topics.prefix(1_000))
-        for topic in again { shard.publish(Publication(topic: topic, payload: payload, kind: .plain)) }
+        for topic in again { _ = shard.publish(Publication(topic: topic, payload: payload, kind: .plain)) }
         let warm = Stopwatch.measure {
             for number in 0..<operations {
-                shard.publish(Publication(topic: again[number % again.count], payload: payload, kind: .plain))
+                _ = shard.publish(Publication(topic: again[number % again.count], payload: payload, kind: .plain))
             }
         }
         report.line("publish, 1,000 topics in turn", warm.per(operations, "publication"))
         let route = shard.route(to: topics[0])
         let kept = Stopwatch.measure {
             for _ in 0..<operations {
-                shard.publish(Publication(topic: topics[0], payload: payload, kind: .plain), via: route)
+                _ = shard.publish(Publication(topic: topics[0], payload: payload, kind: .plain), via: route)
             }
         }
         report.line("publish, route kept", kept.per(operations, "publication"))
@@ -110,7 +110,7 @@ struct TopicMeasurement: Sendable {
                 shard.unsubscribe(held[place])
                 let subscriber = subscribers[place % subscribers.count]
                 held[place] = shard.subscribe(subscriber, to: filters[place], options: SubscriptionOptions())
-                shard.publish(Publication(topic: topics[0], payload: payload, kind: .plain), via: route)
+                _ = shard.publish(Publication(topic: topics[0], payload: payload, kind: .plain), via: route)
             }
             plane.settle()
         }
@@ -138,11 +138,11 @@ struct TopicMeasurement: Sendable {
             }
             let payload = ByteBuffer(string: "payload")
             let route = shard.route(to: name)
-            for _ in 0..<5 { shard.publish(Publication(topic: name, payload: payload, kind: .plain), via: route) }
+            for _ in 0..<5 { _ = shard.publish(Publication(topic: name, payload: payload, kind: .plain), via: route) }
             let allocationsBefore = AllocationCount.now
             let time = Stopwatch.measure {
                 for _ in 0..<publications {
-                    shard.publish(Publication(topic: name, payload: payload, kind: .plain), via: route)
+                    _ = shard.publish(Publication(topic: name, payload: payload, kind: .plain), via: route)
                 }
             }
             let allocations = AllocationCount.now.map { $0 - (allocationsBefore ?? 0) }

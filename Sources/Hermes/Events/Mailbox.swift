@@ -39,7 +39,6 @@ final class Mailbox<Element: Sendable>: Sendable {
     ///   - bytes: the memory that it takes while it waits; an estimate.
     ///   - isBounded: whether the element needs room; if not, something else bounds such elements.
     /// - Returns: false if there is no room, or nobody will ask again.
-    @discardableResult
     func offer(_ element: Element, bytes: Int = 0, isBounded: Bool = true) -> Bool {
         let (isTaken, waiter) = state.withLockedValue { state -> (Bool, CheckedContinuation<Element?, Never>?) in
             guard !state.isFinished else { return (false, nil) }

@@ -107,16 +107,25 @@ extension AccountService {
 
     /// Disables or enables an account; disabling ends its connections.
     package func setDisabled(_ user: UserID, _ isDisabled: Bool) async throws(HermesError) {
-        let account = try await store.update(user, AccountChange(isDisabled: isDisabled))
-        suspended.withLock { suspended in
-            if isDisabled { suspended.insert(user) } else { suspended.remove(user) }
+        suspended.withLock { $0.changeStarted(user) }
+        let result: Result<Account, HermesError>
+        do throws(HermesError) {
+            result = .success(try await store.update(user, AccountChange(isDisabled: isDisabled)))
+        } catch {
+            result = .failure(error)
         }
-        if isDisabled { end(account, .accountDisabled, .all) }
+        let isStored = if case .success = result { true } else { false }
+        let change = suspended.withLock { $0.changeEnded(user, isDisabled: isStored ? isDisabled : nil) }
+        if isDisabled, case .success(let account) = result { end(account, .accountDisabled, .all) }
+        // Of changes that overlap, only the store knows which was the last.
+        if let change, let stored = (try? await store.find(.id(user))) ?? nil {
+            suspended.withLock { $0.read(user, isDisabled: stored.account.isDisabled, after: change) }
+        }
+        if case .failure(let error) = result { throw error }
     }
 
-    /// Whether an account was disabled since the start, and still is. Reads no store; for what the account left in
-    /// memory.
-    package func isSuspended(_ user: UserID) -> Bool { suspended.withLock { $0.contains(user) } }
+    /// Whether an account was disabled since the start, and is still; without a read, for what it left in memory.
+    package func isSuspended(_ user: UserID) -> Bool { suspended.withLock { $0.users.contains(user) } }
 
     /// Locks an account out before its deletion: nobody can log in to it from now on.
     ///

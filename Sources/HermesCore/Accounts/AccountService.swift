@@ -37,7 +37,7 @@ package final class AccountService: Sendable {
     let registrations: Mutex<RegistrationLimit>
     let ledger = Mutex(LoginLedger())
     /// The accounts disabled since the start; accounts disabled earlier have left nothing in memory.
-    let suspended = Mutex<Set<UserID>>([])
+    let suspended = Mutex(SuspendedAccounts())
     /// The allowances for changes that accounts ask for.
     let changes = Mutex(AccountAllowance.changes)
     private let nextWrite = Mutex(Duration.zero)

@@ -308,7 +308,8 @@ package final class ClusterMember: BusReceiver {
     package func hinted(_ hint: ClusterHint, from node: NodeIdentity) {
         guard know(node) else { return }
         switch hint {
-        case .ephemeral(let user, let event): devices.notifyHere(user, event)
+        // The other node has told its caller how many got it.
+        case .ephemeral(let user, let event): _ = devices.notifyHere(user, event)
         }
     }
 

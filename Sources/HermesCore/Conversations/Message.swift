@@ -36,8 +36,8 @@ package struct Message: Sendable, Hashable {
     package let clientID: String?
     /// The content; empty once recalled.
     package var content: MessageContent
-    package let sentAt: Timestamp
-    package let expiresAt: Timestamp
+    package var sentAt: Timestamp
+    package var expiresAt: Timestamp
     package var isRecalled: Bool
 
     package init(

@@ -65,6 +65,33 @@ extension MemoryState {
         clockJumps.corrected(time, storedAt: stored.message.sentAt)
     }
 
+    mutating func takeBack(_ setback: ClockSetback) {
+        guard let jump = setback.undoes(clockJumps) else { return }
+        clockJumps.remove(jump)
+        func isLate(_ time: Timestamp) -> Bool { setback.concerns(time, of: jump) }
+        func earlier(_ time: Timestamp) -> Timestamp { time.advanced(by: .zero - jump.length) }
+        for (id, stored) in messages where isLate(stored.message.sentAt) {
+            messages[id]?.message.sentAt = earlier(stored.message.sentAt)
+            messages[id]?.message.expiresAt = earlier(stored.message.expiresAt)
+            messages[id]?.contentKeptUntil = earlier(stored.contentKeptUntil)
+            messages[id]?.recordKeptUntil = earlier(stored.recordKeptUntil)
+        }
+        for user in Array(records.keys) {
+            guard let entries = records[user]?.inbox.entries else { continue }
+            for (index, entry) in entries.enumerated() where isLate(entry.committedAt) {
+                var item = entry.item
+                if case .event(let event, let expiresAt) = item { item = .event(event, expiresAt: earlier(expiresAt)) }
+                records[user]?.inbox.entries[index] = Entry(
+                    seq: entry.seq,
+                    committedAt: earlier(entry.committedAt),
+                    item: item,
+                    source: entry.source,
+                    bytes: entry.bytes
+                )
+            }
+        }
+    }
+
     private mutating func dropContent(of id: MessageID) {
         guard let stored = messages[id] else { return }
         usedBytes -= stored.message.content.bytes.count

@@ -76,9 +76,9 @@ struct MemoryState {
         /// The number of inboxes that still hold their entry.
         var references: Int
         /// The content stays until this time even without references.
-        let contentKeptUntil: Timestamp
+        var contentKeptUntil: Timestamp
         /// The record stays at least until this time.
-        let recordKeptUntil: Timestamp
+        var recordKeptUntil: Timestamp
     }
 
     struct Conversation {

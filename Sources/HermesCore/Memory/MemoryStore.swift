@@ -75,6 +75,10 @@ extension MemoryStore: MessageStore {
         try run { (state) throws(HermesError) in state.clockJumps.add(jump) }
     }
 
+    package func takeBack(_ setback: ClockSetback) async throws(HermesError) {
+        try run { (state) throws(HermesError) in state.takeBack(setback) }
+    }
+
     package func backup(to path: String) async throws(HermesError) {
         throw HermesError(.unsupported, "The memory store has no file to copy. Use the SQLite store for backups.")
     }

@@ -44,7 +44,9 @@ package struct ClockJumps: Sendable, Hashable {
 
     package mutating func add(_ jump: ClockJump) { self = ClockJumps(all + [jump]) }
 
-    /// Returns how much younger something is than its stored time says; zero for most.
+    package mutating func remove(_ jump: ClockJump) { all.removeAll { $0 == jump } }
+
+    /// How much younger something is than a stored time tells; zero for most.
     package func correction(of stored: Timestamp) -> Duration {
         guard !all.isEmpty else { return .zero }
         var sum = Duration.zero
@@ -55,5 +57,37 @@ package struct ClockJumps: Sendable, Hashable {
     /// A time that counts from a stored one, such as an expiry.
     package func corrected(_ time: Timestamp, storedAt stored: Timestamp) -> Timestamp {
         all.isEmpty ? time : time.advanced(by: correction(of: stored))
+    }
+}
+
+/// A step back of the wall clock that was found right (``SteadyClock``). If it is as long as a jump ahead that was believed,
+/// the jump was wrong: what was stored since is as much older than it looks, and so is what the jump has corrected.
+package struct ClockSetback: Sendable, Hashable {
+    /// How far the clock went back.
+    package let length: Duration
+    /// What the clock that is right has stored bears the times from when it went back, at the earliest, until now, with
+    /// what is under way.
+    package let own: ClosedRange<Timestamp>
+
+    /// - Parameters:
+    ///   - since: when the clock went back, at the earliest, by the clock that is right.
+    ///   - now: by the same clock.
+    package init(length: Duration, since: Timestamp, now: Timestamp) {
+        self.length = length
+        own = min(since, now)...now.advanced(by: .seconds(10))
+    }
+
+    /// The last jump that was as long; nil: there was none, and nothing is taken back.
+    package func undoes(_ jumps: ClockJumps) -> ClockJump? {
+        jumps.all.last { jump in
+            // Clocks drift, and so does what corrects them.
+            let slack = max(SteadyClock.tolerance, min(.seconds(60), jump.length / 20))
+            return jump.length <= length + slack && length <= jump.length + slack
+        }
+    }
+
+    /// Whether a stored time is too late by the jump's length.
+    package func concerns(_ stored: Timestamp, of jump: ClockJump) -> Bool {
+        stored >= jump.times.lowerBound.advanced(by: jump.length) && !own.contains(stored)
     }
 }

@@ -72,6 +72,9 @@ package protocol MessageStore: Sendable {
     /// durable.
     func record(_ jump: ClockJump) async throws(HermesError)
 
+    /// Forgets the jump that was wrong, if the clock went back by as much, and corrects the times of what was stored since.
+    func takeBack(_ setback: ClockSetback) async throws(HermesError)
+
     /// Removes deleted content from the files and returns free space, a bounded amount per call. Called about once a
     /// second.
     /// - Parameter uptime: of a clock that never jumps.
@@ -89,6 +92,9 @@ package protocol MessageStore: Sendable {
 extension MessageStore {
     /// The default, for stores without times.
     package func record(_ jump: ClockJump) async throws(HermesError) {}
+
+    /// The default, for stores without times.
+    package func takeBack(_ setback: ClockSetback) async throws(HermesError) {}
 
     /// The default, for stores that delete at once.
     package func deletions() async throws(HermesError) -> [UserID] { [] }

@@ -7,7 +7,8 @@ import Synchronization
 ///
 /// A wall clock that agrees with the monotonic one is trusted. One that has jumped ahead is trusted once it has agreed
 /// with the monotonic clock for ``confirmation``; until then time continues from before the jump. One that has gone
-/// back is trusted at once: a time too early deletes nothing.
+/// back is trusted at once: a time too early deletes nothing. Once it has agreed with the monotonic clock for as long, it
+/// may take back a jump ahead that was wrong (``ClockSetback``).
 package struct SteadyClock: Sendable {
     /// The drift of the two clocks that is allowed between two checks.
     package static let tolerance = Duration.seconds(2)
@@ -20,6 +21,9 @@ package struct SteadyClock: Sendable {
     private var candidate: (offset: Duration, since: Duration)?
     /// When the clock that is believed was set, by the monotonic clock.
     private var since: Duration
+    private var lookedAt: Duration
+    /// How far the clock went back, when at the earliest, and since when nothing has contradicted it.
+    private var back: (length: Duration, from: Duration, since: Duration)?
 
     /// - Parameters:
     ///   - offset: of the wall clock at the start, which is trusted.
@@ -27,6 +31,7 @@ package struct SteadyClock: Sendable {
     package init(offset: Duration, uptime: Duration = .zero) {
         self.offset = offset
         since = uptime
+        lookedAt = uptime
     }
 
     /// The offset that can be trusted when the clocks differ by this one.
@@ -38,12 +43,19 @@ package struct SteadyClock: Sendable {
     ///
     /// - Returns: a jump ahead that is confirmed; it is believed from ``accept(uptime:)`` on.
     package mutating func look(offset: Duration, uptime: Duration) -> ClockJump? {
+        defer { lookedAt = uptime }
         guard offset > self.offset + Self.tolerance else {
-            if offset < self.offset - Self.tolerance { since = uptime }
+            if offset < self.offset - Self.tolerance {
+                since = uptime
+                // It may go back in steps.
+                let before = back ?? (.zero, lookedAt, uptime)
+                back = (before.length + self.offset - offset, before.from, uptime)
+            }
             self.offset = offset
             candidate = nil
             return nil
         }
+        back?.since = uptime
         guard let known = candidate, abs(known.offset - offset) <= Self.tolerance else {
             candidate = (offset, uptime)
             return nil
@@ -64,7 +76,21 @@ package struct SteadyClock: Sendable {
         offset = candidate.offset
         since = uptime
         self.candidate = nil
+        back = nil
     }
+
+    /// The step back that is confirmed; until ``tookBack()``.
+    package func setback(uptime: Duration) -> ClockSetback? {
+        guard let back, uptime - back.since >= Self.confirmation else { return nil }
+        return ClockSetback(
+            length: back.length,
+            since: Self.time(offset + back.from).advanced(by: .zero - Self.tolerance),
+            now: Self.time(offset + uptime)
+        )
+    }
+
+    /// What the step back means was done.
+    package mutating func tookBack() { back = nil }
 
     private static func time(_ duration: Duration) -> Timestamp { Timestamp(rawValue: 0).advanced(by: duration) }
 
@@ -121,6 +147,18 @@ package final class SteadyTime: TimeSource {
         guard let jump = found() else { return }
         try await record(jump)
         accept()
+    }
+
+    /// Undoes what a jump ahead has done that was wrong; called after each look, by one caller at a time.
+    ///
+    /// - Parameter takeBack: undoes it in the store; if it fails, the next call tries again.
+    package func takeBack(
+        _ takeBack: (ClockSetback) async throws(HermesError) -> Void
+    ) async throws(HermesError) {
+        let uptime = base.uptime()
+        guard let setback = clock.withLock({ $0.setback(uptime: uptime) }) else { return }
+        try await takeBack(setback)
+        clock.withLock { $0.tookBack() }
     }
 
     private func found() -> ClockJump? {

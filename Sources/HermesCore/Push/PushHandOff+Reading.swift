@@ -7,8 +7,8 @@ extension PushHandOff {
         let key: HandOffKey
         let target: PushTarget
         let plan: HandOffPlan
-        /// The origin of the service that the client named; nil: the service is one of the configuration.
-        let origin: String?
+        /// The host of the service that the client named; nil: the service is one of the configuration.
+        let host: String?
         /// Whether more entries wait after those read.
         let hasMore: Bool
     }
@@ -44,7 +44,7 @@ extension PushHandOff {
             key: HandOffKey(user, device),
             target: target,
             plan: plan,
-            origin: target.token.origin,
+            host: target.token.namedHost,
             hasMore: last < page.position.head && !page.entries.isEmpty
         )
     }

@@ -42,7 +42,7 @@ package final class PushHandOff: Sendable {
     private struct State {
         var schedule = HandOffSchedule()
         var health = ServiceHealth()
-        var origins = OriginShares()
+        var hosts = HostShares()
         var running = 0
     }
 
@@ -248,7 +248,7 @@ package final class PushHandOff: Sendable {
                 group.addTask { [self] in
                     await send(candidates)
                     state.withLock { state in
-                        for place in places { state.origins.release(place) }
+                        for place in places { state.hosts.release(place) }
                     }
                 }
             }
@@ -264,20 +264,20 @@ package final class PushHandOff: Sendable {
     /// - Returns: the other candidates, and the places and candidates of each such service. Those without a place wait.
     private func places(
         for candidates: [Candidate]
-    ) -> (own: [Candidate], parts: some Collection<([OriginShares.Place], [Candidate])>) {
+    ) -> (own: [Candidate], parts: some Collection<([HostShares.Place], [Candidate])>) {
         let now = time.uptime()
         var own: [Candidate] = []
-        var parts: [String: ([OriginShares.Place], [Candidate])] = [:]
+        var parts: [String: ([HostShares.Place], [Candidate])] = [:]
         for candidate in candidates {
-            // A candidate without notifications is settled at once.
-            guard let origin = candidate.origin, !candidate.plan.items.isEmpty else {
+            // What sends nothing is settled at once.
+            guard let host = candidate.host, !candidate.plan.items.isEmpty else {
                 own.append(candidate)
                 continue
             }
-            switch state.withLock({ $0.origins.take(origin, of: candidate.key.user, now: now) }) {
+            switch state.withLock({ $0.hosts.take(host, of: candidate.key.user, now: now) }) {
             case .taken(let place):
-                parts[origin, default: ([], [])].0.append(place)
-                parts[origin, default: ([], [])].1.append(candidate)
+                parts[host, default: ([], [])].0.append(place)
+                parts[host, default: ([], [])].1.append(candidate)
             case .full:
                 // The more keys wait, the later, because each check reads the store.
                 let crowd = 1 + state.withLock { $0.schedule.count } / 2_000
@@ -352,8 +352,8 @@ package final class PushHandOff: Sendable {
             switch outcome {
             case .delivered:
                 state.withLock { state in
-                    if let origin = candidate.origin {
-                        state.origins.delivered(origin)
+                    if let host = candidate.host {
+                        state.hosts.delivered(host)
                     } else {
                         state.health.succeeded(service)
                     }
@@ -393,8 +393,8 @@ package final class PushHandOff: Sendable {
     /// The candidate's service fails for others too.
     private func failed(_ candidate: Candidate, asked: Duration?, now: Duration) {
         state.withLock { state in
-            if let origin = candidate.origin {
-                state.origins.failed(origin, now: now)
+            if let host = candidate.host {
+                state.hosts.failed(host, now: now)
             } else {
                 state.health.failed(candidate.target.token.service, asked: asked, now: now)
             }

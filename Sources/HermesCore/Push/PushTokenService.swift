@@ -10,7 +10,7 @@ import Synchronization
 package final class PushTokenService: Sendable {
     /// The services to which Web Push is sent.
     private struct Hosts {
-        var allows: @Sendable (String) -> Bool = { _ in true }
+        var allows: @Sendable (WebPushSubscription) -> Bool = { _ in true }
     }
 
     let store: any PushTokenStore
@@ -24,8 +24,8 @@ package final class PushTokenService: Sendable {
         self.time = time
     }
 
-    /// From now on, new Web Push subscriptions must lead to a host for which `allows` is true.
-    package func limitWebPush(to allows: @escaping @Sendable (String) -> Bool) {
+    /// From now on, `allows` decides about new Web Push subscriptions.
+    package func limitWebPush(to allows: @escaping @Sendable (WebPushSubscription) -> Bool) {
         hosts.withLock { $0.allows = allows }
     }
 
@@ -38,9 +38,9 @@ package final class PushTokenService: Sendable {
             try changes.takeChange(of: principal.user, now: time.uptime())
         }
         if let token, token.service == .webPush {
-            let host = try WebPushSubscription(parsing: token.text).host
-            guard hosts.withLock({ $0 }).allows(host) else {
-                throw HermesError(.invalidArgument, "the server sends no Web Push to the endpoint's host")
+            let subscription = try WebPushSubscription(parsing: token.text)
+            guard hosts.withLock({ $0 }).allows(subscription) else {
+                throw HermesError(.invalidArgument, "the server sends no Web Push to the endpoint's host and port")
             }
         }
         try await store.setPushToken(

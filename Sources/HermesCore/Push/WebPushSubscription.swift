@@ -9,6 +9,7 @@ package struct WebPushSubscription: Sendable, Hashable {
     package let endpoint: String
     /// In lower case.
     package let host: String
+    package let port: Int
     /// `https://host[:port]`, the audience of the signed token (RFC 8292, section 2).
     package let origin: String
     /// The browser's P-256 key: 65 bytes, uncompressed.
@@ -53,10 +54,14 @@ package struct WebPushSubscription: Sendable, Hashable {
         }
         endpoint = json.endpoint
         self.host = host
-        origin = "https://\(host)" + (parts.port.map { $0 == 443 ? "" : ":\($0)" } ?? "")
+        port = parts.port ?? Self.usualPort
+        origin = "https://\(host)" + (port == Self.usualPort ? "" : ":\(port)")
         publicKey = key
         self.secret = secret
     }
+
+    /// That of push services; others only where the operator names them.
+    package static let usualPort = 443
 
     /// Whether it is a name with a dot, neither an address nor local.
     private static func isPublicName(_ host: String) -> Bool {
@@ -77,8 +82,8 @@ package struct WebPushSubscription: Sendable, Hashable {
 }
 
 extension PushToken {
-    /// The origin that a Web Push subscription names; nil: another service's token. Empty if it cannot be read.
-    var origin: String? { service == .webPush ? (try? WebPushSubscription(parsing: text))?.origin ?? "" : nil }
+    /// The host that a Web Push subscription names; nil: another service's token. Empty if it cannot be read.
+    var namedHost: String? { service == .webPush ? (try? WebPushSubscription(parsing: text))?.host ?? "" : nil }
 }
 
 extension Data {

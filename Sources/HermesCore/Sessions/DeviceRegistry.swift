@@ -179,7 +179,6 @@ package final class DeviceRegistry: Sendable {
     /// Passes an ephemeral event to all attachments of a user, on every node.
     ///
     /// - Returns: their number on this node; 1 if it went to others only, where it may be lost.
-    @discardableResult
     package func notify(_ user: UserID, _ event: EphemeralEvent) -> Int {
         let count = notifyHere(user, event)
         guard let roster, roster.hint(user, event) else { return count }
@@ -189,7 +188,6 @@ package final class DeviceRegistry: Sendable {
     /// Passes an ephemeral event to all attachments of a user on this node.
     ///
     /// - Returns: their number.
-    @discardableResult
     func notifyHere(_ user: UserID, _ event: EphemeralEvent) -> Int {
         let takers = takers(of: user)
         for attachment in takers { attachment.ephemeralArrived(event) }

@@ -19,8 +19,15 @@ package final class TopicPlane: Sendable {
         var shards: [TopicShard] = []
         var mailboxes: [ShardMailbox] = []
         let groups = SharedGroups()
+        let audiences = RoomAudiences(loops: loops.count)
         for (index, loop) in loops.enumerated() {
-            let shard = TopicShard(index: index, loop: loop, limits: limits, sharedGroups: groups)
+            let shard = TopicShard(
+                index: index,
+                loop: loop,
+                limits: limits,
+                sharedGroups: groups,
+                audiences: audiences
+            )
             shards.append(shard)
             let confined = LoopConfined(shard, loop: loop)
             mailboxes.append(ShardMailbox(index: index, shard: confined, maxBacklog: maxBacklogBytes))
@@ -46,7 +53,6 @@ package final class TopicPlane: Sendable {
     /// Publishes from a thread that is not an event loop.
     ///
     /// - Returns: false if the server is too far behind.
-    @discardableResult
     package func publish(_ publication: Publication) -> Bool {
         guard !isCongested else { return false }
         mailboxes[0].post(publish: publication)

@@ -89,7 +89,8 @@ extension TopicShard {
                 deliver(handedOver: shared)
                 for item in shared { inbox.completed(item.publication.weight) }
             case .publish(let publication):
-                publish(publication)
+                // Its publisher asked before whether the server is too far behind, and is not known here.
+                _ = publish(publication)
                 inbox.completed(publication.weight)
             case .work(let work):
                 work(self)

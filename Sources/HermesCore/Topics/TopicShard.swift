@@ -39,6 +39,7 @@ package final class TopicShard {
     var crowded = CrowdedTopics()
     /// Shared by all shards.
     let sharedGroups: SharedGroups
+    private let audiences: RoomAudiences
     /// The number of deliveries that may be made in one piece.
     package private(set) var pace = DeliveryPace()
     /// The number of publications dropped because another loop was too far behind.
@@ -47,10 +48,17 @@ package final class TopicShard {
     /// the cost of the searches in between.
     package internal(set) var matchWork = 0
 
-    init(index: Int, loop: LoopHandle, limits: TopicLimits, sharedGroups: SharedGroups) {
+    init(
+        index: Int,
+        loop: LoopHandle,
+        limits: TopicLimits,
+        sharedGroups: SharedGroups,
+        audiences: RoomAudiences
+    ) {
         self.index = index
         self.loop = loop
         self.sharedGroups = sharedGroups
+        self.audiences = audiences
         cache = RouteCache(limits: limits)
     }
 
@@ -88,6 +96,7 @@ package final class TopicShard {
     ) -> TopicSubscription {
         let subscription = HeldSubscription(subscriber: subscriber, filter: filter, options: options)
         filter.add(subscription)
+        audiences.change(filter.name, by: 1, on: index)
         if filter.members.count == 1 { announce(filter, isInterested: true) }
         return subscription
     }
@@ -102,6 +111,7 @@ package final class TopicShard {
         subscription.filter = nil
         subscription.isActive = false
         guard let own = filter.remove(subscription) else { return }
+        audiences.change(filter.name, by: -1, on: index)
         retire(own)
         if filter.members.isEmpty {
             announce(filter, isInterested: false)
@@ -128,6 +138,9 @@ package final class TopicShard {
     /// The number of the topic's own subscriptions on this loop, without wildcard filters and observers.
     package func subscriberCount(of name: TopicName) -> Int { topics.find(name)?.subscriberCount ?? 0 }
 
+    /// The most subscriptions that get what is published to a room, for each loop; with wildcard filters and observers.
+    package func audience(of room: TopicName) -> [Int] { audiences.counts(of: room) }
+
     /// The topics with subscribers of their own on this loop, and their numbers; observers do not count.
     package func subscriberCounts(withPrefix prefix: String) -> [TopicName: Int] {
         var counts: [TopicName: Int] = [:]
@@ -145,7 +158,6 @@ package final class TopicShard {
     /// Delivers to the subscribers on this loop now, and to the other loops at the end of the tick.
     ///
     /// - Returns: whether the publisher should pause, because another loop is far behind.
-    @discardableResult
     package func publish(_ publication: Publication) -> PublishOutcome {
         assert(loop.isCurrent())
         takeInterest()
@@ -156,7 +168,6 @@ package final class TopicShard {
     }
 
     /// The same as ``publish(_:)`` without a look-up, for a publisher with a kept route.
-    @discardableResult
     package func publish(_ publication: Publication, via route: TopicRoute) -> PublishOutcome {
         assert(loop.isCurrent())
         assert(publication.topic == route.topic)
@@ -165,7 +176,6 @@ package final class TopicShard {
     }
 
     /// The same for publications that arrived together.
-    @discardableResult
     package func publish(_ run: PublicationRun, via route: TopicRoute) -> PublishOutcome {
         assert(loop.isCurrent())
         assert(run.topic == route.topic)

@@ -36,7 +36,7 @@ extension DelimitedConnection: TopicSubscriber {
             room,
             as: DelimitedRoomTranslation.member(user, orNamed: sender.principal.nickName.rawValue),
             mayHear: may(.subscribe, room),
-            isTold: may(.publish, room) && connection.loop.tellsArrival(in: room.topic)
+            isTold: may(.publish, room) && connection.tellsArrival(in: room.topic)
         ) {
             connection.loop.topics.subscribe(self, to: room.topic)
         }
@@ -96,6 +96,7 @@ extension DelimitedConnection: TopicSubscriber {
             let publication = try? Publication(RoomEvent(farewell, in: room, sender: user))
         else { return }
         let outcome = connection.loop.topics.publish(publication)
+        if outcome.isCongested { connection.slowDown() }
         connection.chargeInTheEnd(.viewers(outcome.localCount))
     }
 

@@ -48,7 +48,8 @@ extension IMPBConnection {
         succeed(seq, answer)
         guard answer.isOnline else { return }
         let request = IMPBTranslation.signal(from: sender.principal.user, to: target, own, isReady: false)
-        if let event = event(request, from: sender) { messenger.devices.notify(target, event) }
+        // Who has gone meanwhile does not post its addresses, and the sponsor waits no longer than it likes.
+        if let event = event(request, from: sender) { _ = messenger.devices.notify(target, event) }
     }
 
     private func postAddress(_ request: IMPB_p2p_post_ip_request, seq: UInt32, from sender: Sender) {

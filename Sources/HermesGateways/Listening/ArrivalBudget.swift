@@ -1,34 +1,78 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The budget of one loop for telling rooms about joins and leaves. Pure.
+import HermesCore
+
+/// What it may cost to tell rooms who comes and goes. One for all loops and protocols.
 ///
-/// Each join, and each leave, goes to everybody in the room. So the work in one room grows with the square of the
-/// number of joins. A client pays for its own join, but many addresses may join at once. So all rooms of a loop share a
-/// number of frames a second. A join beyond it is not told, and neither is its leave. Texts are never held back here.
-struct ArrivalBudget {
-    /// The frames a second; they take about a tenth of a processor.
+/// Each join is told to everybody in the room, and so is its leave: in one room the work grows with the square of those who
+/// come. Who joins pays for its own join, but many addresses may join at once. So each loop spends a number of frames in a
+/// second on it, on whatever loops the joins come in; a join that one of the loops has no frames for is not told at all,
+/// nor is its leave. What is said is never held back here.
+///
+/// One source uses at most an eighth of that, and one room half, so that none hides the arrivals of others; the last quarter
+/// is for sources that have used nothing for some seconds.
+///
+/// State: a ``Locked``; taken once for each join. Nothing is called under it.
+final class ArrivalBudget: Sendable {
+    /// The frames in a second on one loop; some tenth of a processor.
     static let rate = 100_000
     static let burst = 400_000
+    /// The parts of it that one source, and one room, may use.
+    static let (sourceParts, roomParts) = (8, 2)
+
+    private struct State: Sendable {
+        var loops: [TokenBucket]
+        var sources = TokenBuckets<CommitSource>()
+        var rooms = TokenBuckets<TopicName>()
+    }
+
+    private struct Share {
+        let perSecond: Int
+        let burst: Int
+
+        func of<Payer>(_: Payer) -> TokenBuckets<Payer>.Rate { .init(perSecond: perSecond, burst: burst) }
+    }
 
     private let rate: Int
     private let burst: Int
-    private var bucket: TokenBucket
+    private let state: Locked<State>
 
-    init(rate: Int = Self.rate, burst: Int = Self.burst) {
+    init(loops: Int, rate: Int = ArrivalBudget.rate, burst: Int = ArrivalBudget.burst) {
         self.rate = rate
         self.burst = burst
-        bucket = TokenBucket(burst: burst, now: .zero)
+        state = Locked(State(loops: Array(repeating: TokenBucket(burst: burst, now: .zero), count: loops)))
     }
 
     /// Whether a join is told; it is charged together with its leave.
     ///
     /// - Parameters:
-    ///   - viewers: those in the room on this loop.
+    ///   - viewers: those who get it, for each loop.
     ///   - now: of a clock that never goes back.
-    mutating func tells(_ viewers: Int, now: Duration) -> Bool {
-        guard bucket.hasToken(rate: rate, burst: burst, now: now) else { return false }
-        bucket.take(2 * max(1, viewers))
-        return true
+    func tells(_ viewers: [Int], in room: TopicName, by source: CommitSource, now: Duration) -> Bool {
+        let most = viewers.max() ?? 0
+        guard most > 0 else { return true }
+        let (ofSource, ofRoom) = (part(Self.sourceParts), part(Self.roomParts))
+        return state.withLock { state in
+            let (isAllowed, isNew) = state.sources.change(source, now: now, rate: { ofSource.of($0) }) {
+                (Self.hasToken($0), $0.holds(0.99, ofBurst: ofSource.burst))
+            }
+            guard isAllowed, state.rooms.change(room, now: now, rate: { ofRoom.of($0) }, { Self.hasToken($0) }) else {
+                return false
+            }
+            for (loop, count) in viewers.enumerated() where count > 0 {
+                guard state.loops[loop].hasToken(rate: rate, burst: burst, now: now),
+                    isNew || state.loops[loop].holds(0.25, ofBurst: burst)
+                else { return false }
+            }
+            for (loop, count) in viewers.enumerated() where count > 0 { state.loops[loop].take(2 * count) }
+            state.sources.change(source, now: now, rate: { ofSource.of($0) }) { $0.take(2 * most) }
+            state.rooms.change(room, now: now, rate: { ofRoom.of($0) }) { $0.take(2 * most) }
+            return true
+        }
     }
+
+    private func part(_ parts: Int) -> Share { Share(perSecond: rate / parts, burst: max(1, burst / parts)) }
+
+    private static func hasToken(_ bucket: TokenBucket) -> Bool { bucket.holds(1, ofBurst: 1) }
 }

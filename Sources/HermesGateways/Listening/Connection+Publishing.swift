@@ -49,6 +49,10 @@ extension Connection {
         principal.isProven ? .account(principal.user) : CommitSource(host: remoteHost)
     }
 
+    /// Whether this client's join to a room is told to those who are there; called once for each join. Its address pays:
+    /// accounts are free.
+    func tellsArrival(in room: TopicName) -> Bool { loop.tellsArrival(in: room, by: CommitSource(host: remoteHost)) }
+
     /// - Returns: whether anybody is subscribed.
     private func deliver(_ publication: Publication) -> Bool {
         let outcome = loop.topics.publish(publication)

@@ -41,8 +41,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var isWheelTurning = false
     private let startedAt: NIODeadline
     private var buffers = BufferPool()
-    /// The budget of all rooms for telling about joins and leaves.
-    var arrivals = ArrivalBudget()
+    /// Of all rooms; shared by all loops.
+    var arrivals: ArrivalBudget
     private var open: [Connection] = []
     private var tallies: [ObjectIdentifier: ConnectionTally] = [:]
     /// Connections whose peers have closed, in that order.
@@ -93,11 +93,13 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         index: Int,
         reclaimer: MemoryReclaimer,
         box: WeakLoopContext,
+        arrivals: ArrivalBudget,
         shard: @escaping () -> TopicShard
     ) {
         self.eventLoop = eventLoop
         self.reclaimer = reclaimer
         self.index = index
+        self.arrivals = arrivals
         self.shard = shard
         startedAt = eventLoop.now
         mailbox = Mailbox(
@@ -123,8 +125,10 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     package var uptime: Duration { .nanoseconds((eventLoop.now - startedAt).nanoseconds) }
 
     /// Whether a join to a room is told to those who are there; called once for each join.
-    func tellsArrival(in room: TopicName) -> Bool {
-        arrivals.tells(topics.subscriberCount(of: room), now: uptime)
+    ///
+    /// - Parameter source: who joins; an address, where it is known.
+    func tellsArrival(in room: TopicName, by source: CommitSource) -> Bool {
+        arrivals.tells(topics.audience(of: room), in: room, by: source, now: uptime)
     }
 
     // MARK: From other threads
@@ -447,6 +451,7 @@ package struct LoopContexts: Sendable {
         )
         topicPlane = plane
         let reclaimer = MemoryReclaimer(memory)
+        let arrivals = ArrivalBudget(loops: eventLoops.count)
         all = zip(eventLoops, boxes).enumerated().map { index, loop in
             let (eventLoop, box) = loop
             return LoopContext(
@@ -454,6 +459,7 @@ package struct LoopContexts: Sendable {
                 index: index,
                 reclaimer: reclaimer,
                 box: box,
+                arrivals: arrivals,
                 shard: { plane.shard(index) }
             )
         }

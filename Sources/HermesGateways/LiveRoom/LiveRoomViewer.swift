@@ -142,7 +142,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
                 if isJoin { session.joinRefused() }
                 return gateway.metrics.ignored(.forbidden)
             }
-            guard !isJoin || connection.loop.tellsArrival(in: topic) else {
+            guard !isJoin || connection.tellsArrival(in: topic) else {
                 session.joinRefused()
                 return gateway.metrics.ignored(.crowded)
             }
@@ -186,7 +186,10 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         // When the server stops, announcing each leave to all would cost the square of the room's size.
         guard let departure, let announcement = departure.announcement, !isServerStopping else { return }
         let leave = Publication(.left, announcement, to: departure.room.topic, sender: session.principal?.user)
-        connection.chargeInTheEnd(.viewers(topics.publish(leave).localCount))
+        let outcome = topics.publish(leave)
+        // It may only go to another room.
+        if outcome.isCongested { connection.slowDown() }
+        connection.chargeInTheEnd(.viewers(outcome.localCount))
     }
 
     // MARK: Accounts

@@ -42,6 +42,8 @@ final class MQTTClientState {
     var link: MQTTKeptSessionLink?
     /// Set if the session outlives its connection.
     var durable: MQTTDurableQueue?
+    /// What it told rooms of who came.
+    var announced = MQTTAnnouncedJoins()
     /// Topics of rooms from which an operator removed the client, and which its subscriptions still match.
     var closedRooms: Set<TopicName> = [] {
         didSet { if hasReader { reader.close(closedRooms) } }
@@ -82,7 +84,7 @@ final class MQTTClientState {
     /// The approximate bytes kept for the client, without what goes out to it.
     func heldBytes(loops: Int) -> Int {
         subscriptions.bytes(loops: loops) &+ inbound.bytes &+ (hasShared ? shared.bytes : 0)
-            &+ (durable?.bytes ?? 0) &+ (retained?.bytes ?? 0) &+ (will?.weight ?? 0)
+            &+ announced.bytes &+ (durable?.bytes ?? 0) &+ (retained?.bytes ?? 0) &+ (will?.weight ?? 0)
     }
 
     /// The client's permissions, by the rules in force.

@@ -141,6 +141,10 @@ extension MQTTConnection {
                 return answer(head, .payloadFormatInvalid)
             }
             publication = publication.ofKind(kind)
+            guard isTold(kind, in: publication.topic) else {
+                gateway.metrics.droppedCrowded.increment()
+                return answer(head, .quotaExceeded)
+            }
         }
         connection.tally.messagesIn += 1
         if publication.retain { connection.charge(.levels(Self.levels(of: publication.topic))) }

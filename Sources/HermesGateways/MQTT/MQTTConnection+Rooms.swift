@@ -89,6 +89,50 @@ extension MQTTConnection {
     }
 }
 
+/// Joins and leaves that the client announces to rooms.
+extension MQTTConnection {
+    /// Whether an event is passed on to a room: what says who comes and goes has a bound for all together
+    /// (``ArrivalBudget``). A leave is paid for with its join.
+    func isTold(_ kind: Publication.Kind, in room: TopicName) -> Bool {
+        switch kind {
+        case .room(.joined):
+            guard connection.tellsArrival(in: room) else { return false }
+            client?.announced.joined(room)
+            measureMemory()
+            return true
+        case .room(.left): return client?.announced.left(room) ?? false || connection.tellsArrival(in: room)
+        default: return true
+        }
+    }
+}
+
+/// The joins that a client announced and whose leaves may follow. A client may announce many members of a room. Pure.
+struct MQTTAnnouncedJoins: Sendable {
+    /// The most rooms; leaves of others are paid for on their own.
+    static let limit = 100
+    /// The longest topic of a room that is kept.
+    private static let maxTopicBytes = 128
+
+    private var rooms: [TopicName: Int] = [:]
+
+    /// Its approximate memory.
+    var bytes: Int { rooms.count * (Self.maxTopicBytes + 64) }
+
+    mutating func joined(_ room: TopicName) {
+        guard room.rawValue.utf8.count <= Self.maxTopicBytes, rooms.count < Self.limit || rooms[room] != nil else {
+            return
+        }
+        rooms[room, default: 0] += 1
+    }
+
+    /// - Returns: whether a join was announced before, for each leave.
+    mutating func left(_ room: TopicName) -> Bool {
+        guard let joins = rooms[room] else { return false }
+        rooms[room] = joins > 1 ? joins - 1 : nil
+        return true
+    }
+}
+
 /// The demands of rooms on publications, because the clients of other protocols get them too.
 extension MQTTTranslation {
     /// A publication's kind: that of an event for a message to a room that declares one, otherwise plain.

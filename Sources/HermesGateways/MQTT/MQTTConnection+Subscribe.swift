@@ -60,6 +60,7 @@ extension MQTTConnection {
     private func decide(_ wanted: MQTTSubscription, _ request: Request, of client: MQTTClientState) -> Int {
         // More than a session may have are the same ones again and again.
         guard request.granted.count < gateway.settings.maxSubscriptionsPerSession else {
+            gateway.metrics.subscriptionsWithoutRoom.increment()
             request.reasons.append(.quotaExceeded)
             return 0
         }
@@ -188,6 +189,7 @@ extension MQTTConnection {
                     maxBytes: settings.maxSubscriptionBytesPerSession
                 )
         else {
+            gateway.metrics.subscriptionsWithoutRoom.increment()
             return .failure(Refusal(reason: .quotaExceeded))
         }
         let generation = environment.access.generation
@@ -197,14 +199,14 @@ extension MQTTConnection {
             return .failure(Refusal(reason: .notAuthorized))
         }
         guard !isNew || client.subscriptions.reserve(filter.shape) else {
-            gateway.metrics.refusedSubscriptions.increment()
+            gateway.metrics.subscriptionsWithoutRoom.increment()
             return .failure(Refusal(reason: .quotaExceeded))
         }
         var place: MQTTSharedQuota.Place?
         if filter.group != nil, known?.place == nil {
             place = gateway.sharedQuota.join(wanted.filter, of: source(of: client))
             guard place != nil else {
-                gateway.metrics.refusedSubscriptions.increment()
+                gateway.metrics.subscriptionsWithoutRoom.increment()
                 return .failure(Refusal(reason: .quotaExceeded))
             }
         }

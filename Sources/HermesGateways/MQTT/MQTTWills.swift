@@ -142,9 +142,9 @@ final class MQTTWills: Sendable {
     }
 
     /// Publishes a will that has waited, unless its account was disabled meanwhile.
-    private func publishWaiting(_ will: MQTTPendingWill, on loop: LoopContext) {
+    private func publishWaiting(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int = 0) {
         guard will.identity.account.map(accounts.isSuspended) != true else { return }
-        publish(will, on: loop)
+        publish(will, on: loop, attempts: attempts)
     }
 
     /// Publishes the will of a client that is gone. Connected subscribers get it after the commit, like a PUBLISH. If
@@ -157,13 +157,17 @@ final class MQTTWills: Sendable {
             metrics.refusedPublishes.increment()
             return
         }
+        if attempts == 0, will.publication.isComingOrGoing,
+            !loop.tellsArrival(in: will.publication.topic, by: will.source)
+        {
+            return metrics.droppedCrowded.increment()
+        }
         let now = time.now()
         let publication = will.publication.living(from: now, insteadOf: will.givenAt)
         let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
         let decided = publication.deciding(DecidedShares(targets))
         guard publication.retain || !targets.isEmpty else {
-            loop.topics.publish(decided)
-            return
+            return toConnected(decided, on: loop)
         }
         durable.publish(
             StoredPublication(publication, publishedAt: now),
@@ -175,19 +179,24 @@ final class MQTTWills: Sendable {
                 if error.code == .overloaded, isTriedAgain(will, on: loop, attempts: attempts) { return }
                 metrics.droppedUnstored.increment()
             }
-            loop.post(.run { loop.topics.publish(decided) })
+            loop.post(.run { self.toConnected(decided, on: loop) })
         }
     }
 
-    /// Lets the will wait, too, because too much waits for the store at the moment; false: its owner's share has no
-    /// room.
+    private func toConnected(_ publication: Publication, on loop: LoopContext) {
+        // Its client is gone, so nobody can be slowed down. What a loop is too far behind for is counted there
+        // (``TopicShard/droppedCount``).
+        _ = loop.topics.publish(publication)
+    }
+
+    /// Too much waits for the store at the moment: the will waits too, within its owner's share. False: it does not.
     private func isTriedAgain(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int) -> Bool {
         guard attempts < Self.maxAttempts,
             state.withLock({ $0.shares.take(will.holding, of: will.source) })
         else { return false }
         loop.eventLoop.scheduleTask(in: .milliseconds(250 << Int64(min(attempts, 5)))) { [self] in
             state.withLock { $0.shares.add(-will.holding, of: will.source) }
-            publish(will, on: loop, attempts: attempts + 1)
+            publishWaiting(will, on: loop, attempts: attempts + 1)
         }
         return true
     }
@@ -217,6 +226,9 @@ extension MQTTPendingWill {
 }
 
 extension Publication {
+    /// Whether it tells a room who comes or goes.
+    fileprivate var isComingOrGoing: Bool { kind == .room(.joined) || kind == .room(.left) }
+
     /// The same with an expiry that counts from later.
     fileprivate func living(from now: Timestamp, insteadOf then: Timestamp) -> Publication {
         guard let details, let end = details.expiresAt else { return self }

@@ -26,7 +26,7 @@ package actor PublicNames {
     package enum Answer: Sendable, Hashable {
         /// The address to connect to.
         case address(String)
-        /// The name does not exist or has a private address, for this long already.
+        /// The name does not exist or has a private address, as all answers said for this long.
         case nowhere(Duration)
         /// Not known at present; worth asking again after this time.
         case unknown(Duration)
@@ -41,6 +41,10 @@ package actor PublicNames {
         package var usable = Duration.seconds(3600)
         /// The time that a name that leads nowhere is remembered: the first time, and from then on.
         package var nowhere = (first: Duration.seconds(300), later: Duration.seconds(3600))
+        /// A name leads nowhere without a break only while there is an answer in this time.
+        package var nowhereGap = Duration.seconds(6 * 3600)
+        /// The least time between two changes of a host's address, which anybody can cause.
+        package var rotation = Duration.seconds(30)
         /// The time that a failed lookup is remembered.
         package var failed = Duration.seconds(30)
         /// The number of lookups at once, and how many of them are kept for names that have led somewhere.
@@ -58,11 +62,15 @@ package actor PublicNames {
         var addresses: [String]
         var freshUntil: Duration
         var usableUntil: Duration
+        /// When the preferred address was last changed; nil: never.
+        var rotatedAt: Duration?
     }
 
     private struct Nowhere {
         let since: Duration
-        var until: Duration
+        /// The last answer.
+        let at: Duration
+        let until: Duration
     }
 
     struct Pending {
@@ -129,7 +137,7 @@ package actor PublicNames {
             if now >= entry.freshUntil { renew(host, for: owner) }
             return .address(first)
         }
-        if let entry = nowhere[host], now < entry.until { return .nowhere(now - entry.since) }
+        if let entry = nowhere[host], now < entry.until { return .nowhere(entry.at - entry.since) }
         if let until = failed[host], now < until { return .unknown(until - now) }
         guard enqueue(host, for: owner) else { return .unknown(settings.deadline) }
         return await withCheckedContinuation { waiter in
@@ -138,9 +146,13 @@ package actor PublicNames {
         }
     }
 
-    /// No connection came about: the next attempt goes to another address of the host.
+    /// No connection came about: the next attempts go to another address of the host, unless it was changed just now.
     package func unreachable(_ host: String, at address: String) {
-        guard let first = known[host]?.addresses.first, first == address else { return }
+        let now = time.uptime()
+        guard let entry = known[host], let first = entry.addresses.first, first == address,
+            entry.rotatedAt.map({ now - $0 >= settings.rotation }) ?? true
+        else { return }
+        known[host]?.rotatedAt = now
         known[host]?.addresses.removeFirst()
         known[host]?.addresses.append(first)
         known[host]?.freshUntil = .zero
@@ -246,20 +258,23 @@ package actor PublicNames {
             if let used = known[host]?.addresses.first, let index = texts.firstIndex(of: used) {
                 texts.swapAt(0, index)
             }
+            let rotatedAt = known[host]?.rotatedAt
             Self.makeRoom(in: &known, for: host, capacity: settings.capacity)
             known[host] = Known(
                 addresses: texts,
                 freshUntil: now + settings.fresh,
-                usableUntil: now + settings.usable
+                usableUntil: now + settings.usable,
+                rotatedAt: rotatedAt
             )
             return .address(texts[0])
         case .found, .none:
             known[host] = nil
             failed[host] = nil
-            let since = nowhere[host]?.since
+            // What the name led to in a long time without an answer is not known.
+            let since = nowhere[host].flatMap { now - $0.at <= settings.nowhereGap ? $0.since : nil }
             let period = since == nil ? settings.nowhere.first : settings.nowhere.later
             Self.makeRoom(in: &nowhere, for: host, capacity: settings.capacity)
-            nowhere[host] = Nowhere(since: since ?? now, until: now + period)
+            nowhere[host] = Nowhere(since: since ?? now, at: now, until: now + period)
             return .nowhere(now - (since ?? now))
         case .failed:
             known[host]?.freshUntil = now + settings.failed

@@ -19,7 +19,8 @@ package final class WebPushSender: PushSender {
         package var privateKeyFile: String
         /// `mailto:` or `https:`, the push service's contact for complaints.
         package var subject: String
-        /// The hosts of push services; `*.` before a name includes all hosts below it; `*`: any host.
+        /// The hosts of push services; `*.` before a name includes all hosts below it; `*`: any host. `:` and a number
+        /// behind it allow that port in place of 443.
         package var hosts: [String]
         /// Replaces the endpoint's origin; empty: no. For tests.
         package var endpoint: String
@@ -121,15 +122,15 @@ package final class WebPushSender: PushSender {
         } catch {
             return .tokenGone(since: nil)
         }
-        guard configuration.allows(subscription.host) else {
-            return .refused(reason: "\(subscription.host) is not among push.webPush.hosts")
+        guard configuration.allows(subscription) else {
+            return .refused(reason: "\(subscription.place) is not among push.webPush.hosts")
         }
         var route: PushHTTPClient.Route?
         if configuration.endpoint.isEmpty {
             switch await names.address(of: subscription.host, for: delivery.user) {
             case .address(let address): route = .init(host: subscription.host, address: address)
-            // A host that the operator names exists: the fault is the resolver's.
-            case .nowhere(let age) where age >= Self.lostAfter && !configuration.hosts.contains(subscription.host):
+            // A host that the operator names, or one below it, exists: the fault is the resolver's.
+            case .nowhere(let age) where age >= Self.lostAfter && !configuration.names(subscription):
                 return .tokenGone(since: nil)
             case .nowhere: return .refused(reason: "\(subscription.host) leads to a private address, or nowhere")
             case .unknown(let wait):
@@ -223,12 +224,27 @@ package final class WebPushSender: PushSender {
 }
 
 extension WebPushSender.Configuration {
-    /// Whether subscriptions may lead to a host.
-    package func allows(_ host: String) -> Bool {
-        hosts.contains { pattern in
-            if pattern == "*" { return true }
-            if pattern.hasPrefix("*.") { return host.hasSuffix(pattern.dropFirst()) }
-            return host == pattern
-        }
+    /// Whether subscriptions may lead to a host and port.
+    package func allows(_ subscription: WebPushSubscription) -> Bool {
+        hosts.contains { Self.matches($0, subscription, anyHost: true) }
     }
+
+    /// Whether the operator has named the host, alone or with those around it.
+    func names(_ subscription: WebPushSubscription) -> Bool {
+        hosts.contains { Self.matches($0, subscription, anyHost: false) }
+    }
+
+    private static func matches(_ entry: String, _ subscription: WebPushSubscription, anyHost: Bool) -> Bool {
+        let parts = entry.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        let port = parts.count > 1 ? Int(parts[1]) : WebPushSubscription.usualPort
+        guard let pattern = parts.first, port == subscription.port else { return false }
+        if pattern == "*" { return anyHost }
+        if pattern.hasPrefix("*.") { return subscription.host.hasSuffix(pattern.dropFirst()) }
+        return subscription.host == pattern
+    }
+}
+
+extension WebPushSubscription {
+    /// For people.
+    fileprivate var place: String { port == Self.usualPort ? host : "\(host):\(port)" }
 }

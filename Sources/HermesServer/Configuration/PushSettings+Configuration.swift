@@ -66,7 +66,8 @@ extension PushSettings {
         "push.webPush.hosts",
         maxCount: 100,
         maxBytes: 255,
-        "Allowed hosts of subscriptions; *.NAME: all below NAME; empty: those of today's browsers; *: any."
+        "Allowed hosts of subscriptions; *.NAME: all below NAME; empty: those of today's browsers; *: any. "
+            + "NAME:PORT allows a port other than 443."
     )
     private static let webEndpoint = endpoint(
         "push.webPush.endpoint",

@@ -67,10 +67,15 @@ package enum InboxRule: String, Sendable, CaseIterable {
         }
     }
 
-    /// The rows that an operation may write into the inboxes of others.
+    /// The rows that an operation may write into the inboxes of others. Whatever has no room in an inbox leaves a hole.
     package static func rows(of operation: WriteOperation) -> Set<InboxRule> {
+        let rows = entries(of: operation)
+        return rows.isEmpty ? [] : rows.union([.expired])
+    }
+
+    private static func entries(of operation: WriteOperation) -> Set<InboxRule> {
         switch operation {
-        case .append: [.message, .groupMessage, .expired]
+        case .append: [.message, .groupMessage]
         case .markRead: [.readMark]
         case .recall: [.recalled]
         case .contact(let command, _, _, _):
@@ -130,7 +135,10 @@ package enum InboxRuleConformance {
         }
     }
 
-    /// Nil for rows that no account can cause.
+    /// The rows that no account can cause: a back end's push, the server's own entries, and what is no entry.
+    package static let rowsWithoutScenario = Set(InboxRule.allCases.filter { scenario(of: $0) == nil })
+
+    /// Nil for ``rowsWithoutScenario``.
     private static func scenario(of rule: InboxRule) -> Scenario? {
         switch rule {
         case .message:
@@ -194,7 +202,6 @@ package enum InboxRuleConformance {
                 let group = try world.create([1])
                 return { .group(.dissolve(group), by: world[0].user) }
             }
-        // A back end's push, the server's own entries, and ephemeral events.
         case .push, .expired, .typing, .presence, .signal, .command: nil
         }
     }

@@ -89,6 +89,51 @@ extension MessageStoreConformance {
             try await world.purge(at: right.advanced(by: .seconds(34 * 86_400)))
             try expectEqual(try await world.inbox(1), ["1-5:hole"])
         },
+        ConformanceCase(
+            "A jump of the clock that was wrong is taken back, and nothing that was stored meanwhile lives on"
+        ) {
+            makeStore in
+            let world = try await StoreWorld(makeStore)
+            let (hour, year) = (Duration.seconds(3_600), Duration.seconds(366 * 86_400))
+            let right = StoreWorld.now
+            func send(_ text: String, at time: Timestamp) throws {
+                let message = world.message(text, from: 0, to: 1, clientID: nil, at: time, lifetime: hour * 10)
+                guard case .appended = try world.store.commit([.append(message)], now: time).first else {
+                    throw ConformanceFailure(description: "not appended")
+                }
+            }
+            try send("early", at: right)
+            let end = right.advanced(by: .seconds(600))
+            try await world.store.record(ClockJump(since: right, end: end, length: year))
+            let ahead = end.advanced(by: year)
+            // More than are moved in one transaction.
+            for number in 1...300 { try send("while \(number)", at: ahead) }
+            let mark = WriteOperation.markRead(world.conversation(0, 1), by: world[1].user, upTo: 1)
+            guard case .eventAppended = try world.store.commit([mark], now: ahead).first else {
+                throw ConformanceFailure(description: "not marked")
+            }
+            // The early one looks old, and is moved with the jump.
+            try await world.purge(at: ahead.advanced(by: hour))
+            try expectEqual(try await world.inbox(1).count, 302)
+            // The clock is right again, and stays so for ten minutes.
+            let back = right.advanced(by: hour)
+            try send("new", at: back)
+            let now = back.advanced(by: .seconds(600))
+            // By another length.
+            try await world.store.takeBack(ClockSetback(length: hour, since: back, now: now))
+            try await world.purge(at: right.advanced(by: hour * 12))
+            try expectEqual(try await world.inbox(1).suffix(2), ["302:read 1", "303-303:hole"], "the new one is over")
+            // Each row is moved once.
+            for _ in 0..<2 { try await world.store.takeBack(ClockSetback(length: year, since: back, now: now)) }
+            try await world.purge(at: right.advanced(by: hour * 10).advanced(by: .milliseconds(-1)))
+            try expectEqual(try await world.inbox(1).count, 303)
+            try await world.purge(at: right.advanced(by: hour * 10))
+            try expectEqual(try await world.inbox(1).prefix(2), ["1-1:hole", "2:while 1"])
+            try await world.purge(at: end.advanced(by: hour * 10))
+            try expectEqual(try await world.inbox(1), ["1-301:hole", "302:read 1", "303-303:hole"])
+            try await world.purge(at: end.advanced(by: .seconds(30 * 86_400 + 1)))
+            try expectEqual(try await world.inbox(1), ["1-303:hole"])
+        },
         ConformanceCase("A repetition is recognised for a day, though the clock was behind") { makeStore in
             for isPurgedBefore in [false, true] {
                 let world = try await StoreWorld(makeStore)

@@ -50,6 +50,26 @@ import Testing
     }
 
     @Test
+    func `who found no place is looked at later, and has not failed`() throws {
+        var schedule = HandOffSchedule()
+        schedule.committed(try key(1), upTo: 1, due: .zero)
+        schedule.postponed(try key(1), until: .seconds(90))
+        #expect(schedule.takeDue(now: .zero, limit: 10) == [try key(1)], "nobody looked yet")
+        // What comes meanwhile does not bring it back earlier, nor twice.
+        schedule.committed(try key(1), upTo: 2, due: .seconds(1))
+        schedule.postponed(try key(1), until: .seconds(10))
+        #expect(schedule.attempts(of: try key(1)) == 0 && schedule.nextDue == .seconds(10))
+        #expect(schedule.takeDue(now: .seconds(9), limit: 10).isEmpty)
+        #expect(schedule.takeDue(now: .seconds(10), limit: 10) == [try key(1)])
+        schedule.settled(try key(1), now: .seconds(11), retryAt: nil)
+        #expect(schedule.count == 0)
+        schedule.committed(try key(1), upTo: 3, due: .seconds(20))
+        schedule.acknowledged(try user(1), try device("phone"), upTo: 3)
+        schedule.postponed(try key(1), until: .seconds(30))
+        #expect(schedule.count == 0, "it has acknowledged")
+    }
+
+    @Test
     func `what comes while somebody looks is looked at again; an acknowledgement meanwhile changes nothing`() throws {
         var schedule = HandOffSchedule()
         schedule.committed(try key(1), upTo: 1, due: .zero)

@@ -268,7 +268,7 @@ import Testing
     @Test func `a subscription whose service is not allowed is refused when it is set`() async throws {
         let world = try await World()
         let tokens = world.messenger.pushTokens
-        tokens.limitWebPush { $0 == "good.example.org" }
+        tokens.limitWebPush { $0.host == "good.example.org" }
         let error = await #expect(throws: HermesError.self) {
             try await tokens.set(subscription("bad.example.org"), of: principal(2))
         }

@@ -114,6 +114,66 @@ struct SteadyTimeTests {
         #expect(clock.offset == .seconds(1_000))
     }
 
+    @Test func `a step back is told once it is confirmed, and until it is done`() async throws {
+        let steady = SteadyTime(time)
+        time.advance(by: .seconds(3_600))
+        var told: [ClockSetback] = []
+        func look(seconds: Int, fails: Bool = false) async {
+            for _ in 0..<seconds {
+                time.advance(by: .seconds(1))
+                steady.look()
+                do throws(HermesError) {
+                    try await steady.takeBack { setback throws(HermesError) in
+                        told.append(setback)
+                        if fails { throw HermesError(.storageUnavailable, "the disk is full") }
+                    }
+                } catch {}
+            }
+        }
+        await look(seconds: 10)
+        // In two steps, and the clock is wrong for a moment in between.
+        let start = time.now()
+        time.jump(by: .zero - Self.day)
+        await look(seconds: 300)
+        time.jump(by: Self.day * 3)
+        await look(seconds: 2)
+        time.jump(by: .zero - Self.day * 3)
+        time.jump(by: .seconds(-60))
+        await look(seconds: 599)
+        #expect(told.isEmpty)
+        await look(seconds: 3, fails: true)
+        #expect(told.count >= 2)
+        await look(seconds: 700)
+        let setback = try #require(told.last)
+        let (before, tolerance) = (told.count, SteadyClock.tolerance)
+        await look(seconds: 700)
+        #expect(told.count == before)
+        #expect(setback.length == Self.day + .seconds(60))
+        #expect(setback.own.contains(start.advanced(by: .zero - Self.day)))
+        #expect(!setback.own.contains(start.advanced(by: .zero - Self.day - .seconds(61) - tolerance)))
+    }
+
+    @Test func `a step back undoes the last jump of about its length, and concerns only times that are too late`() {
+        let (hour, start) = (Duration.seconds(3_600), Timestamp(rawValue: 1_000_000_000_000))
+        let end = start.advanced(by: .seconds(600))
+        var jumps = ClockJumps()
+        for length in [hour, hour * 100, hour * 2] { jumps.add(ClockJump(since: start, end: end, length: length)) }
+        let back = end.advanced(by: hour * 3)
+        func setback(_ length: Duration) -> ClockSetback {
+            ClockSetback(length: length, since: back, now: back.advanced(by: .seconds(600)))
+        }
+        #expect(setback(hour * 100 + .seconds(20)).undoes(jumps)?.length == hour * 100)
+        #expect(setback(hour * 2 - .seconds(20)).undoes(jumps)?.length == hour * 2)
+        for length in [hour * 3, .seconds(3_800), .seconds(5)] { #expect(setback(length).undoes(jumps) == nil) }
+        let long = setback(hour * 100)
+        let jump = ClockJump(since: start, end: end, length: hour * 100)
+        #expect(!long.concerns(start, of: jump) && !long.concerns(back, of: jump))
+        #expect(long.concerns(start.advanced(by: hour * 100), of: jump), "what the jump has corrected")
+        #expect(long.concerns(end.advanced(by: hour * 101), of: jump))
+        jumps.remove(jump)
+        #expect(long.undoes(jumps) == nil && jumps.all.count == 2)
+    }
+
     @Test func `a stored time is corrected once`() {
         let (hour, start) = (Duration.seconds(3_600), Timestamp(rawValue: 1_000_000_000))
         var jumps = ClockJumps()

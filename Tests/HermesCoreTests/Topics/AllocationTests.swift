@@ -33,8 +33,8 @@ import Testing
             }
             let publication = Publication(topic: topic, payload: ByteBuffer(string: "x"), kind: .plain)
             let route = shard.route(to: topic)
-            shard.publish(publication, via: route)
-            let allocations = allocations { for _ in 0..<100 { shard.publish(publication, via: route) } }
+            _ = shard.publish(publication, via: route)
+            let allocations = allocations { for _ in 0..<100 { _ = shard.publish(publication, via: route) } }
             #expect(subscribers.allSatisfy { $0.count == 101 })
             return allocations
         }

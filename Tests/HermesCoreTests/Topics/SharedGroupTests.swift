@@ -64,7 +64,7 @@ import Testing
         let members = (0..<6).map { join(loops, $0 % 3).0 }
         loops.settle()
         let shard = loops.shard(2)
-        loops[2].run { for number in 0..<60 { shard.publish(publication(number, qos: qos)) } }
+        loops[2].run { for number in 0..<60 { _ = shard.publish(publication(number, qos: qos)) } }
         loops.settle()
         #expect(members.map(\.received.count) == Array(repeating: 10, count: 6))
         #expect(members.flatMap(\.received).sorted() == (0..<60).map(String.init).sorted())
@@ -94,7 +94,7 @@ import Testing
         let members = (0..<4).map { join(loops, $0 % 2) }
         loops.settle()
         let shard = loops.shard(0)
-        loops[0].run { for number in 0..<40 { shard.publish(publication(number, qos: .exactlyOnce)) } }
+        loops[0].run { for number in 0..<40 { _ = shard.publish(publication(number, qos: .exactlyOnce)) } }
         loops.settle()
         let (member, held) = members[leaving]
         let own = loops.shard(leaving % 2)
@@ -114,7 +114,7 @@ import Testing
         let (there, held) = join(loops, 1)
         loops.settle()
         let shards = (0..<2).map(loops.shard)
-        loops[0].run { for number in 0..<10 { shards[0].publish(publication(number, qos: .atMostOnce)) } }
+        loops[0].run { for number in 0..<10 { _ = shards[0].publish(publication(number, qos: .atMostOnce)) } }
         loops[0].tick()
         loops[1].run { shards[1].unsubscribe(held) }
         loops.settle()
@@ -175,8 +175,8 @@ import Testing
             var decided = publication(1, qos: .atLeastOnce)
             let group = DurableGroup(name: "workers", filter: filter, members: [], turn: .init())
             decided.decided = DecidedShares([.group(group)])
-            shard.publish(decided)
-            for number in 2..<4 { shard.publish(publication(number, qos: .atMostOnce)) }
+            _ = shard.publish(decided)
+            for number in 2..<4 { _ = shard.publish(publication(number, qos: .atMostOnce)) }
             #expect(clean.received + durable.received == ["2", "3"])
         }
         // Without a keeper no kept member gets what a clean one gives back.
@@ -186,7 +186,7 @@ import Testing
             #expect(other.received == [])
             #expect(clean.received.last == "4")
             shard.unsubscribe(held)
-            shard.publish(publication(5, qos: .atLeastOnce))
+            _ = shard.publish(publication(5, qos: .atLeastOnce))
         }
         #expect(clean.received.last == "5")
     }
@@ -197,7 +197,7 @@ import Testing
         let (one, held) = join(loops, 0)
         let (other, _) = join(loops, 0)
         one.onDelivery = { [unowned one] in shard.unsubscribe(held, givingBack: one.unacknowledged) }
-        loops[0].run { for number in 0..<4 { shard.publish(publication(number, qos: .atLeastOnce)) } }
+        loops[0].run { for number in 0..<4 { _ = shard.publish(publication(number, qos: .atLeastOnce)) } }
         #expect(one.received.count == 1)
         #expect(other.received.sorted() == ["0", "1", "2", "3"])
     }
@@ -229,7 +229,7 @@ import Testing
                         passing.onDelivery = { counts.add(index) }
                         held = shard.subscribe(passing, sharing: "g", to: filter, options: SubscriptionOptions())
                     }
-                    shard.publish(Publication(topic: topic, payload: ByteBuffer(string: "\(number)"), kind: .plain))
+                    _ = shard.publish(Publication(topic: topic, payload: ByteBuffer(string: "\(number)"), kind: .plain))
                 }
             }
         }

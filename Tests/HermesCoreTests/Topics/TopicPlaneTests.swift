@@ -50,7 +50,7 @@ import Testing
         loops.settle()
         let shard = loops.shard(0)
         let before = loops[1].scheduleCount
-        loops[0].run { for number in 0..<1000 { shard.publish(publication("\(number)")) } }
+        loops[0].run { for number in 0..<1000 { _ = shard.publish(publication("\(number)")) } }
         loops.settle()
         #expect(loops[1].scheduleCount == before + 1)
         #expect(there.received == (0..<1000).map(String.init))
@@ -73,10 +73,10 @@ import Testing
         )
         let shard = loops.shard(0)
         loops[0].run {
-            shard.publish(publication("first"))
-            shard.publish(run, via: shard.route(to: topic))
-            shard.publish(run, via: shard.route(to: topic))
-            shard.publish(publication("last"))
+            _ = shard.publish(publication("first"))
+            _ = shard.publish(run, via: shard.route(to: topic))
+            _ = shard.publish(run, via: shard.route(to: topic))
+            _ = shard.publish(publication("last"))
         }
         let quiet = RecordingSubscriber()
         let other = try #require(TopicName("room/quiet"))
@@ -106,7 +106,7 @@ import Testing
         let (there, _) = subscribe(loops, 1)
         loops.settle()
         let shard = loops.shard(0)
-        loops[0].run { for number in 0..<10_000 { shard.publish(publication("\(number)")) } }
+        loops[0].run { for number in 0..<10_000 { _ = shard.publish(publication("\(number)")) } }
         loops[0].tick()
         loops[1].looksWithTime.withLock { $0 = 0 }
         loops[1].tick()
@@ -122,7 +122,7 @@ import Testing
         loops.settle()
         let shard = loops.shard(0)
         let there = loops.shard(1)
-        loops[0].run { for number in 0..<200 { shard.publish(publication("\(number)")) } }
+        loops[0].run { for number in 0..<200 { _ = shard.publish(publication("\(number)")) } }
         loops[0].tick()
         loops[1].looksWithTime.withLock { $0 = 0 }
         loops[1].tick()
@@ -209,6 +209,38 @@ import Testing
         #expect(await plane.droppedCount() == 0)
     }
 
+    @Test(arguments: [
+        ("room/lobby", true), ("room/+", true), ("room/#", true), ("room/lobby/#", true), ("+/lobby", true),
+        ("+/lobby/#", true), ("+/+", true), ("+/+/#", true), ("+/#", true), ("#", true), ("room/+/#", true),
+        ("room/other", false), ("room", false), ("room/+/+", false), ("room/lobby/+", false), ("lobby/+", false),
+        ("rooms/+", false), ("+", false), ("+/other", false), ("roo/#", false), ("room/a/b/#", false),
+    ])
+    func `all subscriptions that get what is published to a room are counted, for each loop`(
+        _ text: String,
+        _ isMatching: Bool
+    ) throws {
+        let loops = ManualLoops(3)
+        let filter = try #require(TopicFilter(text))
+        #expect(filter.matches(topic) == isMatching)
+        let shards = (0..<3).map(loops.shard)
+        let held = [1, 2, 2].map { index in
+            loops[index].run {
+                shards[index].subscribe(RecordingSubscriber(), to: filter, options: SubscriptionOptions())
+            }
+        }
+        func counts() -> [Int] { loops[0].run { shards[0].audience(of: topic) } }
+        #expect(counts() == (isMatching ? [0, 1, 2] : [0, 0, 0]))
+        loops[2].run {
+            shards[2].unsubscribe(held[1])
+            // Nothing is counted twice.
+            shards[2].unsubscribe(held[1])
+        }
+        #expect(counts() == (isMatching ? [0, 1, 1] : [0, 0, 0]))
+        loops[1].run { shards[1].unsubscribe(held[0]) }
+        loops[2].run { shards[2].unsubscribe(held[2]) }
+        #expect(counts() == [0, 0, 0])
+    }
+
     @Test func `keeps the order of each publisher on all loops`() async throws {
         let loops = (0..<4).map(QueueLoop.init)
         let plane = TopicPlane(loops: loops.map(\.handle))
@@ -229,7 +261,7 @@ import Testing
                     let shard = plane.shard(index)
                     for number in 0..<20 {
                         let text = "\(index):\(batch * 20 + number)"
-                        shard.publish(Publication(topic: topic, payload: ByteBuffer(string: text), kind: .plain))
+                        _ = shard.publish(Publication(topic: topic, payload: ByteBuffer(string: text), kind: .plain))
                     }
                 }
             }

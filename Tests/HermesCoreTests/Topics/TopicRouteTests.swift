@@ -121,14 +121,14 @@ import Testing
         loops[0].run {
             let route = shard.route(to: topic)
             let held = filters.map { shard.subscribe(subscriber, to: $0, options: SubscriptionOptions()) }
-            shard.publish(publication("1", to: topic), via: route)
+            _ = shard.publish(publication("1", to: topic), via: route)
             held[2].options.qos = .exactlyOnce
-            shard.publish(publication("2", to: topic), via: route)
+            _ = shard.publish(publication("2", to: topic), via: route)
             held[0].options.identifiers = [7]
-            shard.publish(publication("3", to: topic), via: route)
+            _ = shard.publish(publication("3", to: topic), via: route)
             shard.unsubscribe(held[2])
             shard.unsubscribe(held[1])
-            shard.publish(publication("4", to: topic), via: route)
+            _ = shard.publish(publication("4", to: topic), via: route)
         }
         #expect(subscriber.received == ["1", "2", "3", "4"])
         #expect(subscriber.options.map(\.qos) == [.atMostOnce, .exactlyOnce, .exactlyOnce, .atMostOnce])
@@ -151,8 +151,8 @@ import Testing
                 for subscription in held[0] { shard.unsubscribe(subscription) }
                 shard.unsubscribe(held[1][0])
             }
-            shard.publish(publication("1", to: topic))
-            shard.publish(publication("2", to: topic))
+            _ = shard.publish(publication("1", to: topic))
+            _ = shard.publish(publication("2", to: topic))
         }
         #expect(others.map(\.received) == [[], ["1", "2"], ["1", "2"]])
     }
@@ -165,21 +165,21 @@ import Testing
             _ = shard.subscribe(subscriber, to: try filter("#"), options: SubscriptionOptions())
             let hot = shard.route(to: try topic("hot"))
             for number in 0..<1_000 {
-                shard.publish(publication("\(number)", to: try topic("cold/\(number)")))
-                shard.publish(publication("h", to: hot.topic), via: hot)
+                _ = shard.publish(publication("\(number)", to: try topic("cold/\(number)")))
+                _ = shard.publish(publication("h", to: hot.topic), via: hot)
                 #expect(shard.topics.count <= 100)
             }
             #expect(subscriber.received.count == 2_000)
             for number in 0..<100 {
                 let long = try topic(String(repeating: "x", count: 20_000) + "\(number)")
-                shard.publish(publication("long", to: long))
+                _ = shard.publish(publication("long", to: long))
             }
             #expect(shard.topics.count < 20, "long names count for more")
             #expect(subscriber.received.count == 2_100)
             // The route was dropped from the table since; whoever holds it reaches those who come later.
             let late = RecordingSubscriber()
             _ = shard.subscribe(late, to: hot.topic)
-            shard.publish(publication("again", to: hot.topic), via: hot)
+            _ = shard.publish(publication("again", to: hot.topic), via: hot)
             #expect(late.received == ["again"])
             #expect(subscriber.received.last == "again")
         }
@@ -215,7 +215,7 @@ import Testing
             _ = shard.subscribe(subscriber, to: topic)
             let payload = ByteBuffer(string: "x")
             let received = ByteBuffer(string: "received")
-            shard.publish(
+            _ = shard.publish(
                 Publication(
                     topic: topic,
                     payload: payload,
@@ -224,7 +224,7 @@ import Testing
                     encoded: received
                 )
             )
-            shard.publish(Publication(topic: topic, payload: payload, kind: .plain))
+            _ = shard.publish(Publication(topic: topic, payload: payload, kind: .plain))
         }
         #expect(seen == ["made", "received", "made", "made"])
     }

@@ -87,9 +87,9 @@ import Testing
                 for index in [0, 3, 4, 9] { shard.unsubscribe(held[index]) }
                 _ = shard.subscribe(late, to: self.topic)
             }
-            shard.publish(publication("1"))
+            _ = shard.publish(publication("1"))
             #expect(shard.subscriberCount(of: topic) == 7)
-            shard.publish(publication("2"))
+            _ = shard.publish(publication("2"))
         }
         #expect(subscribers[0].received == ["1"])
         #expect(subscribers[3].received == ["1"])
@@ -107,9 +107,9 @@ import Testing
             for subscriber in subscribers { _ = shard.subscribe(subscriber, to: topic) }
             subscribers[0].onDelivery = { delivery in
                 let text = String(buffer: delivery.publication.payload)
-                if text.utf8.count < 4 { shard.publish(self.publication(text + "+")) }
+                if text.utf8.count < 4 { _ = shard.publish(self.publication(text + "+")) }
             }
-            shard.publish(publication("a"))
+            _ = shard.publish(publication("a"))
         }
         for subscriber in subscribers { #expect(subscriber.received == ["a", "a+", "a++", "a+++"]) }
     }
@@ -132,8 +132,8 @@ import Testing
                     seen.append(String(buffer: bytes))
                 }
             }
-            shard.publish(publication("a"))
-            shard.publish(publication("b"))
+            _ = shard.publish(publication("a"))
+            _ = shard.publish(publication("b"))
         }
         #expect(encoded.map(\.rawValue) == [0, 1, 2, 0, 1, 2])
         #expect(seen == ["0:a", "1:a", "2:a", "0:a", "1:a", "2:a", "0:b", "1:b", "2:b", "0:b", "1:b", "2:b"])
@@ -147,7 +147,7 @@ import Testing
         subscriber.onDelivery = { kept.append($0) }
         loops[0].run {
             _ = shard.subscribe(subscriber, to: topic)
-            for text in ["a", "b", "c"] { shard.publish(publication(text)) }
+            for text in ["a", "b", "c"] { _ = shard.publish(publication(text)) }
         }
         #expect(kept.map { String(buffer: $0.publication.payload) } == ["a", "b", "c"])
     }

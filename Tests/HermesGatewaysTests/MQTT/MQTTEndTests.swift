@@ -76,7 +76,7 @@ import Testing
                         let after = count()
                         for number in [1, 1_501, 2_999] {
                             guard let topic = TopicName("shared/\(number)") else { continue }
-                            shard.publish(
+                            _ = shard.publish(
                                 Publication(
                                     topic: topic,
                                     payload: ByteBuffer(string: "\(number)"),

@@ -33,7 +33,7 @@ struct MailboxTests {
                 #expect(await group.next() == .some(nil))
             }
         }
-        mailbox.offer(1)
+        #expect(mailbox.offer(1))
         #expect(await mailbox.next() == 1)
     }
 

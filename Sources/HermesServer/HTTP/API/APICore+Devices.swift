@@ -147,7 +147,8 @@ extension APICore {
         guard bytes.readableBytes <= Self.maxCommandBytes else {
             throw APIProblem(.unprocessableContent, .tooLarge, "A command has at most \(Self.maxCommandBytes) bytes.")
         }
-        messenger.devices.notify(user, .command(Array(bytes.readableBytesView)))
+        // Not stored: who is away misses it.
+        _ = messenger.devices.notify(user, .command(Array(bytes.readableBytesView)))
         return .empty
     }
 

@@ -1,28 +1,32 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits the sends under way to services that clients name (Web Push). Pure; owner: ``PushHandOff``.
+/// Decides what may be under way to services that clients name (Web Push), by host. Pure; owner: ``PushHandOff``.
 ///
 /// Such a service may belong to a stranger who never answers. So a service that has not delivered yet gets few sends at
-/// once, and all such services together get half of them. An account gets few, too. A service that gives no answer is
-/// paused.
-struct OriginShares: Sendable {
+/// once, all such services together half of them, an account few, and a service that gives no answer is paused. One that
+/// delivers for a while and then no more can hold many, so the last quarter is kept for those that have few under way.
+struct HostShares: Sendable {
     struct Limits: Sendable, Hashable {
         /// The most sends in all, one for each device.
         var total = 1_024
         /// The most sends to all services that have not delivered, together.
         var unproven = 512
-        /// The most sends to one service that has delivered.
-        var perOrigin = 256
-        /// The most sends to one service that has not delivered.
+        /// Above this number in all, a service gets more only while it has few under way; three quarters.
+        var crowded: Int { total / 4 * 3 }
+        /// Of the rest, what services get that have not delivered; half.
+        var unprovenRest: Int { (total - crowded) / 2 }
+        /// To one service that has delivered.
+        var perHost = 256
+        /// To one that has not.
         var perUnproven = 16
         /// The most sends for one account.
         var perUser = 16
         /// The number of services remembered.
-        var origins = 4_096
+        var hosts = 4_096
     }
 
-    private struct Origin: Sendable {
+    private struct Host: Sendable {
         var sending = 0
         var isProven = false
         var failures = 0
@@ -31,7 +35,7 @@ struct OriginShares: Sendable {
 
     private let limits: Limits
     private let backoff: Backoff
-    private var origins: [String: Origin] = [:]
+    private var hosts: [String: Host] = [:]
     private var users: [UserID: Int] = [:]
     private(set) var total = 0
     /// The places of services that had not delivered when the place was taken.
@@ -44,7 +48,7 @@ struct OriginShares: Sendable {
 
     /// A taken place; ``release(_:)`` must follow.
     struct Place: Sendable {
-        let origin: String
+        let host: String
         let user: UserID
         fileprivate let isProven: Bool
     }
@@ -59,35 +63,41 @@ struct OriginShares: Sendable {
 
     /// Takes a place for one device.
     mutating func take(_ name: String, of user: UserID, now: Duration) -> Verdict {
-        let known = origins[name]
-        var origin = known ?? Origin()
-        if origin.pausedUntil > now { return .paused(origin.pausedUntil) }
+        let known = hosts[name]
+        var host = known ?? Host()
+        if host.pausedUntil > now { return .paused(host.pausedUntil) }
         guard total < limits.total, users[user, default: 0] < limits.perUser,
-            origin.sending < (origin.isProven ? limits.perOrigin : limits.perUnproven),
-            origin.isProven || unproven < limits.unproven,
-            known != nil || hasRoomForOrigin()
+            host.sending < (host.isProven ? limits.perHost : limits.perUnproven),
+            host.isProven || unproven < limits.unproven,
+            isSpared(host), known != nil || hasRoomForHost()
         else { return .full }
-        origin.sending += 1
-        origins[name] = origin
+        host.sending += 1
+        hosts[name] = host
         users[user, default: 0] += 1
         total += 1
-        if !origin.isProven { unproven += 1 }
-        return .taken(Place(origin: name, user: user, isProven: origin.isProven))
+        if !host.isProven { unproven += 1 }
+        return .taken(Place(host: name, user: user, isProven: host.isProven))
+    }
+
+    /// Whether a service may have one more while others hold most.
+    private func isSpared(_ host: Host) -> Bool {
+        if total < limits.crowded { return true }
+        return host.isProven ? host.sending < limits.perUnproven : unproven < limits.unprovenRest
     }
 
     /// Makes room by forgetting a service to which nothing is under way: at worst it is tried a little earlier.
-    private mutating func hasRoomForOrigin() -> Bool {
-        guard origins.count >= limits.origins else { return true }
+    private mutating func hasRoomForHost() -> Bool {
+        guard hosts.count >= limits.hosts else { return true }
         let idle =
-            origins.firstIndex { $0.value.sending == 0 && !$0.value.isProven }
-            ?? origins.firstIndex { $0.value.sending == 0 }
+            hosts.firstIndex { $0.value.sending == 0 && !$0.value.isProven }
+            ?? hosts.firstIndex { $0.value.sending == 0 }
         guard let idle else { return false }
-        origins.remove(at: idle)
+        hosts.remove(at: idle)
         return true
     }
 
     mutating func release(_ place: Place) {
-        origins[place.origin]?.sending -= 1
+        hosts[place.host]?.sending -= 1
         let left = users[place.user, default: 1] - 1
         users[place.user] = left > 0 ? left : nil
         total -= 1
@@ -96,17 +106,17 @@ struct OriginShares: Sendable {
 
     /// A service has delivered.
     mutating func delivered(_ name: String) {
-        origins[name]?.isProven = true
-        origins[name]?.failures = 0
-        origins[name]?.pausedUntil = .zero
+        hosts[name]?.isProven = true
+        hosts[name]?.failures = 0
+        hosts[name]?.pausedUntil = .zero
     }
 
     /// A service gave no answer. Failures during a pause began before it and do not lengthen it.
     mutating func failed(_ name: String, now: Duration, random: Double = .random(in: 0...1)) {
-        guard var origin = origins[name], origin.pausedUntil <= now else { return }
-        origin.isProven = false
-        origin.failures += 1
-        origin.pausedUntil = now + backoff.delay(failures: origin.failures, random: random)
-        origins[name] = origin
+        guard var host = hosts[name], host.pausedUntil <= now else { return }
+        host.isProven = false
+        host.failures += 1
+        host.pausedUntil = now + backoff.delay(failures: host.failures, random: random)
+        hosts[name] = host
     }
 }

@@ -1,0 +1,67 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// How many subscriptions get what happens in a room, on each event loop. What is published on one loop is work for all
+/// loops, so who decides whether it is published has to know all. Thread-safe.
+///
+/// State: a ``Locked``; taken for each subscription to a room, and to a filter that matches rooms. Nothing is called
+/// under it.
+final class RoomAudiences: Sendable {
+    private struct State: Sendable {
+        /// By the room's name, for each loop; rooms without subscriptions are not listed.
+        var rooms: [String: [Int32]] = [:]
+        /// Subscriptions to filters that match every room.
+        var everywhere: [Int32]
+    }
+
+    private enum Audience {
+        case room(String)
+        case allRooms
+    }
+
+    private let state: Locked<State>
+    private let loops: Int
+
+    init(loops: Int) {
+        self.loops = loops
+        state = Locked(State(everywhere: Array(repeating: 0, count: loops)))
+    }
+
+    /// Subscriptions to a name or filter were added, or removed.
+    func change(_ filter: String, by count: Int32, on loop: Int) {
+        guard let audience = Self.audience(of: filter) else { return }
+        state.withLock { state in
+            switch audience {
+            case .allRooms: state.everywhere[loop] += count
+            case .room(let room):
+                var counts = state.rooms[room] ?? Array(repeating: 0, count: loops)
+                counts[loop] += count
+                state.rooms[room] = counts.allSatisfy { $0 == 0 } ? nil : counts
+            }
+        }
+    }
+
+    /// The most subscriptions that get what is published to a room, for each loop: somebody with several that match counts
+    /// several times.
+    func counts(of room: TopicName) -> [Int] {
+        let name = String(room.rawValue.dropFirst(TopicName.roomPrefix.count))
+        return state.withLock { state in
+            guard let own = state.rooms[name] else { return state.everywhere.map(Int.init) }
+            return zip(own, state.everywhere).map { Int($0) + Int($1) }
+        }
+    }
+
+    /// The rooms that a filter matches; nil: none.
+    private static func audience(of filter: String) -> Audience? {
+        // Most filters have nothing to do with rooms, and are not split.
+        guard filter.hasPrefix(TopicName.roomPrefix) || filter.hasPrefix("+") || filter == "#" else { return nil }
+        // A room's topic has two levels. "#" also stands for no level.
+        var levels = filter.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        let isOpen = levels.last == "#"
+        if isOpen { levels.removeLast() }
+        guard levels.count == 2 || isOpen && levels.count < 2 else { return nil }
+        if let first = levels.first, first != "+", first + "/" != TopicName.roomPrefix { return nil }
+        guard levels.count == 2, let name = levels.last, name != "+" else { return .allRooms }
+        return .room(String(name))
+    }
+}

@@ -1,0 +1,66 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import HermesCore
+
+@Suite struct SuspendedAccountsTests {
+    private let ann: UserID
+    private let bob: UserID
+
+    init() throws {
+        ann = try #require(UserID(rawValue: 1))
+        bob = try #require(UserID(rawValue: 2))
+    }
+
+    @Test func `changes one after the other are what they say, without a read`() {
+        var accounts = SuspendedAccounts()
+        for isDisabled in [true, true, false, true] {
+            accounts.changeStarted(ann)
+            #expect(accounts.changeEnded(ann, isDisabled: isDisabled) == nil)
+            #expect(accounts.users == (isDisabled ? [ann] : []))
+        }
+    }
+
+    @Test func `of changes that overlap, the store says which was the last`() throws {
+        var accounts = SuspendedAccounts()
+        for _ in 0..<2 { accounts.changeStarted(ann) }
+        #expect(accounts.changeEnded(ann, isDisabled: false) == nil, "another one is running")
+        let ended = accounts.changeEnded(ann, isDisabled: true)
+        let change = try #require(ended)
+        accounts.read(ann, isDisabled: false, after: change)
+        #expect(accounts.users.isEmpty)
+        accounts.changeStarted(ann)
+        #expect(accounts.changeEnded(ann, isDisabled: true) == nil)
+    }
+
+    @Test func `a read that began before another change says nothing`() throws {
+        var accounts = SuspendedAccounts()
+        for _ in 0..<2 { accounts.changeStarted(ann) }
+        _ = accounts.changeEnded(ann, isDisabled: true)
+        let firstChange = accounts.changeEnded(ann, isDisabled: true)
+        let first = try #require(firstChange)
+        accounts.changeStarted(ann)
+        accounts.read(ann, isDisabled: true, after: first)
+        let secondChange = accounts.changeEnded(ann, isDisabled: false)
+        let second = try #require(secondChange)
+        accounts.read(ann, isDisabled: true, after: first)
+        #expect(accounts.users.isEmpty)
+        accounts.read(ann, isDisabled: false, after: second)
+        accounts.read(ann, isDisabled: true, after: first)
+        #expect(accounts.users.isEmpty)
+    }
+
+    @Test func `after a change that failed, the store says what became of it`() throws {
+        var accounts = SuspendedAccounts()
+        accounts.changeStarted(ann)
+        accounts.changeStarted(bob)
+        #expect(accounts.changeEnded(bob, isDisabled: true) == nil)
+        let ended = accounts.changeEnded(ann, isDisabled: nil)
+        let change = try #require(ended)
+        #expect(accounts.users == [bob])
+        accounts.read(ann, isDisabled: true, after: change)
+        #expect(accounts.users == [ann, bob])
+    }
+}
