@@ -195,7 +195,8 @@ export class Watcher {
      * @param {string} url The server's, of MQTT over WebSocket.
      * @param {string} room
      * @param {object} events
-     * @param {() => boolean} events.takes Whether one more event is read; asked for each before it is.
+     * @param {() => boolean} events.takes Whether one more event is read, unless it is a notice; asked for each before it
+     *   is.
      * @param {(event: any) => void} events.happened A `hermes.v1.RoomEvent`.
      * @param {(state: "connecting" | "live" | "refused") => void} events.changed `refused`: it takes an account.
      * @param {any} WebSocketClass
@@ -252,7 +253,8 @@ export class Watcher {
     #read({ type, body }) {
         const { takes, happened, changed } = this.#events;
         if (type >> 4 === 3) {
-            if (!takes()) return;
+            // Notices are the server's own words, which are never left out.
+            if (!takes() && publication(body).user.get("liveroom-type") !== "4") return;
             const event = roomEvent(body, this.#room);
             if (event) happened(event);
         } else if (type >> 4 === 2 && body[1] === 0) {

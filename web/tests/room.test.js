@@ -185,7 +185,7 @@ describe("watching without an account", () => {
         const [states, events] = [[], []];
         const watcher = new Watcher("ws://x/mqtt", "lobby", {
             takes,
-            happened: (event) => events.push(event.text.text),
+            happened: (event) => events.push((event.text ?? event.notice).text),
             changed: (state) => states.push(state),
         }, Socket);
         watcher.start();
@@ -206,6 +206,11 @@ describe("watching without an account", () => {
         isTaken = false;
         socket.get(publish([], "two").toString("hex"));
         assert.deepEqual(events, ["one"]);
+        // A viewer's text that looks like the server's is none.
+        socket.get(publish([pair("liveroom-application-type", "4")], field(1, "three")).toString("hex"));
+        socket.get(publish([pair("liveroom-type", "2")], Buffer.concat([field(1, user), field(2, "four")])).toString("hex"));
+        socket.get(publish([pair("liveroom-type", "4")], field(1, "the server's own words")).toString("hex"));
+        assert.deepEqual(events, ["one", "the server's own words"]);
         watcher.stop();
         assert.ok(socket.isClosed);
     });

@@ -89,7 +89,7 @@ import Testing
         var kept = 0
         for number in 0..<2_000 {
             let topic = try #require(TopicName("\(number)/" + String(repeating: "x", count: 60_000)))
-            routes.keep(DurableRoute([], generation: 1), to: topic)
+            routes.keep(DurableRoute([], generation: 1), to: topic, [UInt64(number)])
         }
         for number in 0..<2_000 {
             let topic = try #require(TopicName("\(number)/" + String(repeating: "x", count: 60_000)))

@@ -124,7 +124,7 @@ import Testing
         #expect(later.statistics.filters == 9)
         let (two, _) = try await attach(later, "two", from: "10.0.0.1")
         #expect(await refusal { try await later.subscribed(two.id, other, once) } == .quotaExceeded)
-        try await asking { later.unsubscribe(one.id, [long], completion: $0) }
+        try await asking { done in later.unsubscribe(one.id, [long]) { done($0.result) } }
         #expect(later.statistics.filters == 1)
         try await later.subscribed(two.id, other, once)
         #expect(later.statistics.filters == 4)
