@@ -6,6 +6,7 @@ import Foundation
 import Hermes
 import HermesTestKit
 import HermesWire
+import Logging
 import Testing
 
 @testable import HermesCore
