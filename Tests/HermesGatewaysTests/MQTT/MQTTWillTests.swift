@@ -294,4 +294,43 @@ import Testing
             #expect(try await Set(store.texts("kept")) == Set((0..<8).map(String.init)))
         }
     }
+
+    @Test
+    func `a will that waits for the store is not published once its account was disabled`() async throws {
+        let store = ScriptedSessionStore()
+        let settings = DurableSettings(commit: CommitLimits(maxWaiting: 16))
+        try await GatewayHarness.withMQTT(sessionStore: store, durableSettings: settings) { harness in
+            let ann = try await harness.register("ann").principal.user
+            let kept = try await harness.mqtt("kept", .v5, durable: true)
+            _ = try await kept.subscribe("t")
+            try await kept.disconnect()
+            var clients: [MQTTTestClient] = []
+            for number in 0..<8 {
+                var connect = MQTTConnect(
+                    version: .v5,
+                    clientID: "c\(number)",
+                    properties: [.sessionExpiryInterval(600)]
+                )
+                connect.userName = "ann"
+                connect.password = ByteBuffer(string: "correct horse")
+                connect.will = MQTTWill(topic: "t", payload: ByteBuffer(string: "\(number)"), qos: .atLeastOnce)
+                let (client, connack) = try await harness.apply(connect)
+                #expect(connack.reason == .success)
+                clients.append(client)
+            }
+            store.close()
+            for client in clients { try await client.drop() }
+            while harness.messenger.durable.statistics.online > 0 { await Task.yield() }
+            // Some found no room, and wait.
+            while harness.environment.waitingWills.entries == 0 { await Task.yield() }
+            try await harness.messenger.accounts.setDisabled(ann, true)
+            store.open()
+            while harness.environment.waitingWills.entries > 0 { await Task.yield() }
+            // What was on its way is stored before this.
+            let last = try await harness.mqtt("last", .v5)
+            try await last.publish("t", "last")
+            let texts = try await store.texts("kept")
+            #expect(texts.last == "last" && texts.count < 9)
+        }
+    }
 }
