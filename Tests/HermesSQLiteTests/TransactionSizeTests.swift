@@ -265,7 +265,7 @@ struct TransactionSizeTests {
             try result.get()
         }
         // Of each target a row of its queue and its head; of each part the publication, its references, and who has it.
-        #expect(store.commits.count == 2 * 6)
+        #expect(store.commits.count == 2 * 6, "\(store.commits)")
         #expect(store.commits.allSatisfy { $0 <= 2 * 512 + 5 }, "\(store.commits)")
         for id in ids { #expect(try await world.queue(id) == ["1:1", "2:2"]) }
         #expect(try world.open("publisher", expiry: nil).received == [1, 2])

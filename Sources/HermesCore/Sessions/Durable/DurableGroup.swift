@@ -48,6 +48,9 @@ package final class DurableGroup: Sendable {
         var sessions: Set<DurableSessionID> = []
         /// Whether members without a connection are excluded.
         var absent = false
+        /// Whether sessions that have ended are excluded. Chosen at first, one shows that it is gone in the commit, and
+        /// then another is chosen; without this a group of ended members would take nothing.
+        var ended = false
     }
 
     static let window = SharedGroup.window
@@ -97,7 +100,8 @@ package final class DurableGroup: Sendable {
                 let member = members[place]
                 let isOffline = !member.load.isOnline.load(ordering: .relaxed)
                 guard min(member.options.qos, publication.qos) > .atMostOnce, !(isOffline && excluded.absent),
-                    !excluded.sessions.contains(member.session), !member.load.hasEnded.load(ordering: .relaxed)
+                    !excluded.sessions.contains(member.session),
+                    !(excluded.ended && member.load.hasEnded.load(ordering: .relaxed))
                 else { continue }
                 guard member.load.owner != fullOwner, member.load.current < queues?.maxEntriesPerQueue ?? .max else {
                     isFull = true

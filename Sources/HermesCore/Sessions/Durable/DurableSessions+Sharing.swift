@@ -140,7 +140,7 @@ extension DurableSessions {
         let tried = tried.union([first.session])
         var chosen = Chosen()
         if tried.count < Self.maxTries, let group = group(share) {
-            choose(group, for: publication, excluding: .init(sessions: tried), &chosen)
+            choose(group, for: publication, excluding: .init(sessions: tried, ended: true), &chosen)
         }
         guard let target = chosen.targets.first else {
             if chosen.live.isEmpty { shared.state.withLock { $0.dropped += 1 } }
@@ -283,7 +283,7 @@ extension DurableSessions {
     ) -> QueueMove.Item? {
         guard let share = queued.share, let group = group(share) else { return nil }
         let (targets, live) = (chosen.targets.count, chosen.live.count)
-        let exclusions = DurableGroup.Exclusions(sessions: refused.union([id]), absent: !isEnding)
+        let exclusions = DurableGroup.Exclusions(sessions: refused.union([id]), absent: !isEnding, ended: true)
         choose(group, for: queued.publication, excluding: exclusions, &chosen)
         if chosen.targets.count > targets { return QueueMove.Item(queued, to: chosen.targets.last) }
         return chosen.live.count > live ? QueueMove.Item(queued, to: nil) : nil

@@ -30,8 +30,9 @@ package struct DurableMember: Sendable {
         share: String? = nil
     ) -> PublicationTarget? {
         let qos = min(options.qos, publication.qos)
-        guard qos > .atMostOnce, !(options.noLocal && publisher == session), !load.hasEnded.load(ordering: .relaxed)
-        else { return nil }
+        guard qos > .atMostOnce, !(options.noLocal && publisher == session) else { return nil }
+        // A shared one is for another member then: the commit tells that this one is gone.
+        guard share != nil || !load.hasEnded.load(ordering: .relaxed) else { return nil }
         return PublicationTarget(
             session: session,
             qos: qos,

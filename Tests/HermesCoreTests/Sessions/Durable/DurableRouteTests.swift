@@ -128,13 +128,15 @@ import Testing
         #expect(members[0].target(of: publication, from: nil) != nil)
         members[0].load.hasEnded.store(true, ordering: .relaxed)
         #expect(members[0].target(of: publication, from: nil) == nil)
+        let others = DurableGroup.Exclusions(ended: true)
         for _ in 0..<4 {
-            guard case .kept(let member) = group.choose(for: publication, live: nil, in: nil) else { throw Failure() }
+            let choice = group.choose(for: publication, live: nil, in: nil, excluding: others)
+            guard case .kept(let member) = choice else { throw Failure() }
             #expect(member.session == id(1))
         }
         #expect(group.hasMembers)
         members[1].load.hasEnded.store(true, ordering: .relaxed)
-        #expect(group.choose(for: publication, live: nil, in: nil) == nil)
+        #expect(group.choose(for: publication, live: nil, in: nil, excluding: others) == nil)
         #expect(!group.hasMembers)
     }
 }
