@@ -70,7 +70,7 @@ final class ServedPort: Sendable {
         // It runs for as long as this process does.
         Task {
             do {
-                try await assembly.run(handlesSignals: false) { addresses in
+                try await assembly.run { addresses in
                     opened.continuation.yield(addresses.first { $0.name == "http" }?.port ?? 0)
                 }
             } catch {
