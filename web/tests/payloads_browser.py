@@ -122,7 +122,7 @@ const shown = (all) => [...all].find((element) => element.checkVisibility());
 DEVICES = """
 const [server, nickName, password, devices, tokens, done] = arguments;
 const logIn = (device, token) => new Promise((resolve, reject) => {
-    const socket = new WebSocket(server);
+    const socket = new WebSocket(server, ["hermes.v1.json"]);
     const credential = token ? { token } : { password: { nickName, password } };
     socket.onopen = () => socket.send(JSON.stringify({ id: "1", authenticate: { ...credential, device } }));
     socket.onclose = () => reject(new Error("closed"));
