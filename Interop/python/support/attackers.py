@@ -219,44 +219,34 @@ async def registrations(ports, end, sources, scale, _) -> str:
     return f"{asked} attempts"
 
 
-async def subscriptions(ports, end, sources, scale, _) -> str:
-    """SUBSCRIBE and UNSUBSCRIBE of 10,000 filters, again and again"""
+async def storm(ports, end, sources, scale, kind: str, qos: int, **connecting) -> str:
+    """SUBSCRIBE and UNSUBSCRIBE of 10,000 filters, again and again, by clients that connect in this way"""
     count, rounds = 10_000, 0
-    more = mqtt.subscribe(1, [(f"attack/f/{n}", 0) for n in range(count)])
-    less = mqtt.unsubscribe(2, [f"attack/f/{n}" for n in range(count)])
+    more = mqtt.subscribe(1, [(f"attack/{kind}/{n}", qos) for n in range(count)])
+    less = mqtt.unsubscribe(2, [f"attack/{kind}/{n}" for n in range(count)])
 
-    async def storm(n: int) -> None:
+    async def one(n: int) -> None:
         nonlocal rounds
         reader, writer = await connect(ports["mqtt"], sources.next())
         asyncio.ensure_future(drain(reader, end))
-        writer.write(mqtt.connect(f"storm-{n}", keep_alive=0))
+        writer.write(mqtt.connect(f"{kind}-{n}", keep_alive=0, **connecting))
         while time.monotonic() < end:
             writer.write(more + less)
             rounds += 1
             await asyncio.wait_for(writer.drain(), max(0.1, end - time.monotonic()))
 
-    await gather(int(20 * scale) + 1, lambda n: repeat(end, lambda: storm(n)))
+    await gather(int(20 * scale) + 1, lambda n: repeat(end, lambda: one(n)))
     return f"{rounds} rounds written"
+
+
+async def subscriptions(ports, end, sources, scale, _) -> str:
+    """SUBSCRIBE and UNSUBSCRIBE of 10,000 filters, again and again"""
+    return await storm(ports, end, sources, scale, "storm", 0)
 
 
 async def kept_filters(ports, end, sources, scale, _) -> str:
-    """SUBSCRIBE and UNSUBSCRIBE of 10,000 filters by kept sessions, again and again"""
-    count, rounds = 10_000, 0
-    more = mqtt.subscribe(1, [(f"attack/k/{n}", 1) for n in range(count)])
-    less = mqtt.unsubscribe(2, [f"attack/k/{n}" for n in range(count)])
-
-    async def storm(n: int) -> None:
-        nonlocal rounds
-        reader, writer = await connect(ports["mqtt"], sources.next())
-        asyncio.ensure_future(drain(reader, end))
-        writer.write(mqtt.connect(f"kept-{n}", clean=False, keep_alive=0, expiry=600))
-        while time.monotonic() < end:
-            writer.write(more + less)
-            rounds += 1
-            await asyncio.wait_for(writer.drain(), max(0.1, end - time.monotonic()))
-
-    await gather(int(20 * scale) + 1, lambda n: repeat(end, lambda: storm(n)))
-    return f"{rounds} rounds written"
+    """The same by kept sessions"""
+    return await storm(ports, end, sources, scale, "kept", 1, clean=False, expiry=600)
 
 
 async def absent(ports, end, sources, scale, _) -> str:

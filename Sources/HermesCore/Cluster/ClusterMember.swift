@@ -388,9 +388,8 @@ package final class ClusterMember: BusReceiver {
         let held = roster.held
         state.withLock { state in state.heads = state.heads.filter { held[$0.key] != nil } }
         let users = held.keys.sorted()
-        for start in stride(from: 0, to: users.count, by: Self.batch) {
-            let some = Array(users[start..<min(start + Self.batch, users.count)])
-            for standing in try await stores.places.standing(of: some, on: roster.node) {
+        for some in users.slices(of: Self.batch) {
+            for standing in try await stores.places.standing(of: Array(some), on: roster.node) {
                 let own = held[standing.user] ?? []
                 for held in own where held.isClaimed && !standing.connections.contains(held.connection) {
                     devices.end(held.attachment, .replaced)

@@ -3,19 +3,19 @@
 
 import HermesCore
 
-/// What it may cost to tell rooms who comes and goes. One for all loops and protocols.
+/// The budget for telling rooms about joins and leaves; one for all loops and protocols.
 ///
-/// Each join is told to everybody in the room, and so is its leave: in one room the work grows with the square of those who
-/// come. Who joins pays for its own join, but many addresses may join at once. So each loop spends a number of frames in a
-/// second on it, on whatever loops the joins come in; a join that one of the loops has no frames for is not told at all,
-/// nor is its leave. What is said is never held back here.
+/// Each join, and each leave, goes to everybody in the room. So the work in one room grows with the square of the
+/// number of joins. A client pays for its own join, but many addresses may join at once. So each loop spends at most a
+/// number of frames a second on joins and leaves, whichever loops they come in on. A join for which one of the loops has
+/// no frames left is not told, and neither is its leave. Texts are never held back here.
 ///
-/// One source uses at most an eighth of that, and one room half, so that none hides the arrivals of others; the last quarter
-/// is for sources that have used nothing for some seconds.
+/// One source uses at most an eighth of the budget, and one room half, so that none hides the arrivals of others. The
+/// last quarter is for sources that have used nothing for some seconds.
 ///
 /// State: a ``Locked``; taken once for each join. Nothing is called under it.
 final class ArrivalBudget: Sendable {
-    /// The frames in a second on one loop; some tenth of a processor.
+    /// The frames a second on one loop; they take about a tenth of a processor.
     static let rate = 100_000
     static let burst = 400_000
     /// The parts of it that one source, and one room, may use.
@@ -25,13 +25,6 @@ final class ArrivalBudget: Sendable {
         var loops: [TokenBucket]
         var sources = TokenBuckets<CommitSource>()
         var rooms = TokenBuckets<TopicName>()
-    }
-
-    private struct Share {
-        let perSecond: Int
-        let burst: Int
-
-        func of<Payer>(_: Payer) -> TokenBuckets<Payer>.Rate { .init(perSecond: perSecond, burst: burst) }
     }
 
     private let rate: Int
@@ -54,10 +47,10 @@ final class ArrivalBudget: Sendable {
         guard most > 0 else { return true }
         let (ofSource, ofRoom) = (part(Self.sourceParts), part(Self.roomParts))
         return state.withLock { state in
-            let (isAllowed, isNew) = state.sources.change(source, now: now, rate: { ofSource.of($0) }) {
+            let (isAllowed, isNew) = state.sources.change(source, now: now, rate: { _ in ofSource }) {
                 (Self.hasToken($0), $0.holds(0.99, ofBurst: ofSource.burst))
             }
-            guard isAllowed, state.rooms.change(room, now: now, rate: { ofRoom.of($0) }, { Self.hasToken($0) }) else {
+            guard isAllowed, state.rooms.change(room, now: now, rate: { _ in ofRoom }, { Self.hasToken($0) }) else {
                 return false
             }
             for (loop, count) in viewers.enumerated() where count > 0 {
@@ -66,13 +59,15 @@ final class ArrivalBudget: Sendable {
                 else { return false }
             }
             for (loop, count) in viewers.enumerated() where count > 0 { state.loops[loop].take(2 * count) }
-            state.sources.change(source, now: now, rate: { ofSource.of($0) }) { $0.take(2 * most) }
-            state.rooms.change(room, now: now, rate: { ofRoom.of($0) }) { $0.take(2 * most) }
+            state.sources.change(source, now: now, rate: { _ in ofSource }) { $0.take(2 * most) }
+            state.rooms.change(room, now: now, rate: { _ in ofRoom }) { $0.take(2 * most) }
             return true
         }
     }
 
-    private func part(_ parts: Int) -> Share { Share(perSecond: rate / parts, burst: max(1, burst / parts)) }
+    private func part(_ parts: Int) -> TokenRate {
+        TokenRate(perSecond: rate / parts, burst: max(1, burst / parts))
+    }
 
     private static func hasToken(_ bucket: TokenBucket) -> Bool { bucket.holds(1, ofBurst: 1) }
 }

@@ -1,15 +1,17 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+/// The speed at which a payer's tokens return, and the most that it may have.
+struct TokenRate: Sendable {
+    let perSecond: Int
+    let burst: Int
+}
+
 /// The token buckets of many payers. Pure.
 ///
 /// Bounded: full buckets are forgotten first, then those above half, then all.
 struct TokenBuckets<Payer: Hashable & Sendable>: Sendable {
-    /// The speed at which a payer's tokens return, and the most that it may have.
-    struct Rate {
-        let perSecond: Int
-        let burst: Int
-    }
+    typealias Rate = TokenRate
 
     static var maxEntries: Int { 65_536 }
 

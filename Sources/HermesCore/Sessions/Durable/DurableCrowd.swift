@@ -15,16 +15,13 @@ package final class DurableCrowd: Sendable {
 
     let owner: CommitSource
     let members: [DurableMember]
-    /// The members that get anything by their queues.
-    private let reliable: Int
     /// The member at which the next publication begins: if there is not room for all, they take turns.
     private let turn = Atomic<Int>(0)
 
-    /// - Parameter members: not empty.
+    /// - Parameter members: not empty; all get it at least once.
     init(owner: CommitSource, members: [DurableMember]) {
         self.owner = owner
         self.members = members
-        reliable = members.count { $0.options.qos > .atMostOnce }
     }
 
     /// The choice of the targets for one publication, some at a time.
@@ -44,7 +41,7 @@ package final class DurableCrowd: Sendable {
 
         /// How many are left out because their queues are full, once it has come to its end. Those that were not looked
         /// at count as if all of them were due.
-        var dropped: Int { max(0, min(crowd.reliable, crowd.members.count - others) - taken) }
+        var dropped: Int { crowd.members.count - others - taken }
 
         /// - Parameters:
         ///   - most: how many members to look at.
@@ -82,10 +79,10 @@ package final class DurableCrowd: Sendable {
     ///
     /// - Parameter dropped: is raised by those that are left out because the owner's queues are full.
     func begin(for publication: StoredPublication, in queues: QueueBudget, dropped: inout Int) -> Walk? {
-        guard publication.qos > .atMostOnce, reliable > 0 else { return nil }
-        let room = queues.room(for: reliable, weight: publication.weight, of: owner)
+        guard publication.qos > .atMostOnce else { return nil }
+        let room = queues.room(for: members.count, weight: publication.weight, of: owner)
         guard room > 0 else {
-            dropped += reliable
+            dropped += members.count
             return nil
         }
         return Walk(self, room: room)
@@ -93,6 +90,6 @@ package final class DurableCrowd: Sendable {
 
     /// How many queues a publication would be written to.
     func reach(of publication: StoredPublication, in queues: QueueBudget) -> Int {
-        publication.qos > .atMostOnce ? queues.free(for: reliable, weight: publication.weight, of: owner) : 0
+        publication.qos > .atMostOnce ? queues.free(for: members.count, weight: publication.weight, of: owner) : 0
     }
 }

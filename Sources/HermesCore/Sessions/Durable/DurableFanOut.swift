@@ -1,8 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
-
 /// A publication for so many sessions that it is stored in parts. Others' commits come between them; what its publisher
 /// publishes later comes behind them. It is retained, and its identifier is received (QoS 2), with the last part.
 ///
@@ -95,9 +93,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     func committed(_ outcome: SessionOutcome) -> Bool {
         if case .published(let seqs) = outcome {
             stored?.add(PartialPublication.settled(part.targets, seqs))
-            if !part.loads.isEmpty {
-                lost += zip(part.targets, seqs).filter { $0.share != nil && $1 == 0 }.map(\.0)
-            }
+            lost += part.lost(seqs)
         }
         isRemembered = isRemembered || receivedID != nil
         live += part.live
@@ -109,7 +105,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     ///
     /// - Returns: who has it and must not get it again; nil if nobody.
     func failed() -> PartialPublication? {
-        for load in part.loads { load.chosen.subtract(1, ordering: .relaxed) }
+        part.giveBack()
         part = DurableSessions.Chosen()
         return isRemembered ? stored : nil
     }

@@ -71,10 +71,7 @@ extension DurableSessions {
         _ completion: @escaping @Sendable (FilterChange) -> Void
     ) {
         committer.submit(parts, bytes: bytes, rows: DurableState.filtersAtOnce, of: source) { result in
-            switch result {
-            case .success: completion(FilterChange(done: parts.done))
-            case .failure(let error): completion(FilterChange(done: parts.done, error: error))
-            }
+            completion(FilterChange(done: parts.done, error: result.error))
         }
     }
 
@@ -89,10 +86,8 @@ extension DurableSessions {
         var payer: CommitSource?
         // Each filter once.
         var seen: Set<TopicText> = []
-        for start in stride(from: 0, to: subscriptions.count, by: DurableState.filtersAtOnce) {
-            let part = subscriptions[start..<min(start + DurableState.filtersAtOnce, subscriptions.count)]
-                .map { TopicText($0.filter) }
-                .filter { seen.insert($0).inserted }
+        for slice in subscriptions.slices(of: DurableState.filtersAtOnce) {
+            let part = slice.map { TopicText($0.filter) }.filter { seen.insert($0).inserted }
             let reserved = shared.state.withLock { state in
                 payer = state.records[id]?.payer ?? payer
                 return state.reserve(id, part)

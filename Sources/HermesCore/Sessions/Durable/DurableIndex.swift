@@ -167,23 +167,26 @@ struct DurableIndex {
 
     /// The kept members of a shared subscription, by its text; nil if there are none.
     func group(_ share: String, load: (DurableSessionID) -> DurableLoad?) -> DurableGroup? {
-        guard let (name, filter) = Self.parse(share), let name, let index = tree.value(of: filter),
-            let group = entries[Int(index)].groups[name]
-        else { return nil }
-        let found = Self.group(name, group, filter, load: load)
+        guard let (entry, name) = place(of: share), let group = entries[entry].groups[name] else { return nil }
+        let found = Self.group(name, group, entries[entry].filter, load: load)
         return found.members.isEmpty ? nil : found
     }
 
     /// The group of a share, if it was asked for since its last change.
     func knownGroup(_ share: String) -> DurableGroup? {
-        guard let (name, filter) = Self.parse(share), let name, let index = tree.value(of: filter) else { return nil }
-        return entries[Int(index)].groups[name]?.known
+        place(of: share).flatMap { entry, name in entries[entry].groups[name]?.known }
     }
 
     /// Keeps a group until its members change.
     mutating func keep(_ group: DurableGroup, of share: String) {
-        guard let (name, filter) = Self.parse(share), let name, let index = tree.value(of: filter) else { return }
-        entries[Int(index)].groups[name]?.known = group
+        guard let (entry, name) = place(of: share) else { return }
+        entries[entry].groups[name]?.known = group
+    }
+
+    /// The entry of a shared subscription's filter, and the group's name.
+    private func place(of share: String) -> (entry: Int, group: String)? {
+        guard let (name, filter) = Self.parse(share), let name, let index = tree.value(of: filter) else { return nil }
+        return (Int(index), name)
     }
 
     fileprivate static func group(

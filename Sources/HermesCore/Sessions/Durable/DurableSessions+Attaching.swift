@@ -136,9 +136,7 @@ extension DurableSessions {
                 closing.append(.close(session.id, sentUpTo: session.head, expiresAt: expiresAt))
             }
         }
-        for start in stride(from: 0, to: closing.count, by: 1000) {
-            _ = try store.commit(Array(closing[start..<min(start + 1000, closing.count)]), now: now)
-        }
+        for part in closing.slices(of: 1000) { _ = try store.commit(Array(part), now: now) }
     }
 
     func perform(_ actions: [DurableState.Action]) {

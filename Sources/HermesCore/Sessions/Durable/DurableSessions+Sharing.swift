@@ -12,6 +12,19 @@ extension DurableSessions {
         var live: [SharedGroups.Choice] = []
         /// The loads of the chosen members; they count the choice until ``DurableState`` sees the commit, or it fails.
         var loads: [DurableLoad] = []
+
+        /// The choice has failed: the members are free for others.
+        func giveBack() {
+            for load in loads { load.chosen.subtract(1, ordering: .relaxed) }
+        }
+
+        /// The targets of shared subscriptions that are gone or full: another member gets it.
+        ///
+        /// - Parameter seqs: the place of each target in its queue; 0: none.
+        func lost(_ seqs: [UInt64]) -> [PublicationTarget] {
+            guard !loads.isEmpty else { return [] }
+            return zip(targets, seqs).filter { $0.share != nil && $1 == 0 }.map(\.0)
+        }
     }
 
     /// A place among the targets of a publication, which are chosen some at a time.
@@ -147,12 +160,11 @@ extension DurableSessions {
             hand(publication, to: chosen.live)
             return publish(publication, insteadOf: lost.dropFirst(), completion: completion)
         }
-        let loads = chosen.loads
         let operation = SessionOperation.publish(publication, targets: [target], received: nil, retains: false)
-        committer.submit(operation, isUrgent: true) { [self] result in
+        committer.submit(operation, isUrgent: true) { [self, chosen] result in
             switch result {
             case .failure(let error):
-                for load in loads { load.chosen.subtract(1, ordering: .relaxed) }
+                chosen.giveBack()
                 completion(.failure(error))
             case .success(.published([0])):
                 publish(publication, insteadOf: [target] + lost.dropFirst(), tried: tried, completion: completion)
@@ -195,14 +207,10 @@ extension DurableSessions {
         var isOnline: [String: Bool] = [:]
         var count = 0
         let absent = shared.state.withLock { Array($0.absentSharing) }
-        for start in stride(from: 0, to: absent.count, by: DurableState.filtersAtOnce) {
-            let part = absent[start..<min(start + DurableState.filtersAtOnce, absent.count)]
+        for part in absent.slices(of: DurableState.filtersAtOnce) {
             for due in shared.state.withLock({ $0.dueForRedistribution(part, now: now) }) {
                 guard count < Self.maxRedistributed else { return }
-                let hasOther = due.subscriptions.contains { text in
-                    hasOnline(text.rawValue, &isOnline)
-                }
-                guard hasOther else { continue }
+                guard due.subscriptions.contains(where: { hasOnline($0.rawValue, &isOnline) }) else { continue }
                 count += 1
                 // Not due again during this pass.
                 shared.state.withLock { $0.records[due.id]?.redistributesAt = now.advanced(by: .seconds(5)) }
@@ -296,9 +304,7 @@ extension DurableSessions {
         let result: Result<SessionOutcome, HermesError> = await withCheckedContinuation { continuation in
             committer.submit(.move(move), isUrgent: true) { continuation.resume(returning: $0) }
         }
-        if result.error != nil {
-            for load in chosen.loads { load.chosen.subtract(1, ordering: .relaxed) }
-        }
+        if !result.isSuccess { chosen.giveBack() }
         guard case .moved(let outcomes, let hasEnded) = try result.get() else { return ([], false) }
         var live = chosen.live[...]
         for (item, outcome) in zip(move.items, outcomes) where item.target == nil {
@@ -318,13 +324,12 @@ extension DurableSessions {
     ) {
         var chosen = Chosen()
         guard let item = item(queued, of: id, [], isEnding: true, &chosen) else { return completion(false) }
-        let (loads, live) = (chosen.loads, chosen.live)
-        committer.submit(.move(QueueMove(from: id, [item]))) { [self] result in
+        committer.submit(.move(QueueMove(from: id, [item]))) { [self, chosen] result in
             guard case .success(.moved(let outcomes, _)) = result, let outcome = outcomes.first else {
-                for load in loads { load.chosen.subtract(1, ordering: .relaxed) }
+                chosen.giveBack()
                 return completion(false)
             }
-            if outcome == .takenOut { hand(queued.publication, to: live) }
+            if outcome == .takenOut { hand(queued.publication, to: chosen.live) }
             completion(outcome != .stays)
         }
     }
@@ -387,12 +392,5 @@ extension DurableState {
             else { return nil }
             return Redistribution(id: id, sentUpTo: record.sentUpTo, subscriptions: record.subscriptions)
         }
-    }
-}
-
-extension Result where Failure == HermesError {
-    fileprivate var error: HermesError? {
-        guard case .failure(let error) = self else { return nil }
-        return error
     }
 }

@@ -172,8 +172,7 @@ package final class DurableSessions: Sendable {
     private func route(to topic: TopicName, _ matches: DurableIndex.Matches, _ generation: UInt64) -> DurableRoute {
         var loads: [DurableSessionID: DurableLoad] = [:]
         let ids = matches.ids
-        for start in stride(from: 0, to: ids.count, by: Self.membersAtOnce) {
-            let part = ids[start..<min(start + Self.membersAtOnce, ids.count)]
+        for part in ids.slices(of: Self.membersAtOnce) {
             let found = shared.state.withLock { state in part.map { state.load(of: $0) } }
             for (id, load) in zip(part, found) { loads[id] = load }
         }
@@ -258,14 +257,10 @@ package final class DurableSessions: Sendable {
             if result.isSuccess {
                 hand(publication, to: chosen.live)
             } else {
-                for load in chosen.loads { load.chosen.subtract(1, ordering: .relaxed) }
+                chosen.giveBack()
             }
-            guard case .success(.published(let seqs)) = result, !chosen.loads.isEmpty else {
-                return completion(result.map { _ in })
-            }
-            // The chosen member is gone or full: another member gets it.
-            let left = zip(chosen.targets, seqs).filter { $0.share != nil && $1 == 0 }.map(\.0)
-            publish(publication, insteadOf: left[...], completion: completion)
+            guard case .success(.published(let seqs)) = result else { return completion(result.map { _ in }) }
+            publish(publication, insteadOf: chosen.lost(seqs)[...], completion: completion)
         }
     }
 
@@ -431,5 +426,10 @@ extension Result {
         case .success: true
         case .failure: false
         }
+    }
+
+    var error: Failure? {
+        guard case .failure(let error) = self else { return nil }
+        return error
     }
 }

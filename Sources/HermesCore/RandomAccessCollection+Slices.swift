@@ -1,0 +1,13 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+extension RandomAccessCollection where Index == Int {
+    /// The elements in slices of a number of them each, in order; the last slice may be shorter.
+    ///
+    /// - Parameter count: at least 1.
+    func slices(of count: Int) -> some Sequence<SubSequence> {
+        stride(from: startIndex, to: endIndex, by: count).lazy.map { start in
+            self[start..<Swift.min(start + count, endIndex)]
+        }
+    }
+}
