@@ -112,7 +112,7 @@ public struct Transcript: Hashable, Sendable, Identifiable {
         case .video: "(a film)"
         case .expression(_, let name): "(\(name))"
         case .custom(let type, _): "(\(type))"
-        case .unknown: "(something that this version cannot show)"
+        default: "(something that this version cannot show)"
         }
     }
 }

@@ -31,7 +31,10 @@ public struct ChatGroup: Hashable, Sendable, Identifiable {
 
 /// A member of a group.
 public struct GroupMember: Hashable, Sendable {
-    /// A member's rights.
+    /// A member's rights. Newer versions add roles, so a `switch` over them needs a `default`.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
     public enum Role: Hashable, Sendable {
         /// May send messages.
         case member

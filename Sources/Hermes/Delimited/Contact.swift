@@ -11,7 +11,10 @@ import Foundation
 
 /// An entry of the account's contact list: a contact, a request or a blocked account.
 public struct Contact: Hashable, Sendable {
-    /// The relation between the two accounts.
+    /// A relation between two accounts. Newer versions add states, so a `switch` over them needs a `default`.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
     public enum State: Hashable, Sendable {
         /// Both accounts agreed.
         case accepted

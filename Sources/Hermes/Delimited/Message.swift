@@ -15,7 +15,10 @@ public enum Conversation: Hashable, Sendable {
     case group(GroupID)
 }
 
-/// A message's content.
+/// A message's content. Newer versions add kinds, so a `switch` over them needs a `default`.
+#if hasAttribute(nonexhaustive)
+@nonexhaustive
+#endif
 public enum MessageContent: Hashable, Sendable {
     /// A text of at most 64 KiB of UTF-8.
     case text(String)

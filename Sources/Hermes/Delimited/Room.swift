@@ -28,7 +28,10 @@ public struct RoomUser: Hashable, Sendable {
 
 /// An event in a room.
 public struct RoomEvent: Hashable, Sendable {
-    /// The kind of event.
+    /// A kind of event, with its values. Newer versions add kinds, so a `switch` over them needs a `default`.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
     public enum Kind: Hashable, Sendable {
         /// The user joined.
         case joined

@@ -3,7 +3,10 @@
 
 import HermesWire
 
-/// A change of a contact, made by the other account.
+/// A change of a contact, made by the other account. Newer versions add kinds, so a `switch` over them needs a `default`.
+#if hasAttribute(nonexhaustive)
+@nonexhaustive
+#endif
 public enum ContactChange: Hashable, Sendable {
     /// The account asked for contact.
     case requested
@@ -15,7 +18,10 @@ public enum ContactChange: Hashable, Sendable {
     case removed
 }
 
-/// A change of a group.
+/// A change of a group. Newer versions add kinds, so a `switch` over them needs a `default`.
+#if hasAttribute(nonexhaustive)
+@nonexhaustive
+#endif
 public enum GroupChange: Hashable, Sendable {
     /// The group was created, with these members besides the owner.
     case created([UserID])

@@ -49,7 +49,10 @@ public struct InboxEvent: Hashable, Sendable {
         case unknown
     }
 
-    /// A stage of a call.
+    /// A stage of a call. Newer versions add stages, so a `switch` over them needs a `default`.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
     public enum CallStage: Hashable, Sendable {
         /// The call rang.
         case ringing

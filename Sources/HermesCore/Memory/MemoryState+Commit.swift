@@ -42,10 +42,9 @@ extension MemoryState {
     }
 
     private mutating func append(_ append: MessageAppend, now: Timestamp) throws(HermesError) -> WriteOutcome {
-        let recipients = try recipients(of: append, now: now)
-        try check(recipients)
         let sender = append.sender.user
         let draft = append.draft
+        // A repetition gets the first receipt, also if the recipient has blocked the sender since.
         if let clientID = draft.clientID,
             let first = clientIDs[ClientKey(sender: sender, clientID: clientID)].flatMap({ messages[$0] })
         {
@@ -54,6 +53,8 @@ extension MemoryState {
             }
             return .duplicate(receipt(for: first, isDuplicate: true))
         }
+        let recipients = try recipients(of: append, now: now)
+        try check(recipients)
         guard messages[append.id] == nil else {
             throw StoreRefusals.messageIDTaken
         }

@@ -48,19 +48,30 @@ extension MemoryState {
             let key = PushClaimKey(owner: claim.owner, key: claim.key)
             if pushClaims[key]?.claim.contentHash == claim.contentHash { pushClaims[key]?.isOpen = false }
             return PushOutcome()
+        case .find(let claim):
+            let first = try taken(claim, now: now)
+            return PushOutcome(firstAnswer: first?.isOpen == false ? first?.claim.answer : nil)
         }
     }
 
     /// - Returns: the earlier answer for the same claim.
     private mutating func take(_ claim: PushClaim?, now: Timestamp) throws(HermesError) -> [UInt8]? {
         guard let claim else { return nil }
-        let key = PushClaimKey(owner: claim.owner, key: claim.key)
-        if let first = pushClaims[key], first.expiresAt > now {
-            guard first.claim.contentHash == claim.contentHash else { throw PushClaim.conflict }
-            return first.claim.answer
-        }
-        pushClaims[key] = StoredPushClaim(claim: claim, expiresAt: now.advanced(by: PushClaim.period))
+        if let first = try taken(claim, now: now) { return first.claim.answer }
+        pushClaims[PushClaimKey(owner: claim.owner, key: claim.key)] = StoredPushClaim(
+            claim: claim,
+            expiresAt: now.advanced(by: PushClaim.period)
+        )
         return nil
+    }
+
+    /// The same claim of an earlier push.
+    private func taken(_ claim: PushClaim, now: Timestamp) throws(HermesError) -> StoredPushClaim? {
+        guard let first = pushClaims[PushClaimKey(owner: claim.owner, key: claim.key)], first.expiresAt > now else {
+            return nil
+        }
+        guard first.claim.contentHash == claim.contentHash else { throw PushClaim.conflict }
+        return first
     }
 
     private mutating func fanOut(_ id: MessageID, limit: Int, now: Timestamp) -> PushOutcome {

@@ -15,6 +15,8 @@ package enum PushOperation: Sendable {
     case claim(PushClaim)
     /// Settles an open claim: its push is done.
     case settle(PushClaim)
+    /// Only looks for the answer to the first push with this claim, and takes nothing.
+    case find(PushClaim)
 
     /// The operation's approximate memory, in bytes.
     package var weight: Int {
@@ -22,7 +24,7 @@ package enum PushOperation: Sendable {
         case .append(let push, let recipients, _): push.weight &+ 8 &* recipients.count
         case .accept(let job, _): job.push.weight &+ job.target.weight
         case .fanOut: 4_096
-        case .claim(let claim), .settle(let claim): claim.answer.count
+        case .claim(let claim), .settle(let claim), .find(let claim): claim.answer.count
         }
     }
 }

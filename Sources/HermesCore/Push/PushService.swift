@@ -136,6 +136,13 @@ package final class PushService: Sendable {
         }
     }
 
+    /// The answer to the first push with this claim; nil if there was none, or its completion is unknown.
+    ///
+    /// - Throws: as ``begin(_:)``.
+    package func answer(to claim: PushClaim) async throws(HermesError) -> [UInt8]? {
+        try await submit(.find(claim)).firstAnswer
+    }
+
     /// Ends a claim. If its push was not done, it can be claimed again.
     package func end(_ claim: PushClaim, isDone: Bool) async {
         // It is done: if the store cannot record that, a repeated request causes a repetition.

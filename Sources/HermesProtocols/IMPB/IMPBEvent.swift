@@ -19,7 +19,10 @@ public struct IMPBLogin: Hashable, Sendable {
     public var token: String
 }
 
-/// An event for the app.
+/// An event for the app. Newer versions add kinds, so a `switch` over them needs a `default`.
+#if hasAttribute(nonexhaustive)
+@nonexhaustive
+#endif
 public enum IMPBEvent: Hashable, Sendable {
     /// A message from another account, or from another device of this account.
     case message(IMPBMessage)

@@ -6,9 +6,16 @@ import HermesCore
 
 extension BatchWriter {
     mutating func append(_ append: MessageAppend) throws -> WriteOutcome {
-        let recipients = try recipients(of: append)
         let draft = append.draft
         let sender = append.sender.user
+        let recipients: [UserID]
+        do {
+            recipients = try self.recipients(of: append)
+        } catch let refusal as HermesError {
+            // A repetition gets the first receipt, also if the recipient has blocked the sender since.
+            guard let clientID = draft.clientID, let first = try claimed(clientID, of: sender) else { throw refusal }
+            return try repetition(of: append, key: first)
+        }
         var key = Int64(bitPattern: append.id.high)
         if let clientID = draft.clientID, let first = try claim(clientID, of: sender, for: key) {
             return try repetition(of: append, key: first)
@@ -123,13 +130,26 @@ extension BatchWriter {
     ///
     /// - Returns: the key of the message that already has it; nil if it is claimed now.
     private func claim(_ clientID: String, of sender: UserID, for key: Int64) throws -> Int64? {
-        let select = statements.selectClientID
-        select.bind(sender, at: 1)
-        if let first = try select.bind(clientID, at: 2, while: { try select.first { $0.integer(0) } }) { return first }
+        if let first = try settledClaim(clientID, of: sender) { return first }
         let insert = statements.insertClientID
         insert.bind(sender, at: 1)
         insert.bind(key, at: 3)
         if try insert.bind(clientID, at: 2, while: { try insert.runUnlessConflict() }) { return nil }
+        return try freshClaim(clientID, of: sender)
+    }
+
+    /// The key of the message with this client id.
+    private func claimed(_ clientID: String, of sender: UserID) throws -> Int64? {
+        try settledClaim(clientID, of: sender) ?? freshClaim(clientID, of: sender)
+    }
+
+    private func settledClaim(_ clientID: String, of sender: UserID) throws -> Int64? {
+        let select = statements.selectClientID
+        select.bind(sender, at: 1)
+        return try select.bind(clientID, at: 2, while: { try select.first { $0.integer(0) } })
+    }
+
+    private func freshClaim(_ clientID: String, of sender: UserID) throws -> Int64? {
         let fresh = try PreparedStatement(db, "SELECT message FROM client_id_fresh WHERE sender = ? AND client_id = ?")
         fresh.bind(sender, at: 1)
         return try fresh.bind(clientID, at: 2) { try fresh.first { $0.integer(0) } }

@@ -26,6 +26,9 @@ extension BatchWriter {
         case .settle(let claim):
             try settle(claim)
             return PushOutcome()
+        case .find(let claim):
+            let first = try answer(to: claim)
+            return PushOutcome(firstAnswer: try first != nil && isOpen(claim) ? nil : first)
         }
     }
 
@@ -34,20 +37,7 @@ extension BatchWriter {
     /// - Returns: the earlier answer for the same claim.
     private func take(_ claim: PushClaim?, leavesOpen: Bool = false) throws -> [UInt8]? {
         guard let claim else { return nil }
-        let select = try PreparedStatement(
-            db,
-            "SELECT content_hash, answer FROM push_claim WHERE owner = ? AND key = ? AND expires_at > ?"
-        )
-        select.bind(now, at: 3)
-        let first = try select.bind(claim.owner, at: 1) {
-            try select.bind(claim.key, at: 2) {
-                try select.first { row in (hash: row.bytes(0), answer: row.bytes(1)) }
-            }
-        }
-        if let first {
-            guard first.hash == claim.contentHash else { throw PushClaim.conflict }
-            return first.answer
-        }
+        if let first = try answer(to: claim) { return first }
         let insert = try PreparedStatement(
             db,
             """
@@ -65,6 +55,23 @@ extension BatchWriter {
             }
         }
         return nil
+    }
+
+    /// The earlier answer for the same claim.
+    private func answer(to claim: PushClaim) throws -> [UInt8]? {
+        let select = try PreparedStatement(
+            db,
+            "SELECT content_hash, answer FROM push_claim WHERE owner = ? AND key = ? AND expires_at > ?"
+        )
+        select.bind(now, at: 3)
+        let first = try select.bind(claim.owner, at: 1) {
+            try select.bind(claim.key, at: 2) {
+                try select.first { row in (hash: row.bytes(0), answer: row.bytes(1)) }
+            }
+        }
+        guard let first else { return nil }
+        guard first.hash == claim.contentHash else { throw PushClaim.conflict }
+        return first.answer
     }
 
     private func isOpen(_ claim: PushClaim) throws -> Bool {

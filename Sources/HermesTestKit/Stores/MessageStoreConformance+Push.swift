@@ -103,6 +103,21 @@ extension MessageStoreConformance {
             try expect(late.firstAnswer == nil && late.openAnswer == nil, "its time is over")
             try expectEqual(try world.push(.claim(other), at: StoreWorld.later(PushClaim.period)).openAnswer, [7])
         },
+        ConformanceCase("Looking for a claim's answer takes nothing") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let claim = PushClaim(owner: "a", key: "k", contentHash: [1], answer: [9])
+            let other = PushClaim(owner: "a", key: "k", contentHash: [2], answer: [7])
+            func found(_ claim: PushClaim, at now: Timestamp = StoreWorld.now) throws -> [UInt8]? {
+                try world.push(.find(claim), at: now).firstAnswer
+            }
+            try expectEqual(try found(claim), nil)
+            try expect(try world.push(.claim(claim)).openAnswer == nil, "it is not taken")
+            try expectEqual(try found(claim), nil, "its completion is unknown")
+            _ = try world.push(.settle(claim))
+            try expectEqual(try found(claim), [9])
+            try expectEqual(try world.refusal(.push(.find(other))), .clientIDConflict)
+            try expectEqual(try found(other, at: StoreWorld.later(PushClaim.period)), nil)
+        },
         ConformanceCase("A push for many reaches each once, in steps") { makeStore in
             let world = try await StoreWorld(makeStore, people: 7)
             let push = world.push("news")

@@ -56,6 +56,25 @@ package enum SocialStoreConformance {
             try expectEqual(try await world.inbox(1), ["1:a", "2:c", "3:d", "4:f"])
             try expectEqual(try await world.contacts(1), [])
         },
+        ConformanceCase("A repetition gets the first receipt although the sender is blocked now") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 2)
+            let receipt = try world.send("a", from: 0, to: 1, clientID: "x")
+            try world.contact(.block, 1, 0)
+            for _ in 1...2 {
+                let again = world.message("a", from: 0, to: 1, clientID: "x")
+                guard case .duplicate(let duplicate) = try world.commit(.append(again)) else {
+                    throw ConformanceFailure(description: "not a duplicate")
+                }
+                try expectEqual(duplicate.messageID, receipt.messageID)
+                // Once more after the client ids have moved to their final table.
+                try await world.purge()
+            }
+            let fresh = world.message("b", from: 0, to: 1, clientID: "y")
+            try expectEqual(try world.refusal(.append(fresh)), .forbidden)
+            try world.contact(.unblock, 1, 0)
+            try world.send("b", from: 0, to: 1, clientID: "y")
+            try expectEqual(try await world.inbox(1), ["1:a", "2:b"])
+        },
         ConformanceCase("Who blocks somebody is found among many") { makeStore in
             let world = try await StoreWorld(makeStore, people: 4)
             try world.contact(.block, 1, 0)

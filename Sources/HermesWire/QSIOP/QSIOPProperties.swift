@@ -34,13 +34,18 @@ package struct QSIOPProperties: Hashable, Sendable {
 
     /// Adds a line.
     ///
-    /// Characters that would break the format are replaced: LF and colon in the key by "_", LF in the value by a space.
+    /// Characters that would break the format are replaced: LF, CR, NUL and colon in the key by "_", LF, CR and NUL in
+    /// the value by a space each. Devices may end a line at CR, and a string at NUL.
     package mutating func append(_ key: String, _ value: String) {
         pairs.append(
-            Pair(key: key.replacing([Self.lf, Self.colon], with: "_"), value: value.replacing([Self.lf], with: " "))
+            Pair(
+                key: key.replacing(Self.ends + [Self.colon], with: "_"),
+                value: value.replacing(Self.ends, with: " ")
+            )
         )
     }
 
+    private static let ends: [UInt8] = [lf, UInt8(ascii: "\r"), 0]
     static let lf = UInt8(ascii: "\n")
     static let colon = UInt8(ascii: ":")
 }

@@ -265,6 +265,46 @@ import Testing
         }
     }
 
+    @Test func `an account has as many viewers as it may have devices`() async throws {
+        try await withRoom(loops: 2) { harness in
+            let login = try await harness.register("ann")
+            let limit = harness.messenger.accounts.maxDevices
+            func enter(_ number: Int) async throws -> Viewer {
+                let viewer = try await harness.connect(LiveRoomFrameDecoder.self)
+                try await viewer.send(try Frames.enter(token: login.token, device: "viewer-\(number)"))
+                return viewer
+            }
+            var viewers: [Viewer] = []
+            for number in 0..<limit {
+                let viewer = try await enter(number)
+                let mark = Frames.raw(20, Array("\(number)".utf8))
+                try await viewer.send(mark)
+                #expect(try await viewer.next() == mark)
+                viewers.append(viewer)
+            }
+            let refused = try await enter(limit)
+            let frame = try #require(try await refused.next())
+            #expect(frame.type == .kicked)
+            #expect(try LiveRoom_Kicked(wire: frame.body).code == HermesError.Code.deviceLimitReached.rawValue)
+            #expect(try await refused.next() == nil)
+
+            // A viewer that is there already may come again, and one that goes makes room.
+            let again = try await enter(0)
+            let mark = Frames.raw(21)
+            try await again.send(mark)
+            #expect(try await again.next() == mark)
+            try await again.close()
+            let devices = harness.messenger.devices
+            while devices.attachedDevices(of: login.principal.user).count == limit {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            let late = try await enter(limit)
+            try await late.send(mark)
+            #expect(try await late.next() == mark)
+        }
+    }
+
     @Test func `the same device replaces itself`() async throws {
         try await withRoom { harness in
             let login = try await harness.register("ann")

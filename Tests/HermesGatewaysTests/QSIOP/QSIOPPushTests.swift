@@ -69,14 +69,14 @@ import Testing
         #expect(properties["truncated"] == nil)
     }
 
-    @Test func `line feeds cannot forge properties`() throws {
+    @Test func `ends of lines and of strings cannot forge properties`() throws {
         let push = try #require(
-            QSIOPTranslation.push(for: entry(text("a\nid:forged\r\nb"), name: "x\nfrom:9"), reader: bob)
+            QSIOPTranslation.push(for: entry(text("a\nid:forged\r\nb\0c"), name: "x\nfrom:9"), reader: bob)
         )
         let properties = try push.frame.properties()
         #expect(properties["id"] == push.id)
         #expect(properties["from"] == "1")
-        #expect(properties["body"] == "a id:forged\r b")
+        #expect(properties["body"] == "a id:forged  b c")
         #expect(properties.pairs.count == 7)
     }
 

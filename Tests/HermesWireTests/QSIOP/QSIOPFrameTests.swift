@@ -98,6 +98,15 @@ struct QSIOPFrameTests {
     }
 
     @Test
+    func `nothing in a key or a value ends its line or its string`() throws {
+        let frame = QSIOPFrame(.push, ["a\r\n\0:b": "one\rtwo\nthree\r\nfour\0five"])
+        var bytes = ByteBuffer()
+        try frame.write(into: &bytes)
+        bytes.moveReaderIndex(forwardBy: 6)
+        #expect(String(buffer: bytes) == "a____b:one two three  four five\n")
+    }
+
+    @Test
     func `properties are slices of what was read`() throws {
         var buffer = ByteBuffer(bytes: try vectors.bytes("two-props") + vectors.bytes("report-user"))
         var decoder = QSIOPFrameDecoder()

@@ -195,6 +195,23 @@ extension APICore {
         mustExist: Bool,
         device: DeviceID? = nil
     ) async throws -> APIAnswer {
+        do {
+            return try await pushOnce(call, toUsers: values, mustExist: mustExist, device: device)
+        } catch let problem as APIProblem where problem.status == .notFound {
+            // An account may have been renamed or deleted since the first request with this key.
+            guard let claim = Self.claim(call, .null), let first = try await messenger.pushes.answer(to: claim) else {
+                throw problem
+            }
+            return Self.repeated(first)
+        }
+    }
+
+    private func pushOnce(
+        _ call: APICall,
+        toUsers values: [JSON],
+        mustExist: Bool,
+        device: DeviceID?
+    ) async throws -> APIAnswer {
         let push = try pushDraft(call, device: device)
         let (users, unknown) = try await find(values)
         if let device, let user = users.first {

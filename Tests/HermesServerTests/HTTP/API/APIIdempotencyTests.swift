@@ -76,4 +76,37 @@ struct APIIdempotencyTests {
             #expect(again.headers["idempotency-replayed"] == "true")
         }
     }
+
+    @Test
+    func `a repetition gets the first answer although the account is renamed or gone`() async throws {
+        try await withServer(store: .sqlite) { server in
+            let api = try await APIClient(server)
+            _ = try await api.send("POST", "/v1/users", #"{"nick_name":"ann","password":"secret1"}"#)
+            func push(_ to: String, _ key: String) async throws -> APIClient.Answer {
+                try await api.send(
+                    "POST",
+                    "/v1/push",
+                    #"{"to":\#(to),"title":"News"}"#,
+                    headers: [("Idempotency-Key", key)]
+                )
+            }
+            let toOne = try await push(#"{"user":"ann"}"#, "one")
+            let toSome = try await push(#"{"users":["ann","nobody"]}"#, "some")
+            #expect([toOne.status, toSome.status] == [202, 202])
+            #expect(try await api.send("PATCH", "/v1/users/ann", #"{"nick_name":"anna"}"#).status == 200)
+            for _ in 1...2 {
+                let again = try await push(#"{"user":"ann"}"#, "one")
+                #expect(again.status == 202)
+                #expect(again.headers["idempotency-replayed"] == "true")
+                #expect(again.body["id"]?.string == toOne.body["id"]?.string)
+                #expect(try await push(#"{"users":["ann","nobody"]}"#, "some").body["id"] == toSome.body["id"])
+            }
+            // The key is looked up, not taken.
+            #expect(try await push(#"{"user":"ann"}"#, "late").status == 404)
+            _ = try await api.send("POST", "/v1/users", #"{"nick_name":"ann","password":"secret1"}"#)
+            let late = try await push(#"{"user":"ann"}"#, "late")
+            #expect(late.status == 202)
+            #expect(late.headers["idempotency-replayed"] == nil)
+        }
+    }
 }
