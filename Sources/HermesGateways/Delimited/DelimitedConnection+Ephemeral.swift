@@ -27,7 +27,9 @@ extension DelimitedConnection {
                     messenger.typing.forget(conversation, by: user)
                     fail(id, error)
                 // The answer does not depend on whether anybody got it: that would reveal a block.
-                case .success: succeed(id)
+                case .success(let reached):
+                    connection.chargeForEvent(toldTo: reached)
+                    succeed(id)
                 }
             }
         case .group(let group):
@@ -42,7 +44,7 @@ extension DelimitedConnection {
                 case .success(let others):
                     connection.charge(.listeners(others.count))
                     let reached = others.reduce(0) { $0 + messenger.devices.notify($1, event) }
-                    connection.chargeInTheEnd(.devices(max(0, reached - others.count), bytes: 0))
+                    connection.chargeForEvent(toldTo: reached, of: others.count)
                     succeed(id)
                 }
             }
@@ -117,7 +119,7 @@ extension DelimitedConnection {
             case .failure(let error): fail(id, error)
             case .success(0): fail(id, HermesError(.notFound, "the user is not connected"))
             case .success(let devices):
-                connection.chargeInTheEnd(.devices(devices - 1, bytes: payload.count))
+                connection.chargeForEvent(toldTo: devices, bytes: payload.count)
                 succeed(id)
             }
         }

@@ -49,7 +49,8 @@ extension IMPBConnection {
         guard answer.isOnline else { return }
         let request = IMPBTranslation.signal(from: sender.principal.user, to: target, own, isReady: false)
         // Who has gone meanwhile does not post its addresses, and the sponsor waits no longer than it likes.
-        if let event = event(request, from: sender) { _ = messenger.devices.notify(target, event) }
+        guard let event = event(request, from: sender) else { return }
+        connection.chargeForEvent(toldTo: messenger.devices.notify(target, event))
     }
 
     private func postAddress(_ request: IMPB_p2p_post_ip_request, seq: UInt32, from sender: Sender) {
@@ -73,6 +74,7 @@ extension IMPBConnection {
             switch result {
             case .failure(let error): fail(seq, error)
             case .success(let told):
+                connection.chargeForEvent(toldTo: told)
                 var answer = IMPB_p2p_post_ip_response()
                 answer.isSuc = told > 0
                 succeed(seq, answer)

@@ -43,6 +43,11 @@ extension Connection {
         chargeInTheEnd(.devices(max(0, reach.devices - 2), bytes: bytes))
     }
 
+    /// Charges for an ephemeral event of which devices were told, beyond one of each user.
+    func chargeForEvent(toldTo devices: Int, of users: Int = 1, bytes: Int = 0) {
+        chargeInTheEnd(.devices(max(0, devices - users), bytes: bytes))
+    }
+
     /// Charges for something that may become known after the connection has ended. Then its account and its address
     /// pay; otherwise a client that comes and goes would have it for nothing.
     func chargeInTheEnd(_ cost: RequestCost) {

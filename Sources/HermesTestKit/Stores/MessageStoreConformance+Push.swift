@@ -108,10 +108,12 @@ extension MessageStoreConformance {
             let claim = PushClaim(owner: "a", key: "k", contentHash: [1], answer: [9])
             let other = PushClaim(owner: "a", key: "k", contentHash: [2], answer: [7])
             func found(_ claim: PushClaim, at now: Timestamp = StoreWorld.now) throws -> [UInt8]? {
-                try world.push(.find(claim), at: now).firstAnswer
+                let outcome = try world.push(.find(claim), at: now)
+                return outcome.firstAnswer
             }
             try expectEqual(try found(claim), nil)
-            try expect(try world.push(.claim(claim)).openAnswer == nil, "it is not taken")
+            let claimed = try world.push(.claim(claim))
+            try expect(claimed.openAnswer == nil, "it is not taken")
             try expectEqual(try found(claim), nil, "its completion is unknown")
             _ = try world.push(.settle(claim))
             try expectEqual(try found(claim), [9])

@@ -146,7 +146,11 @@ package final class DurableSessions: Sendable {
             let generation = state.index.version
             if let known = state.routes.route(to: topic, generation: generation) { return .route(known, work: 0) }
             let matches = state.index.matches(of: topic)
-            if let known = state.routes.route(to: topic, matches.key, generation: generation) {
+            // What was found for these filters before may contain a session that has ended since, until its filters
+            // have left.
+            if state.leaving.isEmpty,
+                let known = state.routes.route(to: topic, matches.key, generation: generation)
+            {
                 return .route(known, work: matches.searchWork)
             }
             guard matches.members <= Self.membersAtOnce else { return .many(matches, generation) }
