@@ -1,10 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import { button, h } from "../dom.js";
+import { button, field, h } from "../dom.js";
 import { encoded } from "./api.js";
 import { confirmed, muted, table, timeText } from "./dom.js";
 import { t } from "./i18n.js";
+
+/** As many attempts as the server remembers, and as many as are shown at once. */
+const REMEMBERED = 500;
+const SHOWN = 200;
 
 /**
  * The last attempts to post webhooks.
@@ -13,10 +17,13 @@ import { t } from "./i18n.js";
  */
 export async function webhooks(page) {
     const list = h("div");
+    let wanted = page.argument;
     async function load() {
-        const { enabled, attempts } = await page.api.get("webhooks?limit=200");
+        const { enabled, attempts: all } = await page.api.get(`webhooks?limit=${wanted ? REMEMBERED : SHOWN}`);
+        const attempts = all.filter((/** @type {any} */ one) =>
+            [one.event, one.type, one.user, one.failure].join(" ").toLowerCase().includes(wanted.toLowerCase())).slice(0, SHOWN);
         if (!enabled) return list.replaceChildren(muted(t("There are no webhooks: webhooks.url is not set.")));
-        list.replaceChildren(attempts.length === 0 ? muted(t("Nothing was posted since the start."))
+        list.replaceChildren(attempts.length === 0 ? muted(all.length === 0 ? t("Nothing was posted since the start.") : t("There are none."))
             : table(t("Attempts"), [t("Time"), t("Type"), t("Account"), t("Event"), t("Attempt"), t("Result"), t("Duration"), ""],
                 attempts.map((/** @type {any} */ one) => [
                     timeText(one.time_ms), one.type ?? "", one.user === null ? "" : String(one.user), h("code", {}, one.event),
@@ -31,5 +38,10 @@ export async function webhooks(page) {
                 ])));
     }
     await page.attempt(load);
-    return [h("div", { class: "panel" }, button(t("Read again"), () => page.attempt(load))), list];
+    return [h("div", { class: "panel row" }, field(t("Only those with"), {
+        type: "search", autocomplete: "off", maxlength: 64, value: wanted, onchange: (/** @type {any} */ event) => {
+            wanted = event.target.value.trim();
+            page.attempt(load);
+        },
+    }), button(t("Read again"), () => page.attempt(load))), list];
 }

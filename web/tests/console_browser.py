@@ -22,12 +22,14 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "Interop/python"))
 from support.control import control  # noqa: E402
 
 from chat_browser import PROGRAM, PROTOCOLS, Browser
-from groups import make_group
+from console_search import Search, kinds, results
+from groups import ask, make_group
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -104,15 +106,15 @@ class Server:
         return control(self.folder, request, **values)
 
 
-def mqtt_client(port: int, client_id: str, topic: str, user: str = "") -> socket.socket:
+def mqtt_client(port: int, client_id: str, topic: str, user: str = "", is_kept: bool = False) -> socket.socket:
     """A client of MQTT 3.1.1 that subscribes to a topic and reads nothing. That of a user is a device; without one it is
-    anonymous."""
+    anonymous. Its session may be kept."""
 
     def text(value: str) -> bytes:
         return struct.pack(">H", len(value.encode())) + value.encode()
 
     connection = socket.create_connection(("127.0.0.1", port), 20)
-    connect = text("MQTT") + bytes([4, 0xC2 if user else 2, 0, 0]) + text(client_id)
+    connect = text("MQTT") + bytes([4, (0xC0 if user else 0) | (0 if is_kept else 2), 0, 0]) + text(client_id)
     if user:
         connect += text(user) + text(MEMBER_PASSWORD)
     topics = [topic, *(["hermes/v1/down/json"] if user else [])]
@@ -475,6 +477,69 @@ def check_filters(olga: Browser, server: Server) -> None:
     step("the configuration and the log are filtered")
 
 
+def check_kinds(olga: Browser, server: Server, browsers: contextlib.ExitStack) -> str:
+    """One thing of each kind is looked for and opened. Returns the id of a webhook's event."""
+    scale = mqtt_client(server.mqtt, "orchard-scale", "room/orchard", is_kept=True)
+    browsers.callback(scale.close)
+    server.ask("createInvitation", name="orchard-fair", uses=1, days=1)
+    server.ask("createAPIKey", name="orchard-desk", scopes="push")
+    ann = len(PAYLOADS) + 1
+    make_group(server.mqtt, "ann", MEMBER_PASSWORD, "orchard keepers", [ann + 1])
+    text = {"to": {"uid": ann}, "clientId": "orchard-text", "content": {"text": "The apples are ripe."}}
+    ask(server.mqtt, "dora", MEMBER_PASSWORD, {"send": text}, "receipt", device="tablet")
+    open_view(olga, "Topics")
+    publish(olga, "orchard/soil/depth", "damp", retain=True)
+    olga.until(lambda: "Published" in told(olga), "published")
+    event = server.hooks.ids[-1]
+    search = Search(olga)
+
+    def rows(*texts: str) -> Callable[[], bool]:
+        """The table has one row, which has these texts."""
+
+        def shows() -> bool:
+            found = olga.driver.find_elements(By.CSS_SELECTOR, "main tbody tr")
+            return len(found) == 1 and all(one in found[0].text for one in texts)
+
+        return shows
+
+    def has(selector: str, *texts: str) -> Callable[[], bool]:
+        return lambda: all(one in olga.text(selector) for one in texts)
+
+    search.finds("Account", "eri", "erin", "#", "Accounts", rows("erin"))
+    search.finds("Device", "tabl", "tablet", "dora", "Accounts", rows("dora"))
+    search.finds("Group", "rd keep", "orchard keepers", "#", "Groups", has("main h2", "orchard keepers"))
+    search.finds("Room", "rchar", "orchard", "", "Rooms", rows("orchard"))
+    search.finds("Invitation", "d-fai", "orchard-fair", "", "Keys and invitations", has("main td", "orchard-fair"))
+    search.finds("API key", "d-des", "orchard-desk", "", "Keys and invitations", has("main td", "orchard-desk"))
+    search.finds("Retained", "soil/d", "orchard/soil/depth", "", "Topics", has("main pre", "damp"))
+    search.finds("MQTT client", "d-scal", "orchard-scale", "", "MQTT clients", rows("orchard-scale"))
+    search.finds("MQTT session", "rd-scal", "orchard-scale", "", "MQTT sessions", rows("orchard-scale"))
+    search.finds("Message", "orchard-text", "", "orchard-text", "Trace", has("main section", "client id orchard-text", "committed"))
+    search.finds("Webhook", event, event, "", "Webhooks", lambda: set(olga.text("main td code").split("|")) == {event})
+    search.finds("Setting", "hooks.UR", "webhooks.url", "", "Configuration", has("main td", "webhooks.url"))
+    # The newest one; the view begins with it.
+    search.finds("Audit entry", "erin", "olga: createUser", "erin", "Audit log", has("main tbody tr:first-child", "createUser", "erin"))
+    search.finds("Log line", "erin", "", "erin", "Log", has("main tbody td:nth-child(4)", "createUser", "erin"))
+    search.finds("Administrator", "icto", "victor", "viewer", "Administrators", has("main td", "victor"))
+    assert search.found == kinds(), search.found ^ kinds()
+    found = {kind for kind, *_ in results(olga, "orchard")}
+    assert found >= {"Group", "Room", "Invitation", "API key", "Retained", "MQTT client", "MQTT session"}, found
+    olga.check_access()
+    olga.shot("console-search-kinds")
+    step(f"the search box finds each of {len(search.found)} kinds by a part of its name or by its id, and opens it")
+    return event
+
+
+def check_viewer_search(victor: Browser, event: str) -> None:
+    found = {kind for kind, *_ in results(victor, "orchard")}
+    assert found == {"Group", "Room", "Invitation"}, found
+    for text, expected in (("erin", {"Account"}), ("tablet", {"Device"}), ("orchard-text", set()), (event, set()),
+                           ("webhooks.url", set()), ("victor", set())):
+        found = {kind for kind, *_ in results(victor, text)}
+        assert found == expected, (text, found)
+    step("a viewer finds only what a viewer may see")
+
+
 def check_addresses(browser: Browser, place: str) -> None:
     """As ``check_harmless``, but the server may refuse what the address names."""
     assert "hit" not in browser.driver.title, place
@@ -606,6 +671,7 @@ def check(server: Server, browsers: contextlib.ExitStack) -> None:
     check_keys(olga, server)
     check_again(olga, server)
     check_filters(olga, server)
+    event = check_kinds(olga, server, browsers)
     assert olga.log() == [], olga.log()
 
     olga.press("中文")
@@ -639,6 +705,7 @@ def check(server: Server, browsers: contextlib.ExitStack) -> None:
     victor.fill("#search", "listeners.http")
     victor.press("Find")
     victor.sees("Nothing has this text", "p.muted")
+    check_viewer_search(victor, event)
     server.ask("setAdministratorRole", name="victor", role="operator")
     victor.driver.refresh()
     victor.find("input[name=password]")

@@ -39,14 +39,19 @@ def properties(version: int, raw: bytes = b"") -> bytes:
 
 
 def connect(client_id: str, version: int = FIVE, clean: bool = True, keep_alive: int = 60, expiry: int = 0,
-            receive_maximum: int = 0, user: str | None = None, password: str | None = None) -> bytes:
+            receive_maximum: int = 0, user: str | None = None, password: str | None = None,
+            will: tuple[str, bytes] | None = None) -> bytes:
+    """`will`: its topic and its payload; it is of QoS 0 and retained."""
     raw = b""
     if expiry:
         raw += struct.pack(">BI", SESSION_EXPIRY, expiry)
     if receive_maximum:
         raw += struct.pack(">BH", RECEIVE_MAXIMUM, receive_maximum)
-    flags = (2 if clean else 0) | (0x80 if user is not None else 0) | (0x40 if password is not None else 0)
+    flags = (2 if clean else 0) | (0x80 if user is not None else 0) | (0x40 if password is not None else 0) \
+        | (0x24 if will else 0)
     body = text("MQTT") + struct.pack(">BBH", version, flags, keep_alive) + properties(version, raw) + text(client_id)
+    if will:
+        body += properties(version) + text(will[0]) + text(will[1])
     for more in (user, password):
         if more is not None:
             body += text(more)

@@ -19,6 +19,9 @@ PER_ADDRESS = 200
 CROWDED = "127.0.0.9"
 EXPIRY = 0x02
 QUEUE = 20
+WILLS = 8
+FAILING = {"commits.failed": ("hermes_commits_failed_total", ""),
+           "dropped.not_stored": ("hermes_mqtt_messages_dropped_total", '"not_stored"')}
 FLOOD = b"f" * 8_192
 SETTINGS = {
     "HERMES_LIMITS_CONNECTIONS_PER_ADDRESS": str(PER_ADDRESS), "HERMES_LIMITS_STUCK": "1 h",
@@ -108,9 +111,9 @@ class Troubles:
             link.write(mqtt.connect(f"kept-{number}", clean=False, keep_alive=0, expiry=3_600))
             if number == self.ONLINE + self.AWAY - 1:
                 link.write(mqtt.subscribe(1, [("full", 1)]))
-                self._gets(link, mqtt.SUBACK)
+                self.gets(link, mqtt.SUBACK)
             else:
-                self._gets(link, mqtt.CONNACK)
+                self.gets(link, mqtt.CONNACK)
             if number < self.ONLINE:
                 self.kept.append(link)
             else:
@@ -122,7 +125,7 @@ class Troubles:
             one.write(mqtt.connect(f"crowd-{number}", keep_alive=0))
             self.crowd.append(one)
         for one in self.crowd:
-            self._gets(one, mqtt.CONNACK)
+            self.gets(one, mqtt.CONNACK)
         self.waiting = Waiting(port, counts)
         self.slow = deaf(port)
         self.slow.sendall(mqtt.connect("slow", keep_alive=0) + mqtt.subscribe(1, [("flood", 0)]))
@@ -134,7 +137,7 @@ class Troubles:
         self.held = self.ONLINE + PER_ADDRESS + 2  # the waiting and the slow one
 
     @staticmethod
-    def _gets(link: Link, wanted: int) -> None:
+    def gets(link: Link, wanted: int) -> None:
         buffer = bytearray()
         while True:
             data = link.socket.recv(4_096)
@@ -196,10 +199,52 @@ def following(console: Console, newest: int) -> tuple[dict[str, float], int, flo
         time.sleep(0.02)  # polling another process, bounded by the deadline
 
 
+class Rows(threading.Thread):
+    """Collects the console's rows from now on, and when each came: a row has rates, over the time since the one before."""
+
+    def __init__(self, console: Console):
+        super().__init__(daemon=True)
+        self.console = console
+        self.is_over = False
+        self.problem: BaseException | None = None
+        _, self.newest, at = following(console, 0)
+        _, self.newest, at = following(console, self.newest)
+        self.times = [at]
+        self.rows: list[dict[str, float]] = []
+
+    def run(self) -> None:
+        try:
+            while not self.is_over:
+                row, self.newest, at = following(self.console, self.newest)
+                self.rows.append(row)
+                self.times.append(at)
+        except BaseException as problem:  # told by the check
+            self.problem = problem
+
+    def until(self, moment: float) -> None:
+        """Until all that happened before a moment is in a row."""
+        deadline = time.monotonic() + 60
+        while self.problem is None and self.times[-2:][0] < moment:
+            require(time.monotonic() < deadline, "the console has no new rows")
+            time.sleep(0.1)  # polling a thread, bounded by the deadline
+        self.is_over = True
+        require(self.problem is None, repr(self.problem))
+
+    def sum(self, name: str) -> float:
+        return sum(row[name] * (now - before) for row, before, now in zip(self.rows, self.times, self.times[1:]))
+
+
 def stall(server: Server, console: Console, operation, count: int) -> str:
     """Another process holds the database for a moment, in which the figures are sampled: so many operations wait. Then it
-    holds it for longer than the server waits, and a commit fails. `operation(n)` sends one to the inboxes, and one of MQTT.
+    holds it for longer than the server waits, and commits fail: one of the inboxes, and the wills of clients that vanish
+    meanwhile, which nobody sends again. `operation(n)` sends one to the inboxes, and one of MQTT.
     """
+    vanishing = []
+    for number in range(WILLS):
+        link = Link(server.ports["mqtt"])
+        link.write(mqtt.connect(f"vanishing-{number}", keep_alive=0, will=(f"vanished/{number}", b"x")))
+        Troubles.gets(link, mqtt.CONNACK)
+        vanishing.append(link)
     _, newest, _ = following(console, 0)
     _, newest, at = following(console, newest)
     store = sqlite3.connect(f"{server.data}/hermes.db", timeout=10, isolation_level=None)
@@ -213,19 +258,34 @@ def stall(server: Server, console: Console, operation, count: int) -> str:
         store.execute("ROLLBACK")
     waiting = row["waiting.operations"], row["waiting.mqtt"]
     require(waiting == (count, count), f"{waiting} operations wait, not {count}")
-    before = metrics(server.ports["http"])
     row, newest, at = following(console, newest)
     require((row["waiting.operations"], row["waiting.mqtt"]) == (0, 0), f"something waits: {row}")
+
+    before = metrics(server.ports["http"])
+
+    def grown() -> dict[str, float]:
+        now = metrics(server.ports["http"])
+        return {name: total(now, metric, part) - total(before, metric, part) for name, (metric, part) in FAILING.items()}
+
+    rows = Rows(console)
+    rows.start()
     store.execute("BEGIN IMMEDIATE")
     try:
         operation(count)
-        # Longer than the server waits for the database, twice: what waits for the inboxes and what MQTT retains are two
-        # commits, one after the other, and only the first kind is counted.
-        time.sleep(5)
+        for link in vanishing:
+            link.reset()
+        deadline = time.monotonic() + 60
+        # The server waits for 2 s for the database in each commit, of which there are several, one after the other, also
+        # those of /metrics itself, which asks whether the store can write.
+        while grown()["dropped.not_stored"] < WILLS or grown()["commits.failed"] == 0:
+            require(time.monotonic() < deadline, f"not all of it has failed: {grown()}")
+            time.sleep(0.2)  # polling another process, bounded by the deadline
     finally:
         store.execute("ROLLBACK")
     store.close()
-    row, newest, _ = following(console, newest)
-    failed = total(metrics(server.ports["http"]), "hermes_commits_failed_total") - total(before, "hermes_commits_failed_total")
-    require(failed > 0 and abs(row["commits.failed"] * 10 - failed) <= 0.02 * failed, (row["commits.failed"], failed))
-    return f"{count} of each waited, {failed:.0f} failed"
+    rows.until(time.monotonic())
+    found = grown()
+    require(found["dropped.not_stored"] == WILLS, f"{found['dropped.not_stored']} wills were lost, not {WILLS}")
+    for name, count in found.items():
+        require(abs(rows.sum(name) - count) <= 0.02 * count, f"{name}: {rows.sum(name)}, in /metrics {count}")
+    return f"{waiting[0]:.0f} of each waited, {found['commits.failed']:.0f} failed, {WILLS} wills were lost"

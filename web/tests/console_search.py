@@ -1,0 +1,49 @@
+# Hermes
+# SPDX-License-Identifier: Apache-2.0
+"""Looks for one thing of each kind in the console's search box, and opens what it leads to."""
+
+import pathlib
+import re
+from collections.abc import Callable
+
+from chat_browser import Browser
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1] / "console/search.js"
+# Kind, name, address and the rest of each result; null until they are there.
+RESULTS = """
+const [text] = arguments;
+if (document.querySelector("main h2")?.textContent !== `Results for “${text}”`) return null;
+return { rows: [...document.querySelectorAll("main tbody tr")].map(({ cells: [kind, name, more] }) =>
+    [kind.textContent, name.textContent, name.querySelector("a").getAttribute("href"), more.textContent]) };
+"""
+
+
+def kinds() -> set[str]:
+    """The titles of all kinds of results, as the page's source has them."""
+    found = re.search(r"const kinds = .*?\n\}\);", SOURCE.read_text(), re.S)
+    return set(re.findall(r'^    \w+: \["([^"]+)", "\w+"\],$', found.group(), re.M))
+
+
+def results(browser: Browser, text: str) -> list[list[str]]:
+    """What the search box finds for a text."""
+    browser.fill("#search", text)
+    browser.press("Find")
+    return browser.until(lambda: browser.driver.execute_script(RESULTS, text), f"the results for {text}")["rows"]
+
+
+class Search:
+    """Searches of one browser."""
+
+    def __init__(self, browser: Browser):
+        self.browser = browser
+        self.found: set[str] = set()
+
+    def finds(self, kind: str, text: str, name: str, more: str, view: str, shows: Callable[[], bool]) -> None:
+        """A text finds one thing of a kind; its link leads to the view that shows it. No name: it may be any."""
+        rows = results(self.browser, text)
+        fitting = [row for row in rows if row[0] == kind and name in ("", row[1]) and more in row[3]]
+        assert len(fitting) == 1, (kind, text, rows)
+        self.browser.find(f'main td a[href="{fitting[0][2]}"]').click()
+        self.browser.sees(view, "main h1")
+        self.browser.until(shows, f"{kind} {name} in the view {view}")
+        self.found.add(kind)
