@@ -131,7 +131,8 @@ package final class Messenger: Sendable {
             endTopicClients: { [durable] user, name, reason, devices in
                 durable.end(user, name, reason, devices)
                 roster?.tell(.topicClients(user, name: name, reason, devices))
-            }
+            },
+            clearTopics: { [durable] in await durable.clear($0, isLate: $1) }
         )
         cluster = roster.flatMap { [devices, durable] roster in
             placeStore.map { places in
@@ -149,6 +150,7 @@ package final class Messenger: Sendable {
     /// Reads the state that a server needs before the first connection; called once.
     package func load() async throws(HermesError) {
         try await durable.load()
+        try await accounts.load()
         try await deletions.load()
         try await pushes.load()
         try await pushTokens.load()
@@ -187,6 +189,7 @@ package final class Messenger: Sendable {
         retained.expire(now: purgeTime)
         devices.tellLate()
         await accounts.writeTraces()
+        await accounts.freeNames()
         var sum = 0
         for _ in 0..<max(1, maxSteps) where !Task.isCancelled {
             let count = try await messageStore.purge(now: purgeTime, limit: batch)

@@ -8,6 +8,7 @@ extension SQLiteStore: AccountStore {
     package func create(_ account: NewAccount, now: Timestamp) async throws(HermesError) -> Account {
         try await write { (db, _) in
             if let invitation = account.invitation { try Self.use(invitation, at: now, in: db) }
+            try Self.checkIsFree(account.nickName, in: db)
             try Self.refusingTakenNames {
                 try db.execute(
                     sql: "INSERT INTO account (nick_name, nick_key, password, created_at) VALUES (?, ?, ?, ?)",
@@ -75,6 +76,8 @@ extension SQLiteStore: AccountStore {
             account.avatarURL = change.avatarURL ?? account.avatarURL
             account.isDisabled = change.isDisabled ?? account.isDisabled
             let password = change.password ?? stored.password
+            let isRenamed = account.nickName.key != stored.account.nickName.key
+            if isRenamed { try Self.checkIsFree(account.nickName, in: db) }
             try Self.refusingTakenNames {
                 try db.execute(
                     sql: """
@@ -88,7 +91,11 @@ extension SQLiteStore: AccountStore {
                 )
             }
             if let scope = change.revokes { try Self.revoke(scope, in: db, changing: &users) }
-            if account.nickName.key != stored.account.nickName.key {
+            if isRenamed {
+                try db.execute(
+                    sql: "INSERT OR REPLACE INTO kept_name (key, user) VALUES (?, ?)",
+                    arguments: [stored.account.nickName.key, id.rawValue]
+                )
                 // The queues tell apart what came before.
                 try db.execute(
                     sql: """
@@ -100,6 +107,30 @@ extension SQLiteStore: AccountStore {
             }
             return account
         }
+    }
+
+    package func keptNames() async throws(HermesError) -> [KeptName] {
+        try await read { db in
+            try Row.fetchAll(db, sql: "SELECT key, user FROM kept_name").compactMap { row in
+                UserID(row["user"] as Int64).map { KeptName(key: row["key"], user: $0) }
+            }
+        }
+    }
+
+    package func free(_ name: KeptName) async throws(HermesError) {
+        try await write { (db, _) in
+            try db.execute(sql: "DELETE FROM kept_name WHERE key = ?", arguments: [name.key])
+        }
+    }
+
+    /// - Throws: `.nameTaken` if the name was another account's and is not free yet.
+    private static func checkIsFree(_ name: NickName, in db: Database) throws {
+        let isKept = try Bool.fetchOne(
+            db,
+            sql: "SELECT EXISTS (SELECT 1 FROM kept_name WHERE key = ?)",
+            arguments: [name.key]
+        )
+        if isKept ?? false { throw StoreRefusals.nameTaken }
     }
 
     package func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner? {

@@ -7,7 +7,7 @@ import GRDB
 extension Database {
     func takeBackPartsOfPublications() throws {
         try execute(sql: "DROP TRIGGER group_entered; DROP TRIGGER group_left")
-        try execute(sql: "DROP TABLE groups_of_user; DROP TABLE session_received_part")
+        try execute(sql: "DROP TABLE groups_of_user; DROP TABLE session_received_part; DROP TABLE kept_name")
     }
 
     func takeBackListsOfContacts() throws {

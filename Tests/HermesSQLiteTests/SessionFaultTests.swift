@@ -163,7 +163,8 @@ struct SessionFaultTests {
                     SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT IN
                         ('store', 'account', 'device', 'token', 'conversation', 'message', 'client_id',
                          'client_id_fresh', 'inbox', 'inbox_fresh', 'inbox_head', 'contact', 'chat_group',
-                         'group_member', 'groups_of_user', 'session_received_part', 'grdb_migrations')
+                         'group_member', 'groups_of_user', 'session_received_part', 'kept_name',
+                         'grdb_migrations')
                     """
             )
             for table in tables { try db.execute(sql: "DROP TABLE \(table)") }

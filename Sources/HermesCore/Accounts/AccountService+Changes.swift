@@ -101,7 +101,11 @@ extension AccountService {
         }
         let account = try await store.update(user, change)
         if account.nickName.rawValue != old.rawValue { devices.rename(user, to: account.nickName) }
-        if account.nickName.key != old.key { endTopicClients(user, old.key, .accountRenamed, .all) }
+        if account.nickName.key != old.key {
+            endTopicClients(user, old.key, .accountRenamed, .all)
+            // Usually it is free when the client knows; else the housekeeping goes on.
+            await free(KeptName(key: old.key, user: user), givenUpAt: time.uptime())
+        }
         return account
     }
 

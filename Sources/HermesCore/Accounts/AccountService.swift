@@ -33,6 +33,9 @@ package final class AccountService: Sendable {
     let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
     private let committer: InboxCommitter?
     let endTopicClients: EndOfTopicClients
+    private let clearTopics: @Sendable (_ name: KeptName, _ isLate: Bool) async -> Bool
+    /// The names that are not free yet, and when they were given up.
+    let keptNames = Mutex<[KeptName: Duration]>([:])
     let throttle: Mutex<LoginThrottle>
     let registrations: Mutex<RegistrationLimit>
     let ledger = Mutex(LoginLedger())
@@ -55,6 +58,8 @@ package final class AccountService: Sendable {
     ///   - acknowledged: the acknowledgements of a device that are not in the store yet; 0 if unknown. A device that
     ///     acknowledges and reconnects at once gets nothing twice.
     ///   - endTopicClients: ends the connections of an account that are logged in and have no inbox.
+    ///   - clearTopics: removes what is retained below a name, and tells whether nothing is left and no connection under
+    ///     that name; `isLate`: such connections have had their time to end.
     package init(
         store: any AccountStore,
         messages: any MessageStore,
@@ -64,7 +69,8 @@ package final class AccountService: Sendable {
         reads: ReadGate? = nil,
         committer: InboxCommitter? = nil,
         acknowledged: @escaping @Sendable (UserID, DeviceID) -> UInt64 = { _, _ in 0 },
-        endTopicClients: @escaping EndOfTopicClients = { _, _, _, _ in }
+        endTopicClients: @escaping EndOfTopicClients = { _, _, _, _ in },
+        clearTopics: @escaping @Sendable (_ name: KeptName, _ isLate: Bool) async -> Bool = { _, _ in true }
     ) {
         self.store = store
         self.messages = messages
@@ -75,6 +81,7 @@ package final class AccountService: Sendable {
         self.committer = committer
         self.acknowledged = acknowledged
         self.endTopicClients = endTopicClients
+        self.clearTopics = clearTopics
         invitations = InvitationService(store: store, reads: self.reads, time: time)
         hasher = PasswordHasher(
             parameters: settings.passwordParameters,
@@ -84,6 +91,40 @@ package final class AccountService: Sendable {
         )
         throttle = Mutex(LoginThrottle(limits: settings.loginLimits))
         registrations = Mutex(RegistrationLimit(limits: settings.registrationLimits))
+    }
+
+    // MARK: Names that were given up
+
+    /// The time in which connections under a name that was given up end.
+    private static let endOfConnections = Duration.seconds(1)
+
+    /// Reads the names that an earlier process did not free.
+    func load() async throws(HermesError) {
+        let names = try await store.keptNames()
+        let longAgo = time.uptime() - Self.endOfConnections
+        keptNames.withLock { kept in for name in names { kept[name] = longAgo } }
+    }
+
+    /// Frees the names below which nothing is left.
+    func freeNames() async {
+        // Each is one task's at a time.
+        let names = keptNames.withLock { kept in
+            defer { kept = [:] }
+            return kept
+        }
+        for (name, since) in names { await free(name, givenUpAt: since) }
+    }
+
+    func free(_ name: KeptName, givenUpAt since: Duration) async {
+        let isLate = time.uptime() - since >= Self.endOfConnections
+        if await clearTopics(name, isLate) {
+            do throws(HermesError) {
+                return try await store.free(name)
+            } catch {
+                // The store has a trouble, which it reports itself. The next housekeeping tries again.
+            }
+        }
+        keptNames.withLock { $0[name] = since }
     }
 
     // MARK: Authentication

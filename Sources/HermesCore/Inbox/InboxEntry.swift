@@ -77,8 +77,10 @@ extension InboxEntry {
 extension InboxPage {
     /// The page without expired messages and pushes, which are not delivered even if the purge has not deleted them
     /// yet. Each run of them is one ``InboxEvent/expired(through:)`` entry.
-    package func withoutExpired(at now: Timestamp) -> InboxPage {
-        func isOver(_ entry: InboxEntry) -> Bool { entry.event.expiry.map { $0 <= now } ?? false }
+    package func withoutExpired(at time: ExpiryTime) -> InboxPage {
+        func isOver(_ entry: InboxEntry) -> Bool {
+            entry.event.expiry.map { time.isOver($0, storedAt: entry.committedAt) } ?? false
+        }
         guard entries.contains(where: isOver) else { return self }
         var kept: [InboxEntry] = []
         for entry in entries {

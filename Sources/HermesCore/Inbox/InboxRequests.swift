@@ -129,11 +129,11 @@ package final class InboxRequests: Sendable {
     ) async throws(HermesError) -> InboxReply {
         let limit = PageLimit.inbox.applied(to: limit)
         // Before the page is read, because the store corrects expiries before the clock jumps (``ClockJump``).
-        let now = time.now()
+        let expiryTime = time.expiryTime()
         let stored = try await store.entries(of: user, after: Self.storable(seq), limit: limit)
         // Expired entries were read, too.
         let cost = ReadCost(entries: stored.entries.count, bytes: stored.bytes)
-        let page = stored.withoutExpired(at: now)
+        let page = stored.withoutExpired(at: expiryTime)
         return InboxReply(answer: .page(page.cut(toBytes: maxBytes)), cost: cost)
     }
 

@@ -4,7 +4,7 @@
 extension MemoryState {
     mutating func create(_ new: NewAccount, now: Timestamp) throws(HermesError) -> Account {
         try checkRoom(for: 0)
-        guard names[new.nickName.key] == nil else { throw StoreRefusals.nameTaken }
+        guard names[new.nickName.key] == nil, keptNames[new.nickName.key] == nil else { throw StoreRefusals.nameTaken }
         guard lastUser < .max, let id = UserID(rawValue: lastUser + 1) else {
             throw HermesError(.storageUnavailable, "All account numbers are used up.")
         }
@@ -35,7 +35,11 @@ extension MemoryState {
         var account = stored.account
         if let name = change.nickName {
             guard names[name.key].map({ $0 == id }) ?? true else { throw StoreRefusals.nameTaken }
-            if name.key != account.nickName.key { markRenamed(id) }
+            if name.key != account.nickName.key {
+                guard keptNames[name.key] == nil else { throw StoreRefusals.nameTaken }
+                markRenamed(id)
+                keptNames[account.nickName.key] = id
+            }
             names[account.nickName.key] = nil
             names[name.key] = id
             account.nickName = name

@@ -109,6 +109,8 @@ struct MemoryState {
     var usedBytes = 0
     var records: [UserID: Record] = [:]
     var names: [String: UserID] = [:]
+    /// The names that accounts had, until they are freed.
+    var keptNames: [String: UserID] = [:]
     var lastUser: Int32 = 0
     var tokens: [TokenHash: Token] = [:]
     var lastToken: UInt64 = 0

@@ -101,6 +101,14 @@ extension MemoryStore: AccountStore {
         try run { (state) throws(HermesError) in try state.update(id, change) }
     }
 
+    package func keptNames() async throws(HermesError) -> [KeptName] {
+        try run { (state) throws(HermesError) in state.keptNames.map { KeptName(key: $0.key, user: $0.value) } }
+    }
+
+    package func free(_ name: KeptName) async throws(HermesError) {
+        try run { (state) throws(HermesError) in state.keptNames[name.key] = nil }
+    }
+
     package func open(_ opening: DeviceOpening, now: Timestamp) async throws(HermesError) -> Device {
         try run { (state) throws(HermesError) in try state.open(opening, now: now) }
     }

@@ -31,6 +31,13 @@ package protocol AccountStore: InvitationStore {
     /// - Throws: `.notFound`, `.nameTaken`, `.wrongCredentials` if another password is expected, `.storageUnavailable`.
     func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account
 
+    /// The names that accounts had before ``update(_:_:)`` gave them other ones. Nobody may take such a name (`.nameTaken`)
+    /// until it is freed.
+    func keptNames() async throws(HermesError) -> [KeptName]
+
+    /// Frees a name.
+    func free(_ name: KeptName) async throws(HermesError)
+
     /// Performs ``WriteOperation/openDevice(_:)`` in a commit of its own.
     /// - Throws: `.notFound`, `.deviceLimitReached`, `.forbidden`, `.wrongCredentials`, `.storageUnavailable`.
     func open(_ opening: DeviceOpening, now: Timestamp) async throws(HermesError) -> Device
@@ -66,6 +73,19 @@ package protocol AccountStore: InvitationStore {
     /// Revokes tokens, and removes the device if asked to. A device whose token is revoked gets no more pushes
     /// (``PushTokenStore``), because its holder has logged out or was locked out.
     func revoke(_ scope: RevocationScope, now: Timestamp) async throws(HermesError)
+}
+
+/// A name that an account had. It is kept until nothing is left below `user/NAME/` that its next owner could read.
+package struct KeptName: Hashable, Sendable {
+    /// In the form of ``NickName/key``.
+    package let key: String
+    /// The account that had it.
+    package let user: UserID
+
+    package init(key: String, user: UserID) {
+        self.key = key
+        self.user = user
+    }
 }
 
 extension AccountStore {

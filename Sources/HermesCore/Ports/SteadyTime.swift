@@ -109,12 +109,15 @@ package final class SteadyTime: TimeSource {
     /// milliseconds, set by each look.
     private let horizon: Atomic<Int64>
     private let start: Duration
+    /// The wall clock at the start.
+    private let startedAt: Timestamp
 
     /// Trusts the present clock of `base`.
     package init(_ base: any TimeSource) {
         self.base = base
         start = base.uptime()
-        let offset = Self.offset(base.now(), start)
+        startedAt = base.now()
+        let offset = Self.offset(startedAt, start)
         clock = Mutex(SteadyClock(offset: offset, uptime: start))
         self.offset = Atomic(Self.milliseconds(offset))
         horizon = Atomic(Self.horizon(offset, start))
@@ -132,6 +135,12 @@ package final class SteadyTime: TimeSource {
     package func latest() -> Timestamp { max(base.now(), now()) }
 
     package func uptime() -> Duration { base.uptime() }
+
+    /// Until the clock is confirmed, only what was stored since the start counts as expired: the purge leaves the rest,
+    /// too, and a device would acknowledge what it is told has expired.
+    package func expiryTime() -> ExpiryTime {
+        ExpiryTime(now: now(), storedSince: isConfirmed ? nil : startedAt)
+    }
 
     /// Checks the clocks, and believes a confirmed jump at once.
     package func look() {

@@ -12,10 +12,15 @@ package protocol TimeSource: Sendable {
     func latest() -> Timestamp
     /// A clock that never jumps, for intervals; its zero is arbitrary.
     func uptime() -> Duration
+    /// By what reads decide which entries have expired: ``now()``, and whether it may be trusted with the entries of an
+    /// earlier process.
+    func expiryTime() -> ExpiryTime
 }
 
 extension TimeSource {
     package func latest() -> Timestamp { now() }
+
+    package func expiryTime() -> ExpiryTime { ExpiryTime(now: now()) }
 }
 
 /// The system's clocks.

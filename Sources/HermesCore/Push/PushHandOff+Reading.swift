@@ -19,16 +19,16 @@ extension PushHandOff {
         guard let target = targets.first(where: { $0.device == device }) else { return nil }
         let taken = max(target.cursor, acknowledged(user, device))
         // Before pages are read, because the store corrects expiries before the clock jumps (``ClockJump``).
-        let now = time.now()
+        let expiryTime = time.expiryTime()
         var page = try await store.entries(of: user, after: taken, limit: StoreSettings.maxPageEntries)
-        var entries = page.withoutExpired(at: now).entries
+        var entries = page.withoutExpired(at: expiryTime).entries
         var last = page.entries.last?.lastSeq ?? taken
         var unread: Int?
         // Earlier pushed entries fill a page: the badge counts only that far.
         if last <= target.pushedUpTo, last < page.position.head {
             unread = HandOffPlan.pushWorthy(entries, for: user, device).count
             page = try await store.entries(of: user, after: target.pushedUpTo, limit: StoreSettings.maxPageEntries)
-            entries += page.withoutExpired(at: now).entries
+            entries += page.withoutExpired(at: expiryTime).entries
             last = page.entries.last?.lastSeq ?? target.pushedUpTo
         }
         guard last > target.pushedUpTo else { return nil }
@@ -60,11 +60,11 @@ extension PushHandOff {
             cursors[device.description.id] = InboxCursors.Cursor(seq: seq, proof: device.proof)
         }
         let start = max(cursors.delivered, try await webhooks.store.undeliveredMark(of: user))
-        let now = time.now()
+        let expiryTime = time.expiryTime()
         let page = try await store.entries(of: user, after: start, limit: StoreSettings.maxPageEntries)
         guard let last = page.entries.last?.lastSeq else { return false }
-        let oldest = now.advanced(by: .zero - settings.reportedAge)
-        let worthy = HandOffPlan.pushWorthy(page.withoutExpired(at: now).entries, for: user, nil)
+        let oldest = expiryTime.now.advanced(by: .zero - settings.reportedAge)
+        let worthy = HandOffPlan.pushWorthy(page.withoutExpired(at: expiryTime).entries, for: user, nil)
         let notices = worthy.filter { $0.committedAt >= oldest }.map { WebhookNotice.messageUndelivered(user, $0) }
         try await webhooks.append(notices, marks: [user: last])
         for notice in notices { events.note(.notice(notice), .messageUndelivered) }

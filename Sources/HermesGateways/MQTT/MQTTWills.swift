@@ -211,7 +211,7 @@ extension MQTTPendingWill {
     /// The same, but not retained below `user/NAME/`: the next owner of the name finds nothing there.
     fileprivate func leavingNothing() -> MQTTPendingWill {
         guard publication.retain, let userName = identity.userName,
-            publication.topic.rawValue.hasPrefix("user/\(userName)/")
+            publication.topic.rawValue.utf8.starts(with: "user/\(userName)/".utf8)
         else {
             return self
         }

@@ -31,6 +31,7 @@ enum StoreSchema {
         ("019 lists of contacts", indexListedContacts),
         ("020 jumps of the clock", createClockJumps),
         ("021 parts of publications and numbers of groups", rememberParts),
+        ("022 names until nothing is left below them", keepNames),
     ]
 
     static var version: Int { migrations.count }

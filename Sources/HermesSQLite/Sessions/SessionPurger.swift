@@ -6,7 +6,8 @@ import HermesCore
 
 /// Deletes remains of removed sessions and expired publications, a bounded amount in the writer's transaction.
 ///
-/// Every step finds its rows through an index that contains almost nothing else, like ``Purger``.
+/// Every step finds its rows through an index that contains almost nothing else, like ``Purger``. It deletes or marks
+/// (``QueueExpiry``) each row that it finds there, so that the limit also bounds what it reads.
 struct SessionPurger {
     let db: Database
     let now: Timestamp
@@ -33,10 +34,9 @@ struct SessionPurger {
         }
         static let expired = tables.map { table in
             """
-            SELECT session, seq, weight, publication FROM \(table) \
-            WHERE expires_at IS NOT NULL AND expires_at <= ? \
-            AND seq > ifnull((SELECT sent_up_to FROM session WHERE id = \(table).session), 0) \
-            ORDER BY expires_at LIMIT ?
+            SELECT session, seq, weight, publication, \
+            seq > ifnull((SELECT sent_up_to FROM session WHERE id = \(table).session), 0) FROM \(table) \
+            WHERE \(QueueExpiry.isDue) ORDER BY expires_at LIMIT ?
             """
         }
         static let retained = """
@@ -109,10 +109,12 @@ struct SessionPurger {
         count(rows)
     }
 
+    /// Deletes expired publications, but for those that were sent: these are marked, so that they are not found again.
     private mutating func deleteExpired() throws {
         for (table, sql) in zip(Query.tables, Query.expired) where remaining > 0 {
             let query = try PreparedStatement(db, sql)
             let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE session = ? AND seq = ?")
+            let settle = try PreparedStatement(db, QueueExpiry.settleSQL(table))
             let update = try PreparedStatement(
                 db,
                 "UPDATE session_head SET queued = queued - 1, bytes = bytes - ? WHERE session = ?"
@@ -120,10 +122,20 @@ struct SessionPurger {
             query.bind(now, at: 1)
             query.bind(Int64(remaining), at: 2)
             var found: [(session: Int64, seq: UInt64, weight: Int64)] = []
+            var sent: [(session: Int64, seq: UInt64)] = []
             try query.forEachRow { row in
+                guard row.integer(4) != 0 else {
+                    sent.append((row.integer(0), row.unsigned(1)))
+                    return true
+                }
                 found.append((row.integer(0), row.unsigned(1), row.integer(2)))
                 if !row.isNull(3) { dereferenced[row.integer(3), default: 0] += 1 }
                 return true
+            }
+            for (session, seq) in sent {
+                settle.bind(session, at: 1)
+                settle.bind(seq, at: 2)
+                try settle.run()
             }
             let payer = try PreparedStatement(db, "SELECT payer FROM session WHERE id = ?")
             for (session, seq, weight) in found {
@@ -139,7 +151,7 @@ struct SessionPurger {
                 if let owner { queueChanges.add(Holding(entries: -1, bytes: -Int(weight)), of: owner) }
                 sessions.insert(DurableSessionID(rawValue: session))
             }
-            count(found.count)
+            count(found.count + sent.count)
         }
     }
 

@@ -242,7 +242,7 @@ struct SessionReader {
 
     static func queueSQL(_ table: String, isSharedOnly: Bool) -> String {
         """
-        SELECT q.seq, q.flags, q.weight, q.expires_at, q.identifiers, q.publication, \
+        SELECT q.seq, q.flags, q.weight, \(QueueExpiry.time("q.expires_at")), q.identifiers, q.publication, \
         q.published_at, q.topic, q.payload, q.details, p.published_at, p.topic, p.payload, p.details, q.share \
         FROM \(table) q LEFT JOIN publication p ON p.key = q.publication \
         WHERE q.session = ? AND q.seq > ? \(isSharedOnly ? "AND q.share IS NOT NULL " : "")ORDER BY q.seq LIMIT ?

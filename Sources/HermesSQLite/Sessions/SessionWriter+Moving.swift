@@ -42,8 +42,8 @@ extension SessionWriter {
                 """
                 INSERT INTO session_queue_fresh (session, seq, flags, weight, expires_at, identifiers, publication, \
                 published_at, topic, payload, details, share) \
-                SELECT ?, ?, (flags & -8) | ?, ?, expires_at, ?, publication, published_at, topic, payload, details, \
-                ? FROM \(table) WHERE session = ? AND seq = ?
+                SELECT ?, ?, (flags & -8) | ?, ?, \(QueueExpiry.time("expires_at")), ?, publication, published_at, \
+                topic, payload, details, ? FROM \(table) WHERE session = ? AND seq = ?
                 """
             )
             delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE session = ? AND seq = ?")

@@ -48,6 +48,14 @@ package enum AccountStoreConformance {
             let renamed = try await store.update(ann.id, AccountChange(nickName: StoreWorld.name("ANN")))
             try expectEqual(renamed.nickName.rawValue, "ANN", "one's own name in another case")
             _ = try await store.update(ann.id, AccountChange(nickName: StoreWorld.name("Anna")))
+            let kept = KeptName(key: "ann", user: ann.id)
+            try expectEqual(try await store.keptNames(), [kept])
+            try await expectError(.nameTaken) { try await create("Ann", in: store) }
+            try await expectError(.nameTaken) {
+                try await store.update(bob.id, AccountChange(nickName: StoreWorld.name("ann")))
+            }
+            try await store.free(kept)
+            try expectEqual(try await store.keptNames(), [])
             let carl = try await create("Ann", in: store)
             try expect(carl.id > bob.id, "the name is free again, the id is new")
         },

@@ -72,7 +72,8 @@ extension MessageStoreConformance {
             let end = behind.advanced(by: .seconds(600))
             try await world.store.record(ClockJump(since: behind, end: end, length: year))
             let now = right.advanced(by: .seconds(600))
-            let page = try await world.store.entries(of: world[1].user, after: 0, limit: 9).withoutExpired(at: now)
+            let page = try await world.store.entries(of: world[1].user, after: 0, limit: 9)
+                .withoutExpired(at: ExpiryTime(now: now))
             try expectEqual(
                 page.entries.map { StoreWorld.summary($0) },
                 ["1-1:hole", "2:long", "3:right", "4:behind", "5:read 1"]

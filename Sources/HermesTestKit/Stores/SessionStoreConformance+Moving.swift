@@ -125,6 +125,24 @@ extension SessionStoreConformance {
             try expectEqual(try await world.store.sessions().map(\.id), [ids[1]])
             try expectEqual(try await world.queue(ids[1]), ["1:1", "2:2"])
         },
+        ConformanceCase("What was sent keeps its time, which counts again where it is moved to") { makeStore in
+            let world = SessionWorld(try await makeStore(StoreSettings()))
+            let ids = try ["a", "b"].map { try world.open($0).id }
+            let soon = PublicationDetails(expiresAt: StoreWorld.later(.seconds(1)))
+            for text in ["1", "2"] { try world.publish(world.publication(text, topic: "t", soon), [target(ids[0])]) }
+            try world.change(.close(ids[0], sentUpTo: 2, expiresAt: nil))
+            let late = StoreWorld.later(.seconds(2))
+            try await world.purge(at: late)
+            let queued = try await shared(world, ids[0])
+            try expectEqual(queued.map(\.publication.details?.expiresAt), [soon.expiresAt, soon.expiresAt])
+            let item = QueueMove.Item(queued[0], to: target(ids[1]))
+            try expectEqual(try move(world, QueueMove(from: ids[0], [item])).0, [.queued(1)])
+            let moved = try await shared(world, ids[1])
+            try expectEqual(moved.map(\.publication.details?.expiresAt), [soon.expiresAt])
+            try await world.purge(at: late)
+            try expectEqual(try await world.queue(ids[0]), ["2:2"])
+            try expectEqual(try await world.queue(ids[1]), [])
+        },
         ConformanceCase("Nothing is taken from a session that is connected, if that is the condition") { makeStore in
             let world = SessionWorld(try await makeStore(StoreSettings()))
             let ids = try ["a", "b"].map { try world.open($0).id }

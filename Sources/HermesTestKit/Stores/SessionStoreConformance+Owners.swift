@@ -48,6 +48,7 @@ extension SessionStoreConformance {
             try expectEqual(try await sessions.queue(own), ["1:x", "2:y", "3:z"])
             let found = try await world.store.sessions().filter { $0.renamedAt > 0 }
             try expectEqual(found.map(\.id), [own])
+            try await world.store.free(KeptName(key: world[0].nickName.key, user: user))
             _ = try await world.store.update(user, AccountChange(nickName: world[0].nickName))
             try expectEqual(try sessions.open("a", owner: .account(user)).renamedAt, 3)
         },

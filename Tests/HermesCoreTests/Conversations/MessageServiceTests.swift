@@ -36,14 +36,22 @@ import Testing
         )
     }
 
-    private func send(_ draft: MessageDraft, from sender: Principal) async throws -> SendReceipt {
+    private func send(
+        _ draft: MessageDraft,
+        from sender: Principal,
+        over other: Messenger? = nil
+    ) async throws -> SendReceipt {
         try await withCheckedContinuation { continuation in
-            messenger.messages.send(draft, from: sender) { continuation.resume(returning: $0) }
+            (other ?? messenger).messages.send(draft, from: sender) { continuation.resume(returning: $0) }
         }.get()
     }
 
-    private func entries(of number: Int32, after seq: UInt64 = 0) async throws -> [InboxEntry] {
-        let answer = try await messenger.inbox.answer(.page(after: seq, limit: 100), for: try user(number))
+    private func entries(
+        of number: Int32,
+        after seq: UInt64 = 0,
+        over other: Messenger? = nil
+    ) async throws -> [InboxEntry] {
+        let answer = try await (other ?? messenger).inbox.answer(.page(after: seq, limit: 100), for: try user(number))
         guard case .page(let page) = answer else { throw HermesError(.internalError, "not a page") }
         return page.entries
     }
@@ -204,5 +212,34 @@ import Testing
         #expect(try await messenger.housekeeping(now: messenger.time.now(), isClockConfirmed: false) == 0)
         #expect(try await messenger.housekeeping(now: messenger.time.now()) > 0)
         await messenger.shutdown()
+    }
+
+    @Test
+    func `a server that starts with its clock ahead hides no message of an earlier run`() async throws {
+        _ = try await send(draft(), from: principal(1))
+        await messenger.shutdown()
+        time.jump(by: .seconds(40 * 86_400))
+        let later = Messenger(
+            accountStore: store.base,
+            messageStore: store,
+            socialStore: store.base,
+            sessionStore: store.base,
+            pushTokenStore: store.base,
+            time: time
+        )
+        _ = try await send(draft(expiresAfter: .seconds(5)), from: principal(1), over: later)
+        for elapsed in [Duration.seconds(5), .seconds(594)] {
+            time.advance(by: elapsed)
+            let found = try await entries(of: 2, over: later)
+            guard case .message = found.first?.event else {
+                Issue.record("read as expired, it would be acknowledged")
+                return
+            }
+            #expect(found.dropFirst().map(\.event) == [.expired(through: 2)], "its own time is up")
+        }
+        // From now on the clock is confirmed.
+        time.advance(by: .seconds(1))
+        #expect(try await entries(of: 2, over: later).map(\.event) == [.expired(through: 2)])
+        await later.shutdown()
     }
 }

@@ -7,6 +7,8 @@ import Testing
 
 /// A message whose time is up is not delivered, whether or not it was purged.
 @Suite struct InboxPageExpiryTests {
+    private let now = ExpiryTime(now: Timestamp(rawValue: 100))
+
     private func message(_ seq: UInt64, expiresAt: Int64) throws -> InboxEntry {
         let low = try #require(UserID(rawValue: 1))
         let high = try #require(UserID(rawValue: 2))
@@ -36,7 +38,7 @@ import Testing
             hole(1, 2), message(3, expiresAt: 100), message(4, expiresAt: 7), fresh[0], message(6, expiresAt: 100),
             hole(7, 8), fresh[1],
         ]
-        let page = InboxPage(entries: entries, position: position).withoutExpired(at: Timestamp(rawValue: 100))
+        let page = InboxPage(entries: entries, position: position).withoutExpired(at: now)
         #expect(page.entries == [hole(1, 4), fresh[0], hole(6, 8), fresh[1]])
         #expect(page.position == position)
     }
@@ -44,6 +46,16 @@ import Testing
     @Test func `nothing expired, nothing changed`() throws {
         let entries = try [message(1, expiresAt: 101), hole(2, 4), message(5, expiresAt: 102)]
         let page = InboxPage(entries: entries, position: InboxPosition(epoch: 1, head: 5, oldest: 1))
-        #expect(page.withoutExpired(at: Timestamp(rawValue: 100)) == page)
+        #expect(page.withoutExpired(at: now) == page)
+    }
+
+    @Test func `what was stored before the given time does not count as expired`() throws {
+        let entries = try [message(1, expiresAt: 50), message(2, expiresAt: 100)]
+        let page = InboxPage(entries: entries, position: InboxPosition(epoch: 1, head: 2, oldest: 1))
+        func time(storedSince: Int64) -> ExpiryTime {
+            ExpiryTime(now: Timestamp(rawValue: 100), storedSince: Timestamp(rawValue: storedSince))
+        }
+        #expect(page.withoutExpired(at: time(storedSince: 1)) == page)
+        #expect(page.withoutExpired(at: time(storedSince: 0)).entries == [hole(1, 2)])
     }
 }

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The effects of a change of an account on its connections and sessions.
 extension DurableSessions {
-    /// Ends connections of an account. If it is deleted, its sessions end, too; if it is renamed, they stay, and what
-    /// is retained below `user/NAME/` does not: the name may be somebody else's soon.
+    /// Ends connections of an account. If it is deleted, its sessions end, too, and what is retained below `user/NAME/`;
+    /// if it is renamed, they stay, and the name is kept until nothing is left below it (``KeptName``).
     ///
     /// - Parameter name: the name that the account had until now (``NickName/key``); nil if the end does not concern
     ///   it.
@@ -20,7 +20,8 @@ extension DurableSessions {
         guard reason.freesName, let name else { return }
         let keys = shared.state.withLock { $0.seats.keys(of: owner) }
         for key in keys { nameFreed(key) }
-        if reason.endsKeptSessions { endAll(of: owner) }
+        guard reason.endsKeptSessions else { return }
+        endAll(of: owner)
         forgetRetained(of: name)
     }
 

@@ -4,21 +4,64 @@
 import Synchronization
 
 extension DurableSessions {
-    /// Removes the publications retained below `user/NAME/`, which belong to the account of that name; returns before
-    /// the store knows. A removal that the store does not take is tried again with the next housekeeping, because the
-    /// name may be somebody else's soon.
-    func forgetRetained(of name: String) {
+    /// The removals of retained publications that wait for the store at once.
+    private static let removalsAtOnce = 128
+    /// The records that are examined at once for them.
+    private static let stepsAtOnce = 4_096
+
+    /// Removes the publications retained below `user/NAME/`, which belong to the account of that name, in parts: others
+    /// commit between them.
+    ///
+    /// - Parameter source: who pays for the commits.
+    /// - Returns: their number; nil if the store did not take all removals.
+    func removeRetained(below name: String, source: CommitSource) async -> Int? {
         // A name may contain characters that are special in a filter; then no topic there belongs to it alone.
         guard !name.utf8.contains(where: { "/+#".utf8.contains($0) }), let filter = TopicFilter("user/\(name)/#")
         else {
-            return
+            return 0
         }
-        let now = time.now()
-        for found in retained.matching(filter, now: now) {
-            retain(.removal(of: found.topic, at: now)) { [shared] result in
-                guard case .failure = result else { return }
-                _ = shared.state.withLock { $0.unforgotten.insert(name) }
+        var search = retained.search(filter)
+        var count = 0
+        while !search.isAtEnd {
+            let now = time.now()
+            var steps = Self.stepsAtOnce
+            let found = retained.next(&search, now: now, limit: Self.removalsAtOnce, steps: &steps)
+            let areRemoved = await withTaskGroup(of: Bool.self) { group in
+                for publication in found {
+                    group.addTask {
+                        await withCheckedContinuation { continuation in
+                            self.retain(.removal(of: publication.topic, at: now), source: source) {
+                                continuation.resume(returning: $0.isSuccess)
+                            }
+                        }
+                    }
+                }
+                return await group.reduce(true) { $0 && $1 }
             }
+            guard areRemoved else { return nil }
+            count += found.count
+            await Task.yield()
+        }
+        return count
+    }
+
+    /// Removes what is retained below the name that an account had.
+    ///
+    /// - Parameter isLate: whether connections under that name have had their time to end.
+    /// - Returns: whether nothing is left, and no connection is left that has published there.
+    func clear(_ name: KeptName, isLate: Bool) async -> Bool {
+        guard await removeRetained(below: name.key, source: .account(name.user)) != nil else { return false }
+        guard isLate || !shared.state.withLock({ $0.hasConnection(of: .account(name.user)) }) else { return false }
+        // Nothing came meanwhile.
+        return await removeRetained(below: name.key, source: .account(name.user)) == 0
+    }
+
+    /// Removes what is retained below the name of a deleted account; returns before the store knows. A removal that the
+    /// store does not take is tried again with the next housekeeping.
+    func forgetRetained(of name: String) {
+        Task { [self] in
+            guard await removeRetained(below: name, source: .server) == nil else { return }
+            _ = shared.state.withLock { $0.unforgotten.insert(name) }
         }
     }
 

@@ -267,6 +267,16 @@ struct DurableState {
         return open(key, waiting, in: seat)
     }
 
+    /// Whether the owner has a client that is connected, or about to be.
+    func hasConnection(of owner: SessionOwner) -> Bool {
+        seats.keys(of: owner).contains { key in
+            switch seats[key]?.phase {
+            case .occupied, .opening: true
+            case .vacant, .closing, nil: false
+            }
+        }
+    }
+
     /// The commit of ``Action/close(_:_:_:)`` is done. If it failed, the store counts the session as online until it is
     /// opened again; it still expires in time.
     mutating func closed(_ id: DurableSessionID) -> [Action] {
@@ -440,9 +450,10 @@ struct DurableState {
         insert(session, payer: payer)
         if let expiresAt { inherited.set(session.id, dueAt: expiresAt) }
         records[session.id]?.sentUpTo = session.isOnline ? session.head : session.sentUpTo
+        // Also of what comes by shared subscriptions from now on.
+        records[session.id]?.redistributesAt = redistributesAt
         if session.queuedCount > 0 {
             records[session.id]?.mayHoldShared = true
-            records[session.id]?.redistributesAt = redistributesAt
             absentSharing.insert(session.id)
         }
         records[session.id]?.load.queued.store(session.queuedCount, ordering: .relaxed)

@@ -20,7 +20,7 @@ extension APICore {
             pattern: "^(?!\\$|hermes/)[^#+\\u0000]+$",
             meaning: "a topic without + and #, that does not begin with $ or hermes/"
         ) { text in
-            TopicName(text) != nil && !text.hasPrefix("$") && !text.hasPrefix("hermes/")
+            TopicName(text) != nil && !text.utf8.starts(with: "$".utf8) && !text.utf8.starts(with: "hermes/".utf8)
         }
     )
 

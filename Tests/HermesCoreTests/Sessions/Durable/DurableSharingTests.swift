@@ -35,6 +35,22 @@ import Testing
         try await (sessions ?? self.sessions).page(of: id).publications.map { String(buffer: $0.publication.payload) }
     }
 
+    @Test
+    func `what comes for members that are absent since before a restart goes to others in time, too`() async throws {
+        let (one, connection) = try await member("one", once)
+        sessions.detach(one, connection, sentUpTo: 0, expiry: .seconds(3_600))
+        await sessions.shutdown()
+        let later = DurableSessions(store: store, time: time)
+        try await later.load()
+        try await later.published("1", to: "t")
+        let (two, _) = try await member("two", once, of: later)
+        #expect(try await texts(two, of: later).isEmpty)
+        time.advance(by: .seconds(61))
+        later.expire(now: time.now())
+        while try await texts(two, of: later) != ["1"] { try Task.checkCancellation() }
+        await later.shutdown()
+    }
+
     enum Ending: CaseIterable, Sendable { case detached, cleanStart, cleanSession, expired, removed }
 
     /// Ends a session that is connected, one way or the other; returns when the store knows.

@@ -1,0 +1,21 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The time by which a read decides which entries have expired; see ``TimeSource/expiryTime()``.
+package struct ExpiryTime: Sendable {
+    /// The wall clock.
+    package let now: Timestamp
+    /// Entries that were stored before this time do not count as expired; nil: all may.
+    package let storedSince: Timestamp?
+
+    package init(now: Timestamp, storedSince: Timestamp? = nil) {
+        self.now = now
+        self.storedSince = storedSince
+    }
+
+    /// Whether what expires at `expiry` and was stored at `storedAt` counts as expired.
+    package func isOver(_ expiry: Timestamp, storedAt: Timestamp) -> Bool {
+        guard expiry <= now else { return false }
+        return storedSince.map { storedAt >= $0 } ?? true
+    }
+}

@@ -1,0 +1,107 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+import Testing
+
+@testable import HermesCore
+
+/// A name that an account gave up is nobody's until nothing is left below `user/NAME/`.
+@Suite(.timeLimit(.minutes(1))) struct KeptNamesTests {
+    private let store = MemoryStore()
+    private let time = ManualTime()
+    private let messenger: Messenger
+
+    init() { messenger = Self.messenger(store, time) }
+
+    private static func messenger(_ store: MemoryStore, _ time: ManualTime) -> Messenger {
+        Messenger(
+            accountStore: store,
+            messageStore: store,
+            socialStore: store,
+            sessionStore: store,
+            pushTokenStore: store,
+            time: time
+        )
+    }
+
+    private func account(_ text: String) async throws -> Account {
+        let name = NickName(stored: text, key: text)
+        let new = NewAccount(nickName: name, password: PasswordHash(phc: "$none$"))
+        return try await store.create(new, now: time.now())
+    }
+
+    private func retain(_ topic: String) async throws {
+        let topic = try #require(TopicName(topic))
+        let publication = StoredPublication(
+            topic: topic,
+            payload: ByteBuffer(string: "x"),
+            qos: .atLeastOnce,
+            retain: true,
+            publishedAt: time.now()
+        )
+        try await asking { messenger.durable.retain(publication, completion: $0) }
+    }
+
+    private func rename(_ account: Account, to name: String) async throws {
+        _ = try await messenger.accounts.changeProfile(of: account.id, nickName: name, avatarURL: nil)
+    }
+
+    private var retained: [String] {
+        get throws {
+            let all = try #require(TopicFilter("#"))
+            return messenger.durable.retained.matching(all, now: time.now()).map(\.topic.rawValue).sorted()
+        }
+    }
+
+    @Test func `what was retained below it is gone before anybody can have it`() async throws {
+        let ann = try await account("ann")
+        for number in 0..<700 { try await retain("user/ann/\(number)") }
+        try await retain("user/anna")
+        try await rename(ann, to: "carl")
+        #expect(try retained == ["user/anna"])
+        #expect(try await store.keptNames().isEmpty)
+        _ = try await account("ann")
+        try await retain("user/ann/1")
+        try await messenger.housekeeping(now: time.now())
+        #expect(try retained == ["user/ann/1", "user/anna"], "the next owner's stays")
+    }
+
+    @Test func `a connection that still publishes there keeps it for a second`() async throws {
+        let ann = try await account("ann")
+        let key = SessionKey(owner: .account(ann.id), clientID: "a")
+        _ = try await asking { completion in
+            messenger.durable.attach(
+                key,
+                clean: false,
+                expiry: .seconds(60),
+                attachment: RecordingConnection(),
+                completion: completion
+            )
+        }
+        try await rename(ann, to: "carl")
+        await #expect(throws: HermesError.self) { try await account("ann") }
+        // What was on its way.
+        try await retain("user/ann/late")
+        try await messenger.housekeeping(now: time.now())
+        await #expect(throws: HermesError.self) { try await account("ann") }
+        time.advance(by: .seconds(1))
+        try await messenger.housekeeping(now: time.now())
+        #expect(try retained.isEmpty)
+        _ = try await account("ann")
+    }
+
+    @Test func `the next process goes on`() async throws {
+        let ann = try await account("ann")
+        try await retain("user/ann/a")
+        // As far as the server came.
+        _ = try await store.update(ann.id, AccountChange(nickName: NickName(stored: "carl", key: "carl")))
+        let later = Self.messenger(store, time)
+        try await later.load()
+        #expect(later.durable.retained.statistics.count == 1)
+        await #expect(throws: HermesError.self) { try await account("ann") }
+        try await later.housekeeping(now: time.now())
+        #expect(later.durable.retained.statistics.count == 0)
+        _ = try await account("ann")
+    }
+}
