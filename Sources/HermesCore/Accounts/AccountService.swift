@@ -35,7 +35,7 @@ package final class AccountService: Sendable {
     let endTopicClients: EndOfTopicClients
     private let clearTopics: @Sendable (_ name: KeptName, _ isLate: Bool) async -> Bool
     /// The names that are not free yet, and when they were given up.
-    let keptNames = Mutex<[KeptName: Duration]>([:])
+    private let keptNames = Mutex<[KeptName: Duration]>([:])
     let throttle: Mutex<LoginThrottle>
     let registrations: Mutex<RegistrationLimit>
     let ledger = Mutex(LoginLedger())

@@ -12,18 +12,7 @@ import Testing
     private let time = ManualTime()
     private let messenger: Messenger
 
-    init() { messenger = Self.messenger(store, time) }
-
-    private static func messenger(_ store: MemoryStore, _ time: ManualTime) -> Messenger {
-        Messenger(
-            accountStore: store,
-            messageStore: store,
-            socialStore: store,
-            sessionStore: store,
-            pushTokenStore: store,
-            time: time
-        )
-    }
+    init() { messenger = Messenger(store, time: time) }
 
     private func account(_ text: String) async throws -> Account {
         let name = NickName(stored: text, key: text)
@@ -96,7 +85,7 @@ import Testing
         try await retain("user/ann/a")
         // As far as the server came.
         _ = try await store.update(ann.id, AccountChange(nickName: NickName(stored: "carl", key: "carl")))
-        let later = Self.messenger(store, time)
+        let later = Messenger(store, time: time)
         try await later.load()
         #expect(later.durable.retained.statistics.count == 1)
         await #expect(throws: HermesError.self) { try await account("ann") }

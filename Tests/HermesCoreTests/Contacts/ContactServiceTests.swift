@@ -12,14 +12,7 @@ import Testing
     private let messenger: Messenger
 
     init() {
-        messenger = Messenger(
-            accountStore: store,
-            messageStore: store,
-            socialStore: store,
-            sessionStore: store,
-            pushTokenStore: store,
-            time: time
-        )
+        messenger = Messenger(store, time: time)
     }
 
     /// Accounts 1 …

@@ -10,14 +10,7 @@ import Testing
     private let messenger: Messenger
 
     init() async throws {
-        messenger = Messenger(
-            accountStore: store.base,
-            messageStore: store,
-            socialStore: store.base,
-            sessionStore: store.base,
-            pushTokenStore: store.base,
-            time: time
-        )
+        messenger = Messenger(store.base, messages: store, time: time)
         try await addAccounts(3, to: store.base)
     }
 
@@ -219,14 +212,7 @@ import Testing
         _ = try await send(draft(), from: principal(1))
         await messenger.shutdown()
         time.jump(by: .seconds(40 * 86_400))
-        let later = Messenger(
-            accountStore: store.base,
-            messageStore: store,
-            socialStore: store.base,
-            sessionStore: store.base,
-            pushTokenStore: store.base,
-            time: time
-        )
+        let later = Messenger(store.base, messages: store, time: time)
         _ = try await send(draft(expiresAfter: .seconds(5)), from: principal(1), over: later)
         for elapsed in [Duration.seconds(5), .seconds(594)] {
             time.advance(by: elapsed)

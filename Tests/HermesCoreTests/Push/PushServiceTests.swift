@@ -12,14 +12,7 @@ struct PushServiceTests {
         let messenger: Messenger
 
         init(accounts: Int32) async throws {
-            messenger = Messenger(
-                accountStore: store.base,
-                messageStore: store,
-                socialStore: store.base,
-                sessionStore: store.base,
-                pushTokenStore: store.base,
-                time: time
-            )
+            messenger = Messenger(store.base, messages: store, time: time)
             try await addAccounts(accounts, to: store.base)
         }
 

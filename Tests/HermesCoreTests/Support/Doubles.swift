@@ -203,3 +203,19 @@ func code(_ body: () async throws -> Void) async -> HermesError.Code? {
         return (error as? HermesError)?.code
     }
 }
+
+extension Messenger {
+    /// A messenger over one store in memory.
+    ///
+    /// - Parameter messages: the store of the messages, if that is another one, such as a ``FakeStore`` over `store`.
+    convenience init(_ store: MemoryStore, messages: (any MessageStore)? = nil, time: any TimeSource) {
+        self.init(
+            accountStore: store,
+            messageStore: messages ?? store,
+            socialStore: store,
+            sessionStore: store,
+            pushTokenStore: store,
+            time: time
+        )
+    }
+}

@@ -33,15 +33,6 @@ import Testing
         }
     }
 
-    /// The connections that wait because they asked for too much.
-    private static func throttled(_ server: GatewayHarness) async throws -> Int {
-        var count = 0
-        for loop in server.environment.loops.all {
-            count += try await loop.eventLoop.submit { loop.connections.count { $0.pauses.contains(.throttled) } }.get()
-        }
-        return count
-    }
-
     @Test func `a page of friends is paid for by the rows of the whole list, which need not be friends`() async throws {
         let store = MemoryStore()
         try await GatewayHarness.with(settings: Self.settings(), store: store) { server in
@@ -59,10 +50,10 @@ import Testing
                 return try IMPB_user_info_list_res(wire: await client.reply(seq).respon).userList.count
             }
             #expect(try await friends(3) == 0)
-            #expect(try await Self.throttled(server) == 0)
+            #expect(try await server.throttledCount() == 0)
             try await Self.block(by: uid, store, server)
             #expect(try await friends(4) == 0)
-            #expect(try await Self.throttled(server) == 1)
+            #expect(try await server.throttledCount() == 1)
         }
     }
 
@@ -76,10 +67,10 @@ import Testing
                 return try await client.ask(id, .contact(list)).contacts.contacts.count
             }
             #expect(try await contacts(2) == 0)
-            #expect(try await Self.throttled(server) == 0)
+            #expect(try await server.throttledCount() == 0)
             try await Self.block(by: uid, store, server)
             #expect(try await contacts(3) == 500)
-            #expect(try await Self.throttled(server) == 1)
+            #expect(try await server.throttledCount() == 1)
         }
     }
 
@@ -93,7 +84,7 @@ import Testing
                 return try await client.ask(id, .conversations(list)).conversations.conversations.count
             }
             #expect(try await conversations(2) == 0)
-            #expect(try await Self.throttled(server) == 0)
+            #expect(try await server.throttledCount() == 0)
             let principal = try await server.principal(uid)
             for number in 0..<Self.rows {
                 let new = NewAccount(nickName: try NickName("peer\(number)"), password: PasswordHash(phc: "$none$"))
@@ -108,7 +99,7 @@ import Testing
                 }.get()
             }
             #expect(try await conversations(3) == Self.rows)
-            #expect(try await Self.throttled(server) == 1)
+            #expect(try await server.throttledCount() == 1)
         }
     }
 }

@@ -93,15 +93,7 @@ import Testing
         }
 
         /// Whether the connection that has asked must wait because of what it caused.
-        func isThrottled() async throws -> Bool {
-            for loop in server.environment.loops.all {
-                let found = try await loop.eventLoop.submit {
-                    loop.connections.contains { $0.isOpen && $0.pauses.contains(.throttled) }
-                }.get()
-                if found { return true }
-            }
-            return false
-        }
+        func isThrottled() async throws -> Bool { try await server.throttledCount() > 0 }
 
         /// Ends the connections, so that each change begins with a full budget.
         func disconnect() async throws {

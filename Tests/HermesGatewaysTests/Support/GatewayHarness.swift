@@ -165,6 +165,17 @@ struct GatewayHarness {
 
     // MARK: Connections
 
+    /// The number of open connections that must wait because of what they caused.
+    func throttledCount() async throws -> Int {
+        var count = 0
+        for loop in environment.loops.all {
+            count += try await loop.eventLoop.submit {
+                loop.connections.count { $0.isOpen && $0.pauses.contains(.throttled) }
+            }.get()
+        }
+        return count
+    }
+
     func port(_ name: String) -> Int { listeners[name]?.port ?? 0 }
 
     /// A connection to the gateway, the first where there are several.
