@@ -12,8 +12,22 @@ package protocol Gateway: Sendable {
 
     /// The key in the configuration (`listeners.<name>`) and the label in metrics: lower-case letters.
     static var name: String { get }
+    /// The name in the documentation.
+    static var title: String { get }
+    /// The words that say on the page at `/` whom the protocol is for.
+    static var purpose: String { get }
     /// The default TCP port.
     static var defaultPort: Int { get }
+    /// The optional features of its listeners.
+    static var listenerFeatures: ListenerSettings.Features { get }
+    /// The listeners that need no `protocol` in the configuration.
+    static var listeners: [ListenerSettings.Keys] { get }
+
+    /// The settings beside those of the listeners.
+    associatedtype Options: GatewayOptions = NoOptions
+
+    /// The topics through which the protocol's clients are reached; nil: there are none.
+    static var applicationTopics: (any ApplicationTopicForm.Type)? { get }
 
     /// The subprotocol over WebSocket on the HTTP port; nil: not served there.
     static var webSocketSubprotocol: String? { get }
@@ -42,6 +56,14 @@ package protocol Gateway: Sendable {
 }
 
 extension Gateway {
+    package static var listenerFeatures: ListenerSettings.Features { .gateway }
+
+    package static var listeners: [ListenerSettings.Keys] {
+        [ListenerSettings.Keys(name, title: title, port: defaultPort, isEnabled: true, features: listenerFeatures)]
+    }
+
+    package static var applicationTopics: (any ApplicationTopicForm.Type)? { nil }
+
     package static var webSocketSubprotocol: String? { nil }
 
     package static var webSocketPath: String { "/\(name)" }

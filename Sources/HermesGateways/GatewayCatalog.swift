@@ -3,7 +3,8 @@
 
 package import HermesCore
 
-/// All wire protocols, one line each, and their parts that all protocols use.
+/// All wire protocols, one line each, and their parts that all protocols use. The listeners, their settings and the
+/// page at `/` are made from it.
 package enum GatewayCatalog {
     package static let all: [any Gateway.Type] = [
         IMPBGateway.self,
@@ -16,6 +17,9 @@ package enum GatewayCatalog {
     /// The form of room events as payloads of their topics.
     package static let roomPayloads: any RoomPayloads = LiveRoomPayloads()
 
-    /// The protocols whose clients are reached through topics.
-    static let applicationTopics: [any ApplicationTopicForm.Type] = [QSIOPApplication.self, IMPBApplication.self]
+    /// The topics through which clients are reached.
+    static let applicationTopics: [any ApplicationTopicForm.Type] = all.compactMap { $0.applicationTopics }
+
+    /// The protocol with a name.
+    package static func gateway(named name: String) -> (any Gateway.Type)? { all.first { $0.name == name } }
 }

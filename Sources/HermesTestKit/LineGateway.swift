@@ -9,6 +9,8 @@ package import NIOCore
 /// and the name in its certificate, `big N` with N letters; `login` authenticates, `bye` ends the connection.
 package struct LineGateway: Gateway {
     package static let name = "line"
+    package static let title = "Line"
+    package static let purpose = "tests"
     package static let defaultPort = 0
     package static let webSocketSubprotocol: String? = "line"
 

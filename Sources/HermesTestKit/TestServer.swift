@@ -214,12 +214,7 @@ extension ServerSettings {
 
     /// Sets the ports of listeners; unnamed ones get a free port.
     fileprivate mutating func usePorts(_ ports: [String: Int]) {
-        gateways.impb.port = ports["impb"] ?? 0
-        gateways.liveroom.port = ports["liveroom"] ?? 0
-        gateways.qsiop.port = ports["qsiop"] ?? 0
-        gateways.delimited.port = ports["delimited"] ?? 0
-        gateways.mqtt.port = ports["mqtt"] ?? 0
-        gateways.mqtts.port = ports["mqtts"] ?? 0
+        for (name, _, _) in gateways.listeners { gateways[listener: name]?.port = ports[name] ?? 0 }
         http.port = ports["http"] ?? 0
         console.listener.port = ports["console"] ?? 0
     }

@@ -30,7 +30,7 @@ import Testing
     @Test func `a name with a protocol is a listener, wherever it is given`() throws {
         let expected = FurtherListener(
             name: "factory",
-            gateway: .mqtt,
+            gateway: "mqtt",
             settings: ListenerSettings(host: "127.0.0.2", port: 1884)
         )
         let arguments = ["--listeners.factory.protocol", "mqtt", "--listeners.factory.port=1884"]
@@ -105,8 +105,8 @@ import Testing
             var strict = ListenerSettings(port: 0)
             strict.isAnonymousAllowed = false
             settings.gateways.further = [
-                FurtherListener(name: "second", gateway: .mqtt, settings: ListenerSettings(port: 0)),
-                FurtherListener(name: "strict", gateway: .mqtt, settings: strict),
+                FurtherListener(name: "second", gateway: "mqtt", settings: ListenerSettings(port: 0)),
+                FurtherListener(name: "strict", gateway: "mqtt", settings: strict),
             ]
         }
         try await withServer(configure: configure) { server in

@@ -122,7 +122,7 @@ import Testing
                 if name == "http" {
                     settings.http.port = other.port("http")
                 } else {
-                    settings.gateways.delimited.port = other.port("delimited")
+                    settings.gateways[listener: "delimited"]?.port = other.port("delimited")
                 }
                 let failure = try await failure(settings)
                 #expect(failure.exitCode == .addressUnavailable)
@@ -134,7 +134,7 @@ import Testing
 
     @Test func `an address of another machine is told`() async throws {
         var settings = try TestServer.settings(store: .memory, directory: "/nowhere")
-        settings.gateways.delimited.host = "192.0.2.1"
+        settings.gateways[listener: "delimited"]?.host = "192.0.2.1"
         let failure = try await failure(settings)
         #expect(failure.exitCode == .addressUnavailable)
         #expect(failure.message.contains("listeners.delimited.host"))
@@ -142,7 +142,10 @@ import Testing
 
     @Test func `a certificate that is none is told`() async throws {
         var settings = try TestServer.settings(store: .memory, directory: "/nowhere")
-        settings.gateways.delimited.tls = TLSSettings(certificatePath: "/no/cert.pem", privateKeyPath: "/no/key.pem")
+        settings.gateways[listener: "delimited"]?.tls = TLSSettings(
+            certificatePath: "/no/cert.pem",
+            privateKeyPath: "/no/key.pem"
+        )
         let failure = try await failure(settings)
         #expect(failure.exitCode == .badConfiguration)
         #expect(failure.message.contains("listeners.delimited.tls"))

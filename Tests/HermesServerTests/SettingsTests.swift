@@ -44,10 +44,10 @@ import Testing
     @Test func `every default is allowed`() throws {
         let settings = try ServerSettings.defaults()
         #expect(settings.dataDirectory == "./hermes-data")
-        #expect(settings.gateways.impb == ListenerSettings(port: 6969))
-        #expect(settings.gateways.liveroom.port == 9898)
-        #expect(settings.gateways.qsiop.port == 7979)
-        #expect(settings.gateways.delimited.port == 9000)
+        #expect(settings.gateways[listener: "impb"] == ListenerSettings(port: 6969))
+        #expect(settings.gateways[listener: "liveroom"]?.port == 9898)
+        #expect(settings.gateways[listener: "qsiop"]?.port == 7979)
+        #expect(settings.gateways[listener: "delimited"]?.port == 9000)
         #expect(settings.http.port == 8080)
         #expect(settings.gateways.room.silence == .seconds(10))
         #expect(settings.gateways.limits == ConnectionLimits())
@@ -64,8 +64,8 @@ import Testing
         let yaml = "listeners:\n  impb:\n    port: 1\n  qsiop:\n    port: 1\nlog:\n  level: debug\n"
         let environment = ["HERMES_LISTENERS_IMPB_PORT": "2", "HERMES_LISTENERS_QSIOP_PORT": "2"]
         let settings = try load(["--listeners.impb.port", "3"], environment: environment, yaml: yaml)
-        #expect(settings.gateways.impb.port == 3)
-        #expect(settings.gateways.qsiop.port == 2)
+        #expect(settings.gateways[listener: "impb"]?.port == 3)
+        #expect(settings.gateways[listener: "qsiop"]?.port == 2)
         #expect(settings.logLevel == .debug)
     }
 
@@ -182,22 +182,26 @@ import Testing
         #expect(try problems(["--listeners.impb.tls.enabled", "true"]).contains("listeners.impb.tls.certificate"))
         let files = ["--listeners.impb.tls.certificate", "a.pem", "--listeners.impb.tls.privateKey", "b.pem"]
         let expected = TLSSettings(certificatePath: "a.pem", privateKeyPath: "b.pem")
-        #expect(try load(files).gateways.impb.tls == expected)
-        #expect(try load(files + ["--listeners.impb.tls.enabled", "false"]).gateways.impb.tls == nil)
+        #expect(try load(files).gateways[listener: "impb"]?.tls == expected)
+        #expect(try load(files + ["--listeners.impb.tls.enabled", "false"]).gateways[listener: "impb"]?.tls == nil)
     }
 
     @Test func `anonymous access on a public address is refused unless said`() throws {
         let wide = ["--listeners.liveroom.host", "0.0.0.0"]
         #expect(try problems(wide).contains("access.anonymousOnPublic: true"))
-        #expect(try load(wide + ["--access.anonymousOnPublic", "true"]).gateways.liveroom.host == "0.0.0.0")
+        #expect(
+            try load(wide + ["--access.anonymousOnPublic", "true"]).gateways[listener: "liveroom"]?.host == "0.0.0.0"
+        )
         let closed = try load(wide + ["--access.anonymous", "false"])
         #expect(!closed.gateways.room.isAnonymousAllowed)
         #expect(closed.gateways.device.isTokenRequired)
         // A protocol that knows no anonymous access may listen anywhere.
-        #expect(try load(["--listeners.delimited.host", "::"]).gateways.delimited.host == "::")
+        #expect(try load(["--listeners.delimited.host", "::"]).gateways[listener: "delimited"]?.host == "::")
         #expect(try problems(["--listeners.qsiop.host", "192.0.2.1"]).contains("listeners.qsiop.host"))
         #expect(
-            try load(["--listeners.qsiop.host", "192.0.2.1", "--qsiop.requireToken", "true"]).gateways.qsiop.isEnabled
+            try load(["--listeners.qsiop.host", "192.0.2.1", "--qsiop.requireToken", "true"]).gateways[
+                listener: "qsiop"
+            ]?.isEnabled == true
         )
     }
 
@@ -211,15 +215,17 @@ import Testing
 
     @Test func `MQTT listens by default and over TLS with a certificate`() throws {
         let defaults = try ServerSettings.defaults().gateways
-        #expect(defaults.mqtt == ListenerSettings(port: 1883))
-        #expect(defaults.mqtts == ListenerSettings(isEnabled: false, port: 8883))
+        #expect(defaults[listener: "mqtt"] == ListenerSettings(port: 1883))
+        #expect(defaults[listener: "mqtts"] == ListenerSettings(isEnabled: false, port: 8883))
         #expect(defaults.broker == MQTTSettings())
         #expect(defaults.access == AccessSettings())
         #expect(defaults.listeners.map(\.name) == ["impb", "liveroom", "qsiop", "delimited", "mqtt", "mqtts"])
         let files = ["--listeners.mqtts.tls.certificate", "a.pem", "--listeners.mqtts.tls.privateKey", "b.pem"]
         let tls = TLSSettings(certificatePath: "a.pem", privateKeyPath: "b.pem")
-        #expect(try load(files).gateways.mqtts == ListenerSettings(port: 8883, tls: tls))
-        #expect(try !load(files + ["--listeners.mqtts.enabled", "false"]).gateways.mqtts.isEnabled)
+        #expect(try load(files).gateways[listener: "mqtts"] == ListenerSettings(port: 8883, tls: tls))
+        #expect(
+            try load(files + ["--listeners.mqtts.enabled", "false"]).gateways[listener: "mqtts"]?.isEnabled == false
+        )
         #expect(try problems(["--listeners.mqtts.enabled", "true"]).contains("listeners.mqtts.tls.certificate"))
         #expect(try problems(["--listeners.mqtts.tls.privateKey", "b"]).contains("listeners.mqtts.tls.certificate"))
         #expect(try problems(["--listeners.mqtt.host", "::"]).contains("access.anonymousOnPublic"))
@@ -236,18 +242,20 @@ import Testing
         let required = files + ["--listeners.mqtts.tls.clientCertificates", "required"]
         #expect(try problems(required).contains("listeners.mqtts.tls.clientAuthority"))
         let authority = required + ["--listeners.mqtts.tls.clientAuthority", "ca.pem"]
-        let tls = try #require(try load(authority).gateways.mqtts.tls)
+        let tls = try #require(try load(authority).gateways[listener: "mqtts"]?.tls)
         #expect(tls.clientCertificates == .required)
         #expect(tls.clientAuthorityPath == "ca.pem")
         #expect(!tls.isIdentityFromCertificate)
         let identity = ["--listeners.mqtts.tls.identityFromCertificate", "true"]
         #expect(try problems(files + identity).contains("clientCertificates"))
         let closed = ["--accounts.registration", "closed"]
-        #expect(try load(authority + identity + closed).gateways.mqtts.tls?.isIdentityFromCertificate == true)
+        #expect(
+            try load(authority + identity + closed).gateways[listener: "mqtts"]?.tls?.isIdentityFromCertificate == true
+        )
         #expect(try problems(authority + identity).contains("accounts.registration: closed"))
         let wide = ["--listeners.mqtts.host", "0.0.0.0"]
         #expect(try problems(authority + wide).contains("access.anonymousOnPublic"))
-        #expect(try load(authority + identity + closed + wide).gateways.mqtts.host == "0.0.0.0")
+        #expect(try load(authority + identity + closed + wide).gateways[listener: "mqtts"]?.host == "0.0.0.0")
         #expect(try problems(["--listeners.impb.tls.clientCertificates", "optional"]).contains("needs TLS"))
     }
 

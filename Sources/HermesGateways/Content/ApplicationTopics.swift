@@ -26,8 +26,9 @@ package enum ApplicationTopics {
     }
 }
 
-/// The demands of one protocol on publications to the topics through which its clients are reached.
-protocol ApplicationTopicForm: SendableMetatype {
+/// The demands of one protocol on publications to the topics through which its clients are reached. ``TopicRules``
+/// names the same topics: it says who may use them.
+package protocol ApplicationTopicForm: SendableMetatype {
     /// The beginning of the topics.
     static var topicPrefix: String { get }
 

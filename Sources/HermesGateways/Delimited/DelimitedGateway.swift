@@ -7,6 +7,8 @@ package import NIOCore
 /// The native protocol: `hermes.v1.Packet` in frames with a varint length.
 package struct DelimitedGateway: Gateway {
     package static let name = "delimited"
+    package static let title = "Delimited"
+    package static let purpose = "the native protocol, for the SDK and the command line"
     package static let defaultPort = 9000
     package static let webSocketSubprotocol: String? = "hermes.v1"
     package static let webSocketTextSubprotocol: String? = "hermes.v1.json"

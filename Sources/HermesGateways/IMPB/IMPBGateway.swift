@@ -6,7 +6,10 @@ import HermesWire
 /// IMPB, the protocol of the published mobile app: accounts, 1:1 messages, notifications, peer-to-peer set-up.
 package struct IMPBGateway: Gateway {
     package static let name = "impb"
+    package static let title = "IMPB"
+    package static let purpose = "IMPB, a mobile messenger's protocol"
     package static let defaultPort = 6969
+    package static let applicationTopics: (any ApplicationTopicForm.Type)? = IMPBApplication.self
 
     let environment: GatewayEnvironment
 

@@ -106,9 +106,7 @@ package final class GatewayEnvironment: Sendable {
         wills = other.wills
         brokerStatistics = other.brokerStatistics
         var settings = other.settings
-        settings.access.isAnonymousAllowed = false
-        settings.room.isAnonymousAllowed = false
-        settings.device.isTokenRequired = true
+        settings.requireAccounts()
         self.settings = settings
         authenticator = ClientAuthenticator(
             accounts: messenger.accounts,

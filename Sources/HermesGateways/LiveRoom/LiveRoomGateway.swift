@@ -6,20 +6,26 @@ import HermesCore
 /// Live-stream chat rooms: everybody in the room gets each text, and nothing is stored.
 package struct LiveRoomGateway: Gateway {
     package static let name = "liveroom"
+    package static let title = "LiveRoom"
+    package static let purpose = "rooms of live streams"
     package static let defaultPort = 9898
+    package static let listenerFeatures: ListenerSettings.Features = [.gateway, .anonymous]
+    package typealias Options = LiveRoomSettings
 
     let environment: GatewayEnvironment
+    private let settings: LiveRoomSettings
     let rules: LiveRoomRules
     let metrics = LiveRoomMetrics()
 
     package init(environment: GatewayEnvironment) {
         self.environment = environment
-        rules = LiveRoomRules(environment.settings.room)
+        settings = environment.settings.room
+        rules = LiveRoomRules(settings)
     }
 
     /// The silence after which a viewer is removed; only heartbeats count as life here.
-    package var idleTimeout: Duration { environment.settings.room.silence }
-    package var maxFrameBytes: Int { environment.settings.room.maxBodyBytes }
+    package var idleTimeout: Duration { settings.silence }
+    package var maxFrameBytes: Int { settings.maxBodyBytes }
 
     package func makeConnection(for connection: Connection) -> LiveRoomViewer {
         LiveRoomViewer(connection: connection, gateway: self)

@@ -8,7 +8,28 @@ package import NIOCore
 /// The MQTT broker: versions 3.1.1 and 5.0.
 package final class MQTTGateway: Gateway {
     package static let name = "mqtt"
+    package static let title = "MQTT"
+    package static let purpose = "MQTT 3.1.1 and 5.0"
     package static let defaultPort = 1883
+    package static let listenerFeatures: ListenerSettings.Features = [.gateway, .certificateIdentity, .anonymous]
+    package typealias Options = MQTTSettings
+
+    /// In the clear, on a Unix socket too, and over TLS.
+    package static var listeners: [ListenerSettings.Keys] {
+        func keys(
+            _ name: String,
+            _ title: String,
+            port: Int,
+            _ more: ListenerSettings.Features
+        ) -> ListenerSettings.Keys {
+            let features = listenerFeatures.union(more)
+            return ListenerSettings.Keys(name, title: title, port: port, isEnabled: true, features: features)
+        }
+        return [
+            keys("mqtt", "MQTT", port: defaultPort, .unixSocket), keys("mqtts", "MQTT over TLS", port: 8883, .tlsOnly),
+        ]
+    }
+
     package static let webSocketSubprotocol: String? = "mqtt"
 
     /// One packet per message. More are allowed [MQTT-6.0.0-2], but some clients expect only one.

@@ -6,7 +6,12 @@ import HermesCore
 /// Small request/response devices, which also get their account's pushes.
 package struct QSIOPGateway: Gateway {
     package static let name = "qsiop"
+    package static let title = "QSIOP"
+    package static let purpose = "small devices"
     package static let defaultPort = 7979
+    package static let listenerFeatures: ListenerSettings.Features = [.gateway, .anonymous]
+    package typealias Options = QSIOPSettings
+    package static let applicationTopics: (any ApplicationTopicForm.Type)? = QSIOPApplication.self
 
     let environment: GatewayEnvironment
     let rules: QSIOPRules

@@ -3,21 +3,13 @@
 
 /// A listener that an operator named, beside the predefined ones: `listeners.factory.protocol: mqtt`.
 package struct FurtherListener: Sendable, Hashable {
-    /// The protocols that it may serve.
-    package enum ProtocolName: String, CaseIterable, Sendable {
-        case impb
-        case liveroom
-        case qsiop
-        case delimited
-        case mqtt
-    }
-
     /// The name in the configuration.
     package var name: String
-    package var gateway: ProtocolName
+    /// The ``Gateway/name`` of the protocol.
+    package var gateway: String
     package var settings: ListenerSettings
 
-    package init(name: String, gateway: ProtocolName, settings: ListenerSettings) {
+    package init(name: String, gateway: String, settings: ListenerSettings) {
         self.name = name
         self.gateway = gateway
         self.settings = settings
@@ -26,9 +18,7 @@ package struct FurtherListener: Sendable, Hashable {
 
 extension FurtherListener {
     /// Names in use.
-    private static let otherNames: Set<String> = [
-        "impb", "liveroom", "qsiop", "delimited", "mqtt", "mqtts", "http", "console", "stun",
-    ]
+    private static let otherNames = Set(GatewaySettings.listenerNames + ["http", "console", "stun"])
 
     /// Whether a text is a valid listener name: a lower-case letter, then lower-case letters and digits, at most 32.
     package static func isName(_ text: some StringProtocol) -> Bool {
@@ -37,9 +27,14 @@ extension FurtherListener {
         return isPlain && !otherNames.contains(String(text))
     }
 
-    private static func protocolKey(_ name: String) -> Setting<ProtocolName> {
+    private static func protocolKey(_ name: String) -> Setting<String> {
         // A name without this setting is no listener, so there is always a value.
-        .choice("listeners.\(name).protocol", default: .mqtt, "The protocol to serve; it makes this name a listener.")
+        .choice(
+            "listeners.\(name).protocol",
+            of: GatewayCatalog.all.map { $0.name },
+            default: MQTTGateway.name,
+            "The protocol to serve; it makes this name a listener."
+        )
     }
 
     private static func keys(_ name: String) -> ListenerSettings.Keys {
@@ -71,9 +66,13 @@ extension FurtherListener {
             guard values.given["listeners.\(name).port"] != nil else {
                 throw SettingsError(problems: ["listeners.\(name) needs listeners.\(name).port; 0 takes a free one"])
             }
-            if gateway != .mqtt, settings.tls?.isIdentityFromCertificate == true {
+            if settings.tls?.isIdentityFromCertificate == true,
+                GatewayCatalog.gateway(named: gateway)?.listenerFeatures.contains(.certificateIdentity) != true
+            {
+                let takers = GatewayCatalog.all.filter { $0.listenerFeatures.contains(.certificateIdentity) }
                 throw SettingsError(problems: [
-                    "listeners.\(name).tls.identityFromCertificate is for listeners of MQTT alone"
+                    "listeners.\(name).tls.identityFromCertificate is for listeners of "
+                        + "\(takers.map { $0.title }.joined(separator: ", ")) alone"
                 ])
             }
             all.append(FurtherListener(name: name, gateway: gateway, settings: settings))

@@ -16,6 +16,8 @@ package struct ListenerSettings: Sendable, Hashable {
     package var port: Int
     /// The path of a Unix socket, in place of host and port.
     package var unixSocketPath: String?
+    /// The path of a Unix socket besides host and port; nil: none.
+    package var furtherSocketPath: String?
     /// Nil: no TLS.
     package var tls: TLSSettings?
     package var proxyProtocol: ProxyProtocol
@@ -113,12 +115,15 @@ extension ListenerSettings {
         package static let proxied = Features(rawValue: 8)
         /// Clients may connect without an account.
         package static let anonymous = Features(rawValue: 16)
+        /// A Unix socket may serve the same.
+        package static let unixSocket = Features(rawValue: 32)
         /// The features of every gateway's listener.
         package static let gateway: Features = [.clientCertificates, .proxied]
     }
 
     /// The settings below `listeners.<name>`.
     package struct Keys: Sendable {
+        let name: String
         let enabled: Setting<Bool>
         let enabledWithCertificate: Setting<TLSMode>
         let host: Setting<String>
@@ -132,11 +137,15 @@ extension ListenerSettings {
         let clientAuthority: Setting<String>
         let revocationLists: Setting<String>
         let identityFromCertificate: Setting<Bool>
+        let unixSocket: Setting<String>
         let features: Features
+        let defaultPort: Int
 
         /// Creates the keys of a listener called `name`.
         package init(_ name: String, title: String, port: Int, isEnabled: Bool, features: Features = []) {
             let prefix = "listeners.\(name)"
+            self.name = name
+            defaultPort = port
             self.features = features
             enabled = .flag("\(prefix).enabled", default: isEnabled, "Whether \(title) is served.")
             enabledWithCertificate = .choice(
@@ -206,6 +215,12 @@ extension ListenerSettings {
                 default: false,
                 "Whether the common name of a client's certificate is its user name, so that it needs no password."
             )
+            unixSocket = .path(
+                "\(prefix).unixSocket",
+                default: "",
+                isEmptyAllowed: true,
+                "The path of a Unix socket that also serves \(title), for programs of this user and group; empty: none."
+            )
         }
 
         /// All of them.
@@ -222,8 +237,14 @@ extension ListenerSettings {
                 all += [clientCertificates.descriptor, clientAuthority.descriptor, revocationLists.descriptor]
             }
             if features.contains(.certificateIdentity) { all.append(identityFromCertificate.descriptor) }
+            if features.contains(.unixSocket) { all.append(unixSocket.descriptor) }
             return all
         }
+    }
+
+    /// The settings if nothing is configured.
+    init(defaultsOf keys: Keys) {
+        self.init(isEnabled: !keys.features.contains(.tlsOnly), port: keys.defaultPort)
     }
 
     /// - Throws: for invalid values, and for incomplete TLS settings.
@@ -255,6 +276,14 @@ extension ListenerSettings {
             ])
         }
         try readClientCertificates(values, keys)
+        let socket = try values.value(of: keys.unixSocket)
+        // sockaddr_un has room for this many bytes on every system.
+        guard socket.utf8.count <= 103 else {
+            throw SettingsError(problems: [
+                "\(keys.unixSocket.descriptor.key) = \"\(socket)\" is too long for a socket: at most 103 bytes"
+            ])
+        }
+        furtherSocketPath = socket.isEmpty ? nil : socket
     }
 
     private mutating func readClientCertificates(_ values: SettingValues, _ keys: Keys) throws(SettingsError) {

@@ -103,6 +103,13 @@ extension Setting where Value == Duration {
 }
 
 extension Setting where Value == String {
+    /// One word of a list that is known at the start.
+    static func choice(_ key: String, of words: [String], default value: String, _ summary: String) -> Self {
+        Setting(key, kind: "choice", allowed: words.joined(separator: ", "), default: value, summary) { text in
+            words.contains(text) ? text : nil
+        }
+    }
+
     /// A text of limited length without control characters.
     package static func text(
         _ key: String,

@@ -34,6 +34,10 @@ package enum ConfigurationText {
 
     private static func capitalized(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
 
+    /// The protocols that a further listener may serve, beside MQTT.
+    private static let otherProtocols = GatewayCatalog.all.map { $0.name }.filter { $0 != MQTTGateway.name }.sorted()
+        .joined(separator: ", ")
+
     /// The reference, as Markdown.
     package static func reference() -> String {
         var text = """
@@ -57,7 +61,7 @@ package enum ConfigurationText {
 
                 listeners:
                   factory:
-                    protocol: mqtt        # or delimited, impb, liveroom, qsiop
+                    protocol: mqtt        # or \(otherProtocols)
                     host: 192.0.2.10
                     port: 8884
                     anonymous: false      # each client needs an account here

@@ -110,13 +110,8 @@ final class HomePage: Sendable {
         }
     }
 
-    /// In words, by the gateway's name.
+    /// What the listeners that serve no wire protocol are for, by name.
     private static let purposes = [
-        "delimited": "the native protocol, for the SDK and the command line",
-        "impb": "IMPB, a mobile messenger's protocol",
-        "liveroom": "rooms of live streams",
-        "qsiop": "small devices",
-        "mqtt": "MQTT 3.1.1 and 5.0",
         "console": "the console, which only visitors from this machine see in this list",
         "stun": "STUN: clients learn their address as others see it",
         "http": "this page, the HTTP API, WebSocket at /ws and /mqtt",
@@ -135,7 +130,10 @@ final class HomePage: Sendable {
                         html.element("code", String(address.description.dropFirst(address.name.count + 1)))
                     }
                     html.element("td", listener.isEncrypted ? "yes" : "no")
-                    html.element("td", purposes[listener.gateway] ?? "")
+                    html.element(
+                        "td",
+                        GatewayCatalog.gateway(named: listener.gateway)?.purpose ?? purposes[listener.gateway] ?? ""
+                    )
                 }
             }
         }

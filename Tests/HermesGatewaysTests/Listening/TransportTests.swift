@@ -19,7 +19,9 @@ import Testing
         limits: ConnectionLimits = ConnectionLimits(),
         _ body: (Listener, GatewayEnvironment) async throws -> Void
     ) async throws {
-        try await GatewayHarness.with(LineGateway.self, settings: GatewaySettings(limits: limits)) { harness in
+        var configured = GatewaySettings()
+        configured.limits = limits
+        try await GatewayHarness.with(LineGateway.self, settings: configured) { harness in
             let gateway = LineGateway(environment: harness.environment)
             let listener = try await Listener.start(
                 gateway,

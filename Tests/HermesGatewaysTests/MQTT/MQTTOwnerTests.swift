@@ -39,8 +39,9 @@ import Testing
         return (client, connack.sessionPresent)
     }
 
-    private func untilNobodyIsOnline(_ harness: GatewayHarness) async throws {
-        while harness.messenger.durable.statistics.online > 0 {
+    /// Waits for connections that ended: who has one keeps the name that it came with.
+    private func untilOnline(_ count: Int, _ harness: GatewayHarness) async throws {
+        while harness.messenger.durable.statistics.online > count {
             try Task.checkCancellation()
             await Task.yield()
         }
@@ -49,7 +50,7 @@ import Testing
     /// Leaves a kept session behind.
     private func leave(_ harness: GatewayHarness, _ client: MQTTTestClient) async throws {
         try await client.disconnect()
-        try await untilNobodyIsOnline(harness)
+        try await untilOnline(0, harness)
     }
 
     private func rename(_ harness: GatewayHarness, _ user: UserID, to name: String) async throws {
@@ -64,6 +65,7 @@ import Testing
         _ text: String,
         retain: Bool = false
     ) async throws {
+        let others = harness.messenger.durable.statistics.online
         var connect = MQTTConnect(version: .v5, clientID: "pen")
         connect.userName = name
         connect.password = name.map { _ in ByteBuffer(string: "correct horse") }
@@ -71,6 +73,7 @@ import Testing
         #expect(connack.reason == .success)
         #expect(try await pen.publish(topic, text, retain: retain).rawValue < 0x80)
         try await pen.disconnect()
+        try await untilOnline(others, harness)
     }
 
     /// What comes to a client, by its text, up to the last of its queue.
@@ -105,7 +108,7 @@ import Testing
                     guard case .disconnect(let packet)? = last else { throw Unexpected("no DISCONNECT") }
                     #expect(packet.reason == .notAuthorized)
                 }
-                try await untilNobodyIsOnline(harness)
+                try await untilOnline(0, harness)
             }
             try await publish(harness, "news/b", "two")
             #expect(harness.messenger.durable.statistics.sessions == 1)

@@ -4,37 +4,37 @@
 package import HermesCore
 
 /// The rules of the MQTT broker.
-package struct MQTTSettings: Sendable, Hashable {
+package struct MQTTSettings: GatewayOptions {
     /// The longest accepted packet, told to clients of 5.0 as Maximum Packet Size.
-    package var maxPacketBytes: Int
+    package var maxPacketBytes = 1 << 20
     /// The number of unacknowledged QoS 1 and 2 publications from a client, told to clients of 5.0 as Receive Maximum.
-    package var receiveMaximum: Int
+    package var receiveMaximum = 1024
     /// The number of unacknowledged QoS 1 and 2 publications to a client, if its own Receive Maximum is not lower.
-    package var maxInflight: Int
+    package var maxInflight = 1024
     /// The number of topic aliases of a client, told to clients of 5.0; 0: none.
-    package var topicAliasMaximum: UInt16
-    package var maxSubscriptionsPerSession: Int
+    package var topicAliasMaximum: UInt16 = 32
+    package var maxSubscriptionsPerSession = 10_000
     /// The most bytes of all filters of one session.
-    package var maxSubscriptionBytesPerSession: Int
+    package var maxSubscriptionBytesPerSession = 1 << 20
     /// The longest time that a session outlives its connection, in 3.1.1 too.
-    package var maxSessionExpiry: Duration
+    package var maxSessionExpiry: Duration = .seconds(7 * 86_400)
     /// The number of publications that wait for an absent session.
-    package var maxQueuedMessages: Int
+    package var maxQueuedMessages = 100_000
     /// Their bytes.
-    package var maxQueuedBytes: Int
+    package var maxQueuedBytes = 64 << 20
     /// The absence of a kept session after which other members of a shared subscription get its never-sent messages;
     /// zero: never.
-    package var sharedRedistribution: Duration
+    package var sharedRedistribution: Duration = .seconds(60)
     /// The longest keep alive in seconds; a longer one, or none, is replaced. 0: no limit.
-    package var maxKeepAlive: UInt16
+    package var maxKeepAlive: UInt16 = 0
     /// The longest client identifier, in bytes.
-    package var maxClientIDBytes: Int
+    package var maxClientIDBytes = 1_024
     /// The longest will with its topic and properties, in bytes. The default takes every will without properties.
     package var maxWillBytes = 128 << 10
     /// The highest QoS of publications, both ways: 0 … 2; told to clients of 5.0 if it is not 2.
-    package var maximumQoS: Int
+    package var maximumQoS = 2
     /// Whether publications can be retained; told to clients of 5.0 if not.
-    package var isRetainAvailable: Bool
+    package var isRetainAvailable = true
     package var retainedMessages = SharedLimit(1_000_000, perAccount: 250_000, perAddress: 100_000)
     /// The most bytes of all retained publications.
     package var retainedBytes = SharedLimit(1 << 30, perAccount: 256 << 20, perAddress: 128 << 20)
@@ -50,45 +50,25 @@ package struct MQTTSettings: Sendable, Hashable {
     /// The most bytes that wait for all kept sessions.
     package var keptBytes = SharedLimit(16 << 30, perAccount: 4 << 30, perAddress: 512 << 20)
     /// The time between two publications of `$SYS/…`; zero: none.
-    package var sysInterval: Duration
+    package var sysInterval: Duration = .seconds(10)
 
-    package init(
-        maxPacketBytes: Int = 1 << 20,
-        receiveMaximum: Int = 1024,
-        maxInflight: Int = 1024,
-        topicAliasMaximum: UInt16 = 32,
-        maxSubscriptionsPerSession: Int = 10_000,
-        maxSubscriptionBytesPerSession: Int = 1 << 20,
-        maxSessionExpiry: Duration = .seconds(7 * 86_400),
-        maxQueuedMessages: Int = 100_000,
-        maxQueuedBytes: Int = 64 << 20,
-        sharedRedistribution: Duration = .seconds(60),
-        maxKeepAlive: UInt16 = 0,
-        maxClientIDBytes: Int = 1_024,
-        maximumQoS: Int = 2,
-        isRetainAvailable: Bool = true,
-        sysInterval: Duration = .seconds(10)
-    ) {
-        self.maxPacketBytes = maxPacketBytes
-        self.receiveMaximum = receiveMaximum
-        self.maxInflight = maxInflight
-        self.topicAliasMaximum = topicAliasMaximum
-        self.maxSubscriptionsPerSession = maxSubscriptionsPerSession
-        self.maxSubscriptionBytesPerSession = maxSubscriptionBytesPerSession
-        self.maxSessionExpiry = maxSessionExpiry
-        self.maxQueuedMessages = maxQueuedMessages
-        self.maxQueuedBytes = maxQueuedBytes
-        self.sharedRedistribution = sharedRedistribution
-        self.maxKeepAlive = maxKeepAlive
-        self.maxClientIDBytes = maxClientIDBytes
-        self.maximumQoS = maximumQoS
-        self.isRetainAvailable = isRetainAvailable
-        self.sysInterval = sysInterval
-    }
+    package init() {}
+
+    /// MQTT has no rule of its own for clients without a name: `access.anonymous` decides.
+    package var isAnonymousAllowed: Bool { true }
+
+    package func requireAccount() {}
 
     /// The session expiry granted for a request of this number of seconds; 0xFFFFFFFF: forever.
     package func sessionExpiry(_ seconds: UInt32) -> Duration {
         min(seconds == .max ? maxSessionExpiry : .seconds(Int64(seconds)), maxSessionExpiry)
+    }
+}
+
+extension GatewaySettings {
+    package var broker: MQTTSettings {
+        get { self[MQTTGateway.self] }
+        set { self[MQTTGateway.self] = newValue }
     }
 }
 
@@ -206,24 +186,23 @@ extension MQTTSettings {
         + SharedLimitSetting.ofRetained.flatMap(\.descriptors)
 
     package init(_ values: SettingValues) throws(SettingsError) {
-        self.init(
-            maxPacketBytes: try values.value(of: Self.packet),
-            receiveMaximum: try values.value(of: Self.receiveMaximum),
-            maxInflight: try values.value(of: Self.inflight),
-            topicAliasMaximum: UInt16(clamping: try values.value(of: Self.aliases)),
-            maxSubscriptionsPerSession: try values.value(of: Self.subscriptions),
-            maxSubscriptionBytesPerSession: try values.value(of: Self.subscriptionBytes),
-            maxSessionExpiry: try values.value(of: Self.expiry),
-            maxQueuedMessages: try values.value(of: Self.queuedMessages),
-            maxQueuedBytes: try values.value(of: Self.queuedBytes),
-            sharedRedistribution: try values.value(of: Self.sharedRedistribution),
-            // A value below one second would mean no limit.
-            maxKeepAlive: UInt16(clamping: Int64((try values.value(of: Self.keepAlive) / .seconds(1)).rounded(.up))),
-            maxClientIDBytes: try values.value(of: Self.clientID),
-            maximumQoS: try values.value(of: Self.maximumQoS),
-            isRetainAvailable: try values.value(of: Self.retained),
-            sysInterval: try values.value(of: Self.sysInterval)
-        )
+        self.init()
+        maxPacketBytes = try values.value(of: Self.packet)
+        receiveMaximum = try values.value(of: Self.receiveMaximum)
+        maxInflight = try values.value(of: Self.inflight)
+        topicAliasMaximum = UInt16(clamping: try values.value(of: Self.aliases))
+        maxSubscriptionsPerSession = try values.value(of: Self.subscriptions)
+        maxSubscriptionBytesPerSession = try values.value(of: Self.subscriptionBytes)
+        maxSessionExpiry = try values.value(of: Self.expiry)
+        maxQueuedMessages = try values.value(of: Self.queuedMessages)
+        maxQueuedBytes = try values.value(of: Self.queuedBytes)
+        sharedRedistribution = try values.value(of: Self.sharedRedistribution)
+        // A value below one second would mean no limit.
+        maxKeepAlive = UInt16(clamping: Int64((try values.value(of: Self.keepAlive) / .seconds(1)).rounded(.up)))
+        maxClientIDBytes = try values.value(of: Self.clientID)
+        maximumQoS = try values.value(of: Self.maximumQoS)
+        isRetainAvailable = try values.value(of: Self.retained)
+        sysInterval = try values.value(of: Self.sysInterval)
         maxWillBytes = try values.value(of: Self.will)
         retainedMessages = try SharedLimitSetting.retainedMessages.value(in: values)
         retainedBytes = try SharedLimitSetting.retainedBytes.value(in: values)

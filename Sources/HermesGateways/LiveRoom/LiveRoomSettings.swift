@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The rules of rooms on the LiveRoom port.
-package struct LiveRoomSettings: Sendable, Hashable {
+package struct LiveRoomSettings: GatewayOptions {
     /// The handling of the application's own frame types.
     package enum ApplicationTypes: String, CaseIterable, Sendable {
         case forward
@@ -31,6 +31,17 @@ package struct LiveRoomSettings: Sendable, Hashable {
         self.applicationTypes = applicationTypes
         self.maxBodyBytes = maxBodyBytes
         self.isAnonymousAllowed = isAnonymousAllowed
+    }
+
+    package init() { self.init(room: "lobby") }
+
+    package mutating func requireAccount() { isAnonymousAllowed = false }
+}
+
+extension GatewaySettings {
+    package var room: LiveRoomSettings {
+        get { self[LiveRoomGateway.self] }
+        set { self[LiveRoomGateway.self] = newValue }
     }
 }
 
@@ -66,13 +77,12 @@ extension LiveRoomSettings {
         room.descriptor, silence.descriptor, applicationTypes.descriptor, body.descriptor,
     ]
 
-    package init(_ values: SettingValues, isAnonymousAllowed: Bool) throws(SettingsError) {
+    package init(_ values: SettingValues) throws(SettingsError) {
         self.init(
             room: try values.value(of: Self.room),
             silence: try values.value(of: Self.silence),
             applicationTypes: try values.value(of: Self.applicationTypes),
-            maxBodyBytes: try values.value(of: Self.body),
-            isAnonymousAllowed: isAnonymousAllowed
+            maxBodyBytes: try values.value(of: Self.body)
         )
     }
 }
