@@ -39,9 +39,8 @@ import Testing
         return (client, connack.sessionPresent)
     }
 
-    /// Waits for connections that ended: who has one keeps the name that it came with.
-    private func untilOnline(_ count: Int, _ harness: GatewayHarness) async throws {
-        while harness.messenger.durable.statistics.online > count {
+    private func untilNobodyIsOnline(_ harness: GatewayHarness) async throws {
+        while harness.messenger.durable.statistics.online > 0 {
             try Task.checkCancellation()
             await Task.yield()
         }
@@ -50,7 +49,7 @@ import Testing
     /// Leaves a kept session behind.
     private func leave(_ harness: GatewayHarness, _ client: MQTTTestClient) async throws {
         try await client.disconnect()
-        try await untilOnline(0, harness)
+        try await untilNobodyIsOnline(harness)
     }
 
     private func rename(_ harness: GatewayHarness, _ user: UserID, to name: String) async throws {
@@ -65,7 +64,7 @@ import Testing
         _ text: String,
         retain: Bool = false
     ) async throws {
-        let others = harness.messenger.durable.statistics.online
+        let others = try await harness.openCount()
         var connect = MQTTConnect(version: .v5, clientID: "pen")
         connect.userName = name
         connect.password = name.map { _ in ByteBuffer(string: "correct horse") }
@@ -73,7 +72,8 @@ import Testing
         #expect(connack.reason == .success)
         #expect(try await pen.publish(topic, text, retain: retain).rawValue < 0x80)
         try await pen.disconnect()
-        try await untilOnline(others, harness)
+        // Who is still connected keeps the name that it came with.
+        while try await harness.openCount() > others { try Task.checkCancellation() }
     }
 
     /// What comes to a client, by its text, up to the last of its queue.
@@ -108,7 +108,7 @@ import Testing
                     guard case .disconnect(let packet)? = last else { throw Unexpected("no DISCONNECT") }
                     #expect(packet.reason == .notAuthorized)
                 }
-                try await untilOnline(0, harness)
+                try await untilNobodyIsOnline(harness)
             }
             try await publish(harness, "news/b", "two")
             #expect(harness.messenger.durable.statistics.sessions == 1)

@@ -165,13 +165,18 @@ struct GatewayHarness {
 
     // MARK: Connections
 
+    /// The number of connections that the server has not forgotten.
+    func openCount() async throws -> Int { try await connectionCount { _ in true } }
+
     /// The number of open connections that must wait because of what they caused.
     func throttledCount() async throws -> Int {
+        try await connectionCount { $0.isOpen && $0.pauses.contains(.throttled) }
+    }
+
+    private func connectionCount(_ isCounted: @escaping @Sendable (Connection) -> Bool) async throws -> Int {
         var count = 0
         for loop in environment.loops.all {
-            count += try await loop.eventLoop.submit {
-                loop.connections.count { $0.isOpen && $0.pauses.contains(.throttled) }
-            }.get()
+            count += try await loop.eventLoop.submit { loop.connections.count(where: isCounted) }.get()
         }
         return count
     }
