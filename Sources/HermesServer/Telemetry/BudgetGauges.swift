@@ -13,13 +13,14 @@ final class BudgetGauges: Sendable {
     private struct Metrics: Sendable {
         let used: Gauge
         let limit: Gauge
-        let refused: Counter
+        /// Nil: another budget counts them.
+        let refused: Counter?
 
-        init(_ budget: String) {
+        init(_ budget: String, countsRefused: Bool) {
             let dimensions = [("budget", budget)]
             used = Gauge(label: "hermes_budget_used", dimensions: dimensions)
             limit = Gauge(label: "hermes_budget_limit", dimensions: dimensions)
-            refused = Counter(label: "hermes_budget_refused_total", dimensions: dimensions)
+            refused = countsRefused ? Counter(label: "hermes_budget_refused_total", dimensions: dimensions) : nil
         }
     }
 
@@ -29,9 +30,10 @@ final class BudgetGauges: Sendable {
     private let last = Mutex<[String: Int]>([:])
 
     private static let names = [
-        "memory", "mqtt_sessions", "mqtt_subscriptions", "mqtt_queued_messages", "mqtt_queued_bytes",
-        "mqtt_retained_messages", "mqtt_retained_bytes",
+        "memory", "mqtt_sessions", "mqtt_subscriptions", "mqtt_queued_messages", "mqtt_retained_messages",
     ]
+    /// Refused together with those of the same name that count messages.
+    private static let namesOfBytes = ["mqtt_queued_bytes", "mqtt_retained_bytes"]
 
     private let inboxEntries = Gauge(label: "hermes_inbox_entries")
     private let inboxBytes = Gauge(label: "hermes_inbox_bytes")
@@ -44,7 +46,9 @@ final class BudgetGauges: Sendable {
     init(_ memory: MemoryBudget, _ messenger: Messenger) {
         self.memory = memory
         self.messenger = messenger
-        budgets = Dictionary(uniqueKeysWithValues: Self.names.map { ($0, Metrics($0)) })
+        let counting = Self.names.map { ($0, Metrics($0, countsRefused: true)) }
+        let others = Self.namesOfBytes.map { ($0, Metrics($0, countsRefused: false)) }
+        budgets = Dictionary(uniqueKeysWithValues: counting + others)
     }
 
     /// Updates the metrics.
@@ -72,7 +76,7 @@ final class BudgetGauges: Sendable {
         guard let metrics = budgets[budget] else { return }
         metrics.used.record(used)
         metrics.limit.record(limit)
-        if let refused { increment(metrics.refused, to: refused, of: budget) }
+        if let refused, let counter = metrics.refused { increment(counter, to: refused, of: budget) }
     }
 
     private func readInboxes(isForMetrics: Bool) {
