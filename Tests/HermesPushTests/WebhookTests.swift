@@ -113,6 +113,17 @@ struct WebhookTests {
     }
 
     @Test
+    func `an event is taken with the status, however long the answer is`() async throws {
+        let long = String(repeating: "x", count: 1 << 20)
+        try await withWorld(answer: { _, _ in .init(200, body: long) }) { world, endpoint in
+            try await world.note(1)
+            #expect(try await world.poster.postDue() == .init(posted: 1, failed: 0))
+            world.clock.advance(by: .seconds(3600))
+            #expect(try await world.poster.postDue() == .init(posted: 0, failed: 0))
+        }
+    }
+
+    @Test
     func `one user's trouble is not another's`() async throws {
         let failing: Answer = { request, _ in
             let isFirst =

@@ -36,6 +36,8 @@ package final class AdministratorService: Sendable {
 
     private struct State {
         var throttle: LoginThrottle
+        /// The charge of the last attempt that lacked only the code of the second factor.
+        var codesNeeded: [Place: LoginThrottle.Charge] = [:]
         var sessions: ConsoleSessions
         var known: Set<Place> = []
     }
@@ -186,8 +188,9 @@ package final class AdministratorService: Sendable {
         }
         if let factor = administrator.secondFactor {
             guard let code = code.map({ $0.filter { !$0.isWhitespace } }), !code.isEmpty else {
-                takeBack(charge)
-                // A thief of the password learns here that it is right, so its owner must be able to see the attempt.
+                // The attempt stays charged until the right code follows, or else a thief of the password could go on
+                // without end. The thief learns here that it is right, so its owner must be able to see the attempt.
+                withoutCode(Place(name: administrator.name, address: network), charge)
                 let result = "right password, no code yet"
                 await record(AuditEvent(who: text, address: address, action: "logIn", result: result, isRefused: true))
                 return .codeNeeded
@@ -199,8 +202,10 @@ package final class AdministratorService: Sendable {
         let now = time.uptime()
         let (token, session) = state.withLock { state in
             state.throttle.takeBack(charge)
+            let place = Place(name: administrator.name, address: network)
+            if let earlier = state.codesNeeded.removeValue(forKey: place) { state.throttle.takeBack(earlier) }
             if state.known.count >= Self.maxKnownPlaces { state.known.removeAll() }
-            state.known.insert(Place(name: administrator.name, address: network))
+            state.known.insert(place)
             if let old { state.sessions.end(old) }
             return state.sessions.begin(administrator.name, administrator.role, now: now)
         }
@@ -242,6 +247,14 @@ package final class AdministratorService: Sendable {
                 "Too many failed logins to the console; try again in \(Int((delay / .seconds(1)).rounded(.up))) s.",
                 retryAfter: delay
             )
+        }
+    }
+
+    /// Notes an attempt that lacked only the code.
+    private func withoutCode(_ place: Place, _ charge: LoginThrottle.Charge) {
+        state.withLock { state in
+            if state.codesNeeded.count >= Self.maxKnownPlaces { state.codesNeeded.removeAll() }
+            state.codesNeeded[place] = charge
         }
     }
 

@@ -87,15 +87,17 @@ package final class GroupService: Sendable {
         }
     }
 
-    /// The other members of a group, for typing.
+    /// The other members of a group, for typing, without those who block the account.
     ///
     /// - Throws: `.forbidden` if the account may not send to the group now, `.storageUnavailable`.
     package func listeners(in id: GroupID, to user: UserID) async throws(HermesError) -> [UserID] {
-        let found = try await reads.turn(of: .account(user)) { () async throws(HermesError) in
-            try await store.group(id)
+        try await reads.turn(of: .account(user)) { () async throws(HermesError) in
+            guard let group = try await store.group(id) else { throw Group.notAMember }
+            let others = Array(try group.recipients(ofMessageFrom: user, now: time.now()).dropFirst())
+            guard !others.isEmpty else { return [] }
+            let blockers = try await store.blockers(of: user, among: others)
+            return others.filter { !blockers.contains($0) }
         }
-        guard let group = found else { throw Group.notAMember }
-        return Array(try group.recipients(ofMessageFrom: user, now: time.now()).dropFirst())
     }
 
     /// The groups of a user, ascending by id.

@@ -75,13 +75,30 @@ package final class TopicPlane: Sendable {
         return sum
     }
 
-    /// The topics with subscribers that begin with `prefix`, and the numbers of their subscribers over all loops.
-    package func subscriberCounts(withPrefix prefix: String) async -> [TopicName: Int] {
+    /// The most topics that a loop looks at before it does other work: some 100 µs.
+    private static let topicsAtOnce = 1_024
+
+    /// The topics with subscribers that begin with `prefix`, and the numbers of their subscribers over all loops. Every
+    /// topic is looked at, so whoever may ask often asks ``RoomDirectory``.
+    ///
+    /// - Returns: `examined` is the number of places in the loops' tables that were looked at.
+    package func subscriberCounts(
+        withPrefix prefix: String
+    ) async -> (counts: [TopicName: Int], examined: Int) {
         var sums: [TopicName: Int] = [:]
+        var examined = 0
         for mailbox in mailboxes {
-            sums.merge(await ask(mailbox) { $0.subscriberCounts(withPrefix: prefix) }, uniquingKeysWith: +)
+            var place: Int? = 0
+            while let from = place {
+                let part = await ask(mailbox) {
+                    $0.subscriberCounts(withPrefix: prefix, from: from, limit: Self.topicsAtOnce)
+                }
+                sums.merge(part.counts, uniquingKeysWith: +)
+                examined += Self.topicsAtOnce
+                place = part.next
+            }
         }
-        return sums
+        return (sums, examined)
     }
 
     /// The number of publications dropped because a loop was too far behind.

@@ -142,12 +142,23 @@ package final class TopicShard {
     package func audience(of room: TopicName) -> [Int] { audiences.counts(of: room) }
 
     /// The topics with subscribers of their own on this loop, and their numbers; observers do not count.
-    package func subscriberCounts(withPrefix prefix: String) -> [TopicName: Int] {
+    ///
+    /// - Parameters:
+    ///   - place: where to begin; 0 at first, then what came back as `next`.
+    ///   - limit: the most topics to look at, others than those that begin with `prefix` too.
+    /// - Returns: `next` is nil at the end.
+    package func subscriberCounts(
+        withPrefix prefix: String,
+        from place: Int,
+        limit: Int
+    ) -> (counts: [TopicName: Int], next: Int?) {
         var counts: [TopicName: Int] = [:]
-        for topic in topics.all where topic.subscriberCount > 0 && topic.name.hasPrefix(prefix) {
+        for topic in topics.routes(from: place, limit: limit)
+        where topic.subscriberCount > 0 && topic.name.hasPrefix(prefix) {
             counts[topic.topic] = topic.subscriberCount
         }
-        return counts
+        let isAtEnd = topics.places - place <= limit
+        return (counts, isAtEnd ? nil : place + limit)
     }
 
     /// The number of wildcard filters with subscribers, here or on another loop.

@@ -9,8 +9,13 @@ struct TopicTable {
 
     var count: Int { index.count }
 
-    /// All topics, in no particular order.
-    var all: some Sequence<TopicRoute> { routes.lazy.compactMap { $0 } }
+    /// The topics at `limit` places from one on, in no particular order. A topic keeps its place.
+    func routes(from place: Int, limit: Int) -> some Sequence<TopicRoute> {
+        routes.dropFirst(place).prefix(limit).lazy.compactMap { $0 }
+    }
+
+    /// The number of places, with and without a topic.
+    var places: Int { routes.count }
 
     func find(_ name: TopicName) -> TopicRoute? {
         name.rawValue.withBytes { find($0, hash: HashIndex.hash($0)) }

@@ -15,7 +15,7 @@ import Synchronization
 ///
 /// State: a `Mutex` around the clients of hosts whose address was checked; nothing is called under it.
 package final class PushHTTPClient: Sendable {
-    /// An answer with at most ``maxBodyBytes`` of its body.
+    /// An answer with the beginning of its body.
     package struct Answer: Sendable {
         package let status: Int
         /// Names in lower case.
@@ -23,7 +23,7 @@ package final class PushHTTPClient: Sendable {
         package let body: Data
     }
 
-    /// The longest answer; a longer one is a failure.
+    /// The bytes of an answer after which no more of it is read.
     private static let maxBodyBytes = 256 * 1024
 
     /// A host and the address to connect to: the name is not resolved again, and the certificate must be the name's.
@@ -178,10 +178,20 @@ package final class PushHTTPClient: Sendable {
         request.headers = HTTPHeaders(headers)
         request.body = .bytes(ByteBuffer(bytes: body))
         let response = try await client.execute(request, deadline: .now() + timeout)
-        let buffer = try await response.body.collect(upTo: Self.maxBodyBytes)
+        let status = Int(response.status.code)
+        var buffer = ByteBuffer()
+        do {
+            for try await part in response.body {
+                buffer.writeImmutableBuffer(part)
+                guard buffer.readableBytes < Self.maxBodyBytes else { break }
+            }
+        } catch {
+            // With the status of a success it was taken, whatever became of the body.
+            guard (200..<300).contains(status) else { throw error }
+        }
         var found: [String: String] = [:]
         for header in response.headers { found[header.name.lowercased()] = header.value }
-        return Answer(status: Int(response.status.code), headers: found, body: Data(buffer: buffer))
+        return Answer(status: status, headers: found, body: Data(buffer: buffer))
     }
 }
 

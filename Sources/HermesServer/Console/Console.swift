@@ -81,8 +81,10 @@ struct Console: Sendable {
             return Self.response(answer, route.route.success)
         } catch {
             let problem = problem(error, route)
-            // A login notes its failures itself; strangers leave no other trace.
-            if route.isChange, route.access != .everybody, caller.session != nil || caller.token != nil {
+            // A login notes its failures itself; strangers leave no other trace. What is not admitted counts like a
+            // change. Beyond that it is not noted, or else somebody could push everything else out of the audit log.
+            let isPaid = caller.session != nil || caller.token.map(administrators.mayChange) ?? false
+            if route.isChange, route.access != .everybody, isPaid {
                 await note(route, caller, target, problem.detail, isRefused: true)
             }
             return Self.response(problem)
@@ -116,7 +118,7 @@ struct Console: Sendable {
             }
         }
         // The audit log has streams, too.
-        let isLimited = route.isChange || route.route.isStream || route.isCostly
+        let isLimited = route.isChange || route.route.isStream || route.searches(request)
         guard !isLimited || administrators.mayChange(token) else {
             throw APIProblem(
                 .tooManyRequests,

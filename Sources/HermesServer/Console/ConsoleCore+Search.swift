@@ -55,18 +55,18 @@ extension ConsoleCore {
     private static let maxAudited = 2_000
 
     var searchRoutes: [ConsoleRoute] {
-        var route = view(
-            "/search",
-            "search",
-            "Whatever has a text in its name, or as its id.",
-            .viewer,
-            query: [
-                APIRoute.Parameter("text", .string(length: 1...Self.maxCharacters), required: true, "The text.")
-            ],
-            search
-        )
-        route.isCostly = true
-        return [route]
+        [
+            view(
+                "/search",
+                "search",
+                "Whatever has a text in its name, or as its id.",
+                .viewer,
+                query: [
+                    APIRoute.Parameter("text", .string(length: 1...Self.maxCharacters), required: true, "The text.")
+                ],
+                search
+            )
+        ]
     }
 
     private func search(_ call: APICall) async throws -> APIAnswer {
@@ -99,9 +99,8 @@ extension ConsoleCore {
         case .device: return try await devices(text, limit)
         case .group: return try await groups(text, limit)
         case .room:
-            let rooms = await api.topics.subscriberCounts(withPrefix: TopicName.roomPrefix)
-            let names = rooms.filter { $0.value > 0 }.compactMap { $0.key.room?.rawValue }
-            return Self.names(names, containing: text).map { Hit(id: $0, title: $0) }
+            let found = await api.rooms.rooms(containing: text, limit: limit).rooms
+            return found.map { Hit(id: $0.name.rawValue, title: $0.name.rawValue) }
         case .invitation:
             let all = try await api.messenger.accounts.invitations.invitations()
             return Self.names(all.map(\.name), containing: text).map { Hit(id: $0, title: $0) }

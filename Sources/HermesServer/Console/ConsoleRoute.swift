@@ -4,6 +4,7 @@
 #if Pages
 import HTTPTypes
 import HermesCore
+import Hummingbird
 
 /// One operation of the console, under `/console/api`. All operations are in ``ConsoleCore/routes``, and only there.
 /// The permissions and checks follow from that list.
@@ -19,11 +20,14 @@ struct ConsoleRoute: Sendable {
     let access: Access
     /// The page requests it by itself, so it does not keep a session alive.
     var isPolled = false
-    /// It takes more time than a view, so a session may do it only as often as it may change something.
-    var isCostly = false
-
     /// Whether it changes something. It then needs the session's request token, and the audit log records it.
     var isChange: Bool { route.method != .get }
+
+    /// Whether a request searches for a text. That takes more time than a view, so a session may do it only as often as
+    /// it may change something.
+    func searches(_ request: Request) -> Bool {
+        !isPolled && route.query.contains { $0.name == "text" } && request.uri.queryParameters["text"] != nil
+    }
 }
 
 /// The caller of a request to the console.

@@ -86,8 +86,10 @@ final class HTTPGate: Sendable {
         // A WebSocket counts as a connection.
         if isWebSocket { return PassedRequest(client: client, isCounted: false) }
         // An API key has a rate of its own. Only keys that the API has accepted count as such.
-        let hasKey = head.uri.hasPrefix("/v1/") && knownKeys.contains(head.headers)
-        guard hasKey || strangers.allows(client, now: now) else { throw Self.tooManyRequests }
+        let isAllowed =
+            (head.uri.hasPrefix("/v1/") ? knownKeys.allows(head.headers, now: now) : nil)
+            ?? strangers.allows(client, now: now)
+        guard isAllowed else { throw Self.tooManyRequests }
         if isForwarded, let refusal = counter.beginRequest(of: client) {
             metrics.refused(refusal)
             throw Self.tooManyRequests

@@ -88,6 +88,18 @@ import Testing
         #expect(await error { try await logIn() } == nil)
     }
 
+    @Test func `who has the password alone cannot go on without end`() async throws {
+        _ = try await service.create(name: "ann", role: .viewer, password: password)
+        _ = try await service.newSecondFactor(of: AdministratorName("ann"))
+        for _ in 0..<3 {
+            guard case .codeNeeded = try await logIn() else {
+                throw HermesError(.internalError, "no code was asked for")
+            }
+        }
+        #expect(await error { try await logIn() } == .loginDelayed)
+        #expect(try await service.auditLog(before: nil, limit: 100).count { $0.event.isRefused } == 3)
+    }
+
     @Test func `a second factor is asked for, and each code works once`() async throws {
         _ = try await service.create(name: "ann", role: .viewer, password: password)
         let factor = try await service.newSecondFactor(of: AdministratorName("ann"))

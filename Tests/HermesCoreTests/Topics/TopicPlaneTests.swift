@@ -195,6 +195,21 @@ import Testing
         #expect(loops[0].run { !shard.publish(publication("x")).isCongested })
     }
 
+    @Test func `a search through very many topics lets other work pass, and finds all`() async throws {
+        let loop = QueueLoop(0)
+        let plane = TopicPlane(loops: [loop.handle])
+        let count = 3_000
+        let names = try (0..<count).map { try #require(TopicName("room/\($0)")) }
+        loop.queue.sync { for name in names { _ = plane.shard(0).subscribe(RecordingSubscriber(), to: name) } }
+        let found = await plane.subscriberCounts(withPrefix: "room/")
+        #expect(Set(found.counts.keys) == Set(names))
+        #expect(found.examined >= count)
+        loop.queue.sync {
+            let part = plane.shard(0).subscriberCounts(withPrefix: "room/", from: 0, limit: 100)
+            #expect(part.counts.count == 100 && part.next == 100)
+        }
+    }
+
     @Test func `counts over all loops`() async {
         let loops = (0..<3).map(QueueLoop.init)
         let plane = TopicPlane(loops: loops.map(\.handle))
@@ -204,8 +219,8 @@ import Testing
             }
         }
         #expect(await plane.subscriberCount(of: topic) == 6)
-        #expect(await plane.subscriberCounts(withPrefix: "room/") == [topic: 6])
-        #expect(await plane.subscriberCounts(withPrefix: "other/").isEmpty)
+        #expect(await plane.subscriberCounts(withPrefix: "room/").counts == [topic: 6])
+        #expect(await plane.subscriberCounts(withPrefix: "other/").counts.isEmpty)
         #expect(await plane.droppedCount() == 0)
     }
 

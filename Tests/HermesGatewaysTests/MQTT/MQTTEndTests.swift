@@ -69,7 +69,9 @@ import Testing
                 loop.post(
                     .run {
                         let shard = loop.topics
-                        func count() -> Int { shard.subscriberCounts(withPrefix: "").values.reduce(0, +) }
+                        func count() -> Int {
+                            shard.subscriberCounts(withPrefix: "", from: 0, limit: .max).counts.values.reduce(0, +)
+                        }
                         let before = count()
                         // The first one that connected.
                         loop.connections(of: state).first { $0.indexInLoop == 0 }?.closeAfterPeer()
@@ -99,7 +101,13 @@ import Testing
 
     private static func topics(of loop: LoopContext) async -> Int {
         await withCheckedContinuation { continuation in
-            loop.post(.run { continuation.resume(returning: loop.topics.subscriberCounts(withPrefix: "").count) })
+            loop.post(
+                .run {
+                    continuation.resume(
+                        returning: loop.topics.subscriberCounts(withPrefix: "", from: 0, limit: .max).counts.count
+                    )
+                }
+            )
         }
     }
 }

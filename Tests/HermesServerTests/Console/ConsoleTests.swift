@@ -208,6 +208,38 @@ import Testing
         }
     }
 
+    @Test func `nobody floods the audit log with what is refused`() async throws {
+        try await withServer(store: .sqlite, time: StandingTime()) { server in
+            let viewer = try await ConsoleProbe(server, .viewer)
+            let administrators = try server.assembly().administrators
+            func count() async throws -> Int { try await administrators.auditLog(before: nil, limit: 1_000).count }
+            let before = try await count()
+            for _ in 0..<60 { #expect(try await viewer.send("DELETE", "/users/ann").status == 403) }
+            #expect(try await count() - before == 30)
+            // Neither with what is refused because there was too much of it.
+            let administrator = try await ConsoleProbe(server, .operator)
+            let then = try await count()
+            var statuses: [Int] = []
+            for number in 0..<60 {
+                statuses.append(try await administrator.send("DELETE", "/rooms/room\(number)/members").status)
+            }
+            #expect(statuses.suffix(20).allSatisfy { $0 == 429 })
+            #expect(try await count() - then == 30)
+        }
+    }
+
+    @Test(arguments: ["/groups?text=a", "/search/users?text=a", "/sessions?text=a", "/rooms?text=a", "/search?text=a"])
+    func `a search costs as much as a change`(_ path: String) async throws {
+        try await withServer(store: .sqlite, time: StandingTime()) { server in
+            let somebody = try await ConsoleProbe(server, .operator)
+            var statuses: [Int] = []
+            for _ in 0..<40 { statuses.append(try await somebody.send("GET", path).status) }
+            #expect(statuses.prefix(30).allSatisfy { $0 == 200 })
+            #expect(statuses.suffix(10).allSatisfy { $0 == 429 })
+            #expect(try await somebody.send("GET", "/rooms").status == 200)
+        }
+    }
+
     @Test func `the console needs TLS where others can reach it`() throws {
         #expect(throws: (any Error).self) {
             try HermesServer.load(arguments: ["--listeners.console.host", "0.0.0.0"], environment: [:])

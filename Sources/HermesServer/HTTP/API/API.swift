@@ -92,6 +92,7 @@ struct API: Sendable {
         do {
             let key = try await authorize(request, context, route, &headers, telling: known)
             let call = try await Self.call(request, context, route, key)
+            if let key { limit.charge(route.requests(call) - 1, to: key.id) }
             let answer = try await route.handler(call)
             if let stream = answer.stream {
                 return Self.response(stream, of: core.events, headers, to: context.channel)
@@ -170,7 +171,7 @@ struct API: Sendable {
             if error.code == .invalidToken { known.refused(fields[0]) }
             throw error
         }
-        known.accepted(fields[0])
+        known.accepted(fields[0], now: core.messenger.time.uptime())
         let decision = limit.request(of: key.id, now: core.messenger.time.uptime())
         headers[.rateLimitLimit] = String(decision.limit)
         headers[.rateLimitRemaining] = String(decision.remaining)

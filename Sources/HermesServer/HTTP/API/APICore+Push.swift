@@ -26,6 +26,7 @@ extension APICore {
                 success: .accepted,
                 answer: Self.pushAnswer,
                 failures: [.notFound],
+                requests: Self.requests,
                 handler: push
             )
         ]
@@ -123,6 +124,16 @@ extension APICore {
         ])
     )
 
+    /// The most names without an account in an answer, which is kept for repetitions.
+    private static let maxUnknown = 100
+    /// The names that are looked up for what one request costs.
+    private static let namesPerRequest = 100
+
+    /// The requests that a push counts as.
+    static func requests(of push: APICall) -> Int {
+        1 + (push.body["to"]?["users"]?.array?.count ?? 0) / namesPerRequest
+    }
+
     private static let pushAnswer = APISchema.named(
         "PushAnswer",
         .object([
@@ -130,9 +141,10 @@ extension APICore {
             Field("recipients", .integer(0 ... .max), "The number of accounts or members, if known."),
             Field(
                 "unknown",
-                .array(.string(length: 1...APIUserSelector.maxCharacters), count: 0...PushService.maxRecipients),
-                "Names in users without an account."
+                .array(.string(length: 1...APIUserSelector.maxCharacters), count: 0...maxUnknown),
+                "Names in users without an account; the first \(maxUnknown)."
             ),
+            Field("unknown_count", .integer(0 ... .max), "The number of all such names; absent if there are none."),
             retained,
         ])
     )
@@ -227,7 +239,8 @@ extension APICore {
         let answer = JSON.members([
             "id": .string(push.id.description),
             "recipients": .integer(users.count),
-            "unknown": unknown.isEmpty ? nil : .array(unknown.map(JSON.string)),
+            "unknown": unknown.isEmpty ? nil : .array(unknown.prefix(Self.maxUnknown).map(JSON.string)),
+            "unknown_count": unknown.isEmpty ? nil : .integer(unknown.count),
         ])
         return try await send(push, to: .users(users), call, answer)
     }

@@ -27,10 +27,17 @@ extension APICore {
                 method: .get,
                 path: "/rooms",
                 id: "listRooms",
-                summary: "The rooms that have members.",
+                summary:
+                    "The rooms that have members, by name. If more than 8,192 topics are in use, the list may be some seconds old, at most 10.",
                 scope: .roomsRead,
+                query: [
+                    APIRoute.Parameter("text", .string(length: 0...64), "Only rooms whose names contain this."),
+                    APIRoute.Parameter("after", .string(length: 0...64), "Only rooms behind this name."),
+                    Self.limitParameter,
+                ],
                 success: .ok,
                 answer: .object([
+                    Field("total", .integer(0 ... .max), required: true, "The number of rooms on all pages."),
                     Field(
                         "rooms",
                         .array(
@@ -43,11 +50,11 @@ extension APICore {
                                     "The number of connections in it."
                                 ),
                             ]),
-                            count: 0...Int.max
+                            count: 0...Self.maxPage
                         ),
                         required: true,
                         "By name."
-                    )
+                    ),
                 ]),
                 handler: listRooms
             ),
@@ -85,11 +92,14 @@ extension APICore {
     }
 
     private func listRooms(_ call: APICall) async throws -> APIAnswer {
-        let counts = await topics.subscriberCounts(withPrefix: TopicName.roomPrefix)
-        let rooms = counts.compactMap { topic, count in topic.room.map { (name: $0.rawValue, members: count) } }
-            .filter { $0.members > 0 }.sorted { $0.name < $1.name }
+        let page = await rooms.rooms(
+            containing: call.query["text"] ?? "",
+            after: call.query["after"] ?? "",
+            limit: Self.limit(of: call)
+        )
         return APIAnswer([
-            "rooms": .array(rooms.map { ["name": .string($0.name), "members": .integer($0.members)] })
+            "total": .integer(page.total),
+            "rooms": .array(page.rooms.map { ["name": .string($0.name.rawValue), "members": .integer($0.members)] }),
         ])
     }
 

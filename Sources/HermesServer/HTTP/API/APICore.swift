@@ -16,6 +16,7 @@ struct APICore: Sendable {
     let messenger: Messenger
     let keys: APIKeyService
     let topics: TopicPlane
+    let rooms: RoomDirectory
     let publisher: TopicPublisher
     let loops: LoopContexts
     let access: TopicAccess
@@ -42,6 +43,10 @@ struct APICore: Sendable {
         self.loops = loops
         topics = loops.topicPlane
         publisher = TopicPublisher(plane: loops.topicPlane, durable: messenger.durable, time: messenger.time)
+        rooms = RoomDirectory(
+            uptime: { [time = messenger.time] in time.uptime() },
+            counts: { [plane = loops.topicPlane] in await plane.subscriberCounts(withPrefix: TopicName.roomPrefix) }
+        )
     }
 
     /// All routes, in the order of the document.

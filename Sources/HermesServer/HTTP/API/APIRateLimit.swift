@@ -37,6 +37,9 @@ final class APIRateLimit: Sendable {
         self.burst = max(1, burst)
     }
 
+    /// Takes further tokens for a request that was allowed. If there are not so many, the key waits for them later.
+    func charge(_ count: Int, to key: Int64) { buckets.withLock { $0[key]?.tokens -= Double(count) } }
+
     /// Takes a token of a key, if available.
     ///
     /// - Parameter now: of a clock that never goes back.
@@ -53,7 +56,7 @@ final class APIRateLimit: Sendable {
         return Decision(
             isAllowed: isAllowed,
             limit: burst,
-            remaining: Int(tokens),
+            remaining: max(0, Int(tokens)),
             secondsToReset: Int(((Double(burst) - tokens) / rate).rounded(.up)),
             secondsToRetry: max(1, Int(((1 - tokens) / rate).rounded(.up)))
         )

@@ -51,6 +51,8 @@ struct APIRoute: Sendable {
     var failures: [HTTPResponse.Status] = []
     /// Whether a success is an endless stream of events.
     var isStream = false
+    /// The number of requests that a request counts as in its key's rate.
+    var requests: @Sendable (APICall) -> Int = { _ in 1 }
     let handler: Handler
 
     /// A head that the port refuses before it reaches a route, in plain text: a long query, many fields.

@@ -149,6 +149,7 @@ struct APIPushTests {
             #expect(answer.status == 202)
             #expect(answer.body["recipients"]?.integer == 70)
             #expect(answer.body["unknown"]?.array == ["nobody"])
+            #expect(answer.body["unknown_count"]?.integer == 1)
             for index in 1...70 {
                 let user = try #require(UserID(index))
                 while try await messenger.messages.position(of: user).head == 0 { await Task.yield() }

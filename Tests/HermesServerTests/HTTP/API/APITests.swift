@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HTTPTypes
+import Hermes
 import HermesCore
 import HermesTestKit
 import HermesWire
@@ -89,6 +90,37 @@ struct APITests {
             #expect(try await client.send("GET", "/v1/users?limit=0").status == 400)
             #expect(try await client.send("GET", "/v1/users?wrong=1").status == 400)
             #expect(try await client.send("GET", "/v1/users?limit=1&limit=2").status == 400)
+        }
+    }
+
+    @Test func `a push to many names counts as many requests`() async throws {
+        let limited: (inout ServerSettings) -> Void = { $0.api = APISettings(requestsPerSecond: 1, burst: 5) }
+        try await withServer(time: StandingTime(), configure: limited) { server in
+            let client = try await APIClient(server)
+            let names = (0..<300).map { "\"nobody\($0)\"" }.joined(separator: ",")
+            let none = try await client.send("POST", "/v1/push", #"{"to":{"users":[\#(names)]},"title":"x"}"#)
+            #expect(none.status == 404)
+            #expect(try await client.send("GET", "/v1/rooms").headers["ratelimit-remaining"] == "0")
+            #expect(try await client.send("GET", "/v1/rooms").status == 429)
+        }
+    }
+
+    @Test func `rooms come in pages, by name, and by a part of it`() async throws {
+        try await withServer { server in
+            let client = try await APIClient(server)
+            let member = try server.mqtt(as: nil, id: "member")
+            try await member.connect()
+            for name in ["b", "a", "Ab", "c"] { try await member.subscribe(to: "room/\(name)") }
+            func list(_ query: String) async throws -> (names: [String], total: Int64?) {
+                let body = try await client.send("GET", "/v1/rooms\(query)").body
+                return (body["rooms"]?.array?.compactMap { $0["name"]?.string } ?? [], body["total"]?.integer)
+            }
+            #expect(try await list("") == (["Ab", "a", "b", "c"], 4))
+            #expect(try await list("?limit=2") == (["Ab", "a"], 4))
+            #expect(try await list("?limit=2&after=a") == (["b", "c"], 4))
+            #expect(try await list("?after=c") == ([], 4))
+            #expect(try await list("?text=B") == (["Ab", "b"], 2))
+            await member.close()
         }
     }
 
