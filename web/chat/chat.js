@@ -63,6 +63,7 @@ function changed() {
 
 function showLogin(error = "") {
     document.title = t("title");
+    view.lines?.close();
     for (const open of document.querySelectorAll("dialog")) open.close();
     const form = loginForm(error, (next) => {
         accounts.use(next.nickName);
