@@ -60,6 +60,10 @@ export const accounts = {
         const name = sessionStorage.getItem(hereKey);
         return this.all.find((other) => other === name) ?? this.all[0];
     },
+    /** @param {string} name */
+    has(name) {
+        return this.all.some((other) => other.toLowerCase() === name.toLowerCase());
+    },
     /**
      * The name of the account with this number.
      *
@@ -164,7 +168,8 @@ export class Account {
         this.#channel = new BroadcastChannel(`hermes-chat/${name}`);
         this.#channel.onmessage = ({ data }) => {
             if (data.hasLeft) {
-                this.left();
+                // A tab that slept may learn of it after the next login.
+                if (!accounts.has(this.nickName)) this.left();
                 return;
             }
             const chat = this.chats.get(data.key);

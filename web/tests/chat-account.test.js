@@ -281,3 +281,23 @@ test("the names of people who came to a group are asked for", async () => {
     assert.deepEqual(asked, [7, 8]);
     assert.deepEqual([1, 7, 8].map((uid) => account.nameOf(uid)), ["ann", "person 7", "#8"]);
 });
+
+test("a tab that learns of a log-out after the next login stays", async () => {
+    const real = storage.getItem;
+    after(() => (storage.getItem = real));
+    const { account, name } = open({});
+    let count = 0;
+    account.left = () => (count += 1);
+    const other = new BroadcastChannel(`hermes-chat/${name}`);
+    const tell = async () => {
+        other.postMessage({ hasLeft: true });
+        await new Promise((resolve) => setTimeout(resolve, 50));
+    };
+    storage.getItem = () => '["Ann"]';
+    await tell();
+    assert.equal(count, 0);
+    storage.getItem = () => "[]";
+    await tell();
+    assert.equal(count, 1);
+    other.close();
+});
