@@ -26,23 +26,40 @@ export function notificationOf(text, fallback) {
 
 /**
  * Makes a service worker show the server's pushes. A page that has the focus shows its messages itself. A click brings
- * the app to the front and posts `{ type: "hermes.notification", hermes, data }` to it.
+ * the app to the front and posts `{ type: "hermes.notification", hermes, data }` to it. Pages outside the worker's scope
+ * are other apps.
  *
  * @param {any} worker The service worker's `self`.
- * @param {{ page?: string, title?: string }} options `page` is opened by a click where no page is open.
+ * @param {object} options
+ * @param {string | ((hermes: any) => string)} [options.page] Is opened by a click where no page is open.
+ * @param {string} [options.title] The title of a push without one.
+ * @param {(page: any, hermes: any) => boolean | Promise<boolean>} [options.shows] Whether a page shows what an entry
+ *   tells of, for apps with several accounts; by default each page does.
  */
-export function showNotifications(worker, { page = "./", title = "Hermes" } = {}) {
-    const pages = () => worker.clients.matchAll({ type: "window", includeUncontrolled: true });
+export function showNotifications(worker, { page = "./", title = "Hermes", shows = () => true } = {}) {
+    const pages = async () => {
+        const all = await worker.clients.matchAll({ type: "window", includeUncontrolled: true });
+        return all.filter((/** @type {any} */ one) => one.url.startsWith(worker.registration.scope));
+    };
+    /** The first of the pages that shows an entry. */
+    const showing = async (/** @type {any[]} */ all, /** @type {any} */ hermes) => {
+        const answers = await Promise.all(all.map((one) => shows(one, hermes)));
+        return all.find((_, index) => answers[index]);
+    };
     const show = async (/** @type {string | undefined} */ text) => {
-        const notification = notificationOf(text, title);
-        const isSeen = (await pages()).some((/** @type {any} */ page) => page.focused);
-        if (notification.badge !== null) await worker.navigator.setAppBadge?.(notification.badge).catch(() => {});
-        if (!isSeen) await worker.registration.showNotification(notification.title, notification.options);
+        const { title: words, options, badge } = notificationOf(text, title);
+        const focused = (await pages()).filter((/** @type {any} */ one) => one.focused);
+        if (await showing(focused, options.data.hermes)) return;
+        if (badge !== null) await worker.navigator.setAppBadge?.(badge).catch(() => {});
+        await worker.registration.showNotification(words, options);
     };
     const open = async (/** @type {any} */ data) => {
-        const [first] = await pages();
-        const target = first ?? (await worker.clients.openWindow(page));
-        await first?.focus();
+        const all = await pages();
+        const known = (await showing(all, data?.hermes)) ?? all[0];
+        // A browser may refuse to move the focus; the page is told all the same.
+        await known?.focus().catch(() => {});
+        const address = typeof page === "string" ? page : page(data?.hermes);
+        const target = known ?? (await worker.clients.openWindow(address));
         target?.postMessage({ type: "hermes.notification", ...data });
     };
     worker.addEventListener("push", (/** @type {any} */ event) => event.waitUntil(show(event.data?.text())));

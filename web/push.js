@@ -42,6 +42,10 @@ export async function enablePush(client, { publicKey, worker = "service-worker.j
 export async function disablePush(client) {
     const registration = await navigator.serviceWorker.getRegistration();
     const subscription = await registration?.pushManager.getSubscription();
-    await client.clearPush();
-    await subscription?.unsubscribe();
+    try {
+        await client.clearPush();
+    } finally {
+        // Without the server, too: what it sends then comes back to it, and it forgets the subscription.
+        await subscription?.unsubscribe();
+    }
 }

@@ -71,7 +71,9 @@ struct APNsTests {
         #expect(aps["sound"] as? String == "default")
         #expect(aps["alert"] as? [String: String] == ["title": "Ann", "body": "Hello"])
         #expect((body["data"] as? [String: Int])?["order"] == 17)
-        #expect((body["hermes"] as? [String: Any])?["seq"] as? Int == 42)
+        let reference = try #require(body["hermes"] as? [String: Any])
+        #expect(reference["seq"] as? Int == 42)
+        #expect(reference["uid"] as? Int == 2)
     }
 
     @Test

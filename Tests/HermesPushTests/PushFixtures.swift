@@ -24,7 +24,7 @@ enum PushFixtures {
             title: title,
             body: body,
             badge: 3,
-            reference: .init(conversation: "direct/1", inboxSeq: 42),
+            reference: .init(conversation: "direct/1", inboxSeq: 42, user: UserID(rawValue: 2)),
             data: data,
             collapseKey: collapseKey,
             expiresAt: now.advanced(by: .seconds(3600))

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { ErrorCode, IndexedDBStore, SharedClient } from "../hermes.js";
+import { clearStores, tellServer } from "../leaving.js";
 import { t } from "./i18n.js";
 import { Chats, keyOf } from "./model.js";
 
@@ -9,6 +10,8 @@ import { Chats, keyOf } from "./model.js";
 export const server = new URLSearchParams(location.search).get("server") ?? location.origin;
 
 const accountsKey = `hermes-chat/accounts ${server}`;
+/** The numbers of the accounts, which notifications name. */
+const uidsKey = `hermes-chat/uids ${server}`;
 /** The account of this window; it outlives a reload. */
 const hereKey = `hermes-chat/account ${server}`;
 /** The time after which a typing user is no longer shown as typing. */
@@ -18,6 +21,8 @@ const maxRequests = 500;
 /** The most conversations that are asked for, and how many at once. */
 const maxConversations = 10_000;
 const conversationsAtOnce = 1000;
+/** Of how many people in a notice of a group the names are asked for. */
+const maxLookedUp = 5;
 /** Of how many conversations without a message the last one is fetched. */
 const maxPreviews = 30;
 /** The highest number of an account. */
@@ -27,16 +32,24 @@ const markPrefix = "mark/";
 /** The time after which such a mark is sent again, unless the server names another, in milliseconds. */
 const markPause = 5000;
 
+/**
+ * @param {string} key
+ * @returns {any[]}
+ */
+function listIn(key) {
+    try {
+        const list = JSON.parse(localStorage.getItem(key) ?? "[]");
+        return Array.isArray(list) ? list : [];
+    } catch {
+        return [];
+    }
+}
+
 /** The accounts that logged in on this browser; the first is the one in use. */
 export const accounts = {
     /** @returns {string[]} */
     get all() {
-        try {
-            const names = JSON.parse(localStorage.getItem(accountsKey) ?? "[]");
-            return Array.isArray(names) ? names.filter((name) => typeof name === "string") : [];
-        } catch {
-            return [];
-        }
+        return listIn(accountsKey).filter((name) => typeof name === "string");
     },
     /**
      * The one that this window shows: another window may have taken another.
@@ -48,6 +61,27 @@ export const accounts = {
         return this.all.find((other) => other === name) ?? this.all[0];
     },
     /** @param {string} name */
+    has(name) {
+        return this.all.some((other) => other.toLowerCase() === name.toLowerCase());
+    },
+    /**
+     * The name of the account with this number.
+     *
+     * @param {number} uid
+     */
+    named(uid) {
+        const [known] = listIn(uidsKey).find((pair) => pair?.[1] === uid) ?? [];
+        return this.all.find((name) => name.toLowerCase() === known);
+    },
+    /**
+     * @param {string} name
+     * @param {number} uid
+     */
+    number(name, uid) {
+        const others = listIn(uidsKey).filter((pair) => pair?.[0] !== name.toLowerCase() && pair?.[1] !== uid);
+        localStorage.setItem(uidsKey, JSON.stringify([[name.toLowerCase(), uid], ...others]));
+    },
+    /** @param {string} name */
     use(name) {
         sessionStorage.setItem(hereKey, name);
         const others = this.all.filter((other) => other.toLowerCase() !== name.toLowerCase());
@@ -57,6 +91,8 @@ export const accounts = {
     forget(name) {
         const others = this.all.filter((other) => other.toLowerCase() !== name.toLowerCase());
         localStorage.setItem(accountsKey, JSON.stringify(others));
+        const uids = listIn(uidsKey).filter((pair) => pair?.[0] !== name.toLowerCase());
+        localStorage.setItem(uidsKey, JSON.stringify(uids));
     },
 };
 
@@ -77,7 +113,10 @@ export class Account {
     requests = new Map();
     nickName = "";
     changed = () => {};
+    /** Called when another tab logged this account out. */
+    left = () => {};
     #store;
+    #clientStore;
     #channel;
     /** @type {Map<string, { to: any, upToSeq: number }>} The read marks that the server has not got, by conversation. */
     #marks = new Map();
@@ -99,8 +138,10 @@ export class Account {
         const name = `${server} ${nickName.toLowerCase()}`;
         const store = new IndexedDBStore(`hermes-chat/${name}`);
         const records = await store.load();
-        const client = await SharedClient.open({ server, name, device: { name: "Hermes Chat", appVersion: "0.1" } });
-        return new Account(client, store, records, name, nickName);
+        const clientStore = new IndexedDBStore(`hermes/${name}`);
+        const device = { name: "Hermes Chat", appVersion: "0.1" };
+        const client = await SharedClient.open({ server, name, store: clientStore, device });
+        return new Account(client, store, records, name, nickName, clientStore);
     }
 
     /**
@@ -109,10 +150,12 @@ export class Account {
      * @param {Map<string, any>} records
      * @param {string} name
      * @param {string} nickName
+     * @param {import("../stores.js").Store} clientStore That of the client.
      */
-    constructor(client, store, records, name, nickName) {
+    constructor(client, store, records, name, nickName, clientStore) {
         this.client = client;
         this.#store = store;
+        this.#clientStore = clientStore;
         this.nickName = records.get("me")?.nickName ?? nickName;
         this.chats = new Chats(records);
         this.chats.me = records.get("me")?.uid ?? 0;
@@ -124,6 +167,11 @@ export class Account {
         // What one tab has marked as read is read in the others.
         this.#channel = new BroadcastChannel(`hermes-chat/${name}`);
         this.#channel.onmessage = ({ data }) => {
+            if (data.hasLeft) {
+                // A tab that slept may learn of it after the next login.
+                if (!accounts.has(this.nickName)) this.left();
+                return;
+            }
             const chat = this.chats.get(data.key);
             if (chat) this.chats.marked(chat, data.upToSeq);
             this.changed();
@@ -149,11 +197,34 @@ export class Account {
         this.#store.close();
     }
 
+    /**
+     * Logs out, here and in the other tabs, and removes what this browser keeps of the account. Call `close` after it.
+     *
+     * @param {() => Promise<any>} prepare What else the server is to be told before.
+     * @returns {Promise<boolean>} Whether the server was told.
+     */
+    async leave(prepare) {
+        this.changed = () => {};
+        const farewell = async () => {
+            await prepare().catch(() => {});
+            await this.client.logOut({ removeDevice: true });
+        };
+        const isTold = await tellServer(this.client, farewell);
+        accounts.forget(this.nickName);
+        this.#channel.postMessage({ hasLeft: true });
+        await this.forget();
+        return isTold;
+    }
+
     /** Removes what this browser keeps of the account. */
     async forget() {
-        accounts.forget(this.nickName);
-        const records = await this.#store.load();
-        await this.#store.write([...records.keys()].map((key) => [key, undefined]), true);
+        await this.client.close();
+        await clearStores([this.#store, this.#clientStore]);
+    }
+
+    /** How many messages were not sent. */
+    get unsent() {
+        return this.client.outbox.entries().length;
     }
 
     /**
@@ -297,6 +368,7 @@ export class Account {
         this.nickName = session.nickName;
         this.#name(session.uid, session.nickName);
         accounts.use(session.nickName);
+        accounts.number(session.nickName, session.uid);
         await this.#store.write([["me", { uid: session.uid, nickName: session.nickName }]]);
         this.loadContacts().catch(() => {});
         this.#loadConversations().catch(() => {});
@@ -375,6 +447,7 @@ export class Account {
     /** @param {any} event */
     async #entry(event) {
         if (event.type === "contact") await this.#contact(event.contact);
+        if (event.type === "group") this.#lookUp(event.group.uids.slice(0, maxLookedUp));
         if (event.type === "message") {
             const { fromUid, fromNickName, conversation } = event.message;
             this.#name(fromUid, fromNickName);
@@ -426,6 +499,23 @@ export class Account {
         if (!name || this.names.get(uid) === name) return;
         this.names.set(uid, name);
         this.#store.write([["names", [...this.names].slice(-2000)]]).catch(() => {});
+    }
+
+    /**
+     * Asks for the names of people of whom nothing is known.
+     *
+     * @param {number[]} uids
+     */
+    async #lookUp(uids) {
+        for (const uid of uids) {
+            if (uid === this.chats.me || this.names.has(uid)) continue;
+            try {
+                this.#name(uid, (await this.client.account({ uid })).nickName);
+            } catch {
+                // Shown by number.
+            }
+        }
+        this.changed();
     }
 
     /** @param {import("./model.js").Chat[]} chats */

@@ -5,13 +5,15 @@ import { Account, accounts, server } from "./account.js";
 import { showCompose } from "./compose.js";
 import { changes, contactRows } from "./contacts.js";
 import { summary } from "./contents.js";
-import { showDevices } from "./dialogs.js";
-import { attempt, dialog, showRows, timeText } from "./dom.js";
-import { button, field, h } from "../dom.js";
+import { confirmed, showDevices } from "./dialogs.js";
+import { attempt, dayText, dialog, errorText, showRows } from "./dom.js";
+import { button, h } from "../dom.js";
 import { showGroup, showNewGroup } from "./groups.js";
 import { language, t } from "./i18n.js";
-import { Lines } from "./lines.js";
+import { Lines, noteText } from "./lines.js";
+import { accountList, loginForm } from "./login.js";
 import { keyOf } from "./model.js";
+import { addressed, follow } from "./notified.js";
 import { endPushes, renewPushes, showPushes } from "./pushes.js";
 
 /** The time between two notices that the user is typing, in milliseconds. */
@@ -27,6 +29,10 @@ const status = /** @type {HTMLElement} */ (document.getElementById("status"));
 /** @type {Account | null} */
 let account = null;
 let chosen = "";
+/** The conversation that a notification leads to, until it is there. */
+let wanted = "";
+/** The number on the app's icon; -1: unknown, because a notification may have set it. */
+let shownBadge = -1;
 /** @type {"chats" | "contacts"} */
 let tab = "chats";
 /** Whether the server said that it keeps no earlier messages of the chosen conversation. */
@@ -57,49 +63,17 @@ function changed() {
 
 function showLogin(error = "") {
     document.title = t("title");
+    view.lines?.close();
     for (const open of document.querySelectorAll("dialog")) open.close();
-    const place = h("p", { class: "error", role: "alert" }, error);
-    const invitation = field(t("invitation"), { name: "invitation", autocomplete: "off" });
-    invitation.hidden = true;
-    const form = h(
-        "form",
-        {},
-        field(t("name"), { name: "name", required: true, maxlength: 64, autocomplete: "username", dir: "auto" }),
-        field(t("password"), { name: "password", type: "password", required: true, autocomplete: "current-password" }),
-        invitation,
-        place,
-        h(
-            "p",
-            { class: "actions" },
-            h("button", { class: "main", name: "login" }, t("logIn")),
-            h("button", { name: "register" }, t("register")),
-        ),
-    );
-    form.onsubmit = async (/** @type {SubmitEvent} */ event) => {
-        event.preventDefault();
-        const isNew = /** @type {any} */ (event.submitter)?.name === "register";
-        const { name, password, invitation: code } = form.elements;
-        const nickName = name.value.trim();
-        await attempt(place, async () => {
-            const next = await Account.open(nickName);
-            const credential = { nickName, password: password.value };
-            try {
-                if (isNew) await next.client.register({ ...credential, invitation: code.value });
-                else await next.client.logIn(credential);
-            } catch (refusal) {
-                await next.close();
-                invitation.hidden = /** @type {any} */ (refusal).code !== 1011;
-                throw refusal;
-            }
-            accounts.use(next.nickName);
-            showAccount(next);
-        });
-    };
-    const known = accounts.all.map((name) => h("li", {}, button(name, () => start(name))));
+    const form = loginForm(error, (next) => {
+        accounts.use(next.nickName);
+        showAccount(next);
+    });
     const languages = button(t("language"), switchLanguage, { class: "plain" });
-    const others = known.length > 0 && h("ul", { class: "list", "aria-label": t("accounts") }, ...known);
-    root.replaceChildren(h("main", { class: "login" }, h("h1", {}, t("title")), form, others, languages));
+    const title = h("h1", {}, t("title"));
+    root.replaceChildren(h("main", { class: "login" }, title, form, accountList(accounts.all, start), languages));
     form.elements.name.focus();
+    showBadge(0);
 }
 
 function switchLanguage() {
@@ -114,13 +88,33 @@ function switchLanguage() {
 
 /** @param {Account} next */
 function showAccount(next) {
-    if (account && account !== next) account.close();
     const isNew = account !== next;
+    if (isNew) {
+        account?.close();
+        chosen = "";
+        next.client.on("session", () => renewPushes(next, server).catch(() => {}));
+        // Another tab logged it out. What this one writes as it ends is to go, too.
+        next.left = () => drop(next, t("stopped")).then(() => next.forget());
+    }
     account = next;
     account.changed = changed;
     build();
     draw();
-    if (isNew) next.client.on("session", () => renewPushes(next, server).catch(() => {}));
+}
+
+/**
+ * Shows an account no more.
+ *
+ * @param {Account} left
+ * @param {string} reason
+ */
+async function drop(left, reason) {
+    if (account === left) {
+        account = null;
+        chosen = "";
+        showLogin(reason);
+    }
+    await left.close();
 }
 
 /**
@@ -141,29 +135,67 @@ async function start(name = accounts.here) {
     }
     accounts.use(name);
     // Without a network the page shows what it has.
-    next.client.resume().catch(async (error) => {
-        await next.close();
-        account = null;
-        showLogin(error.message);
-    });
+    next.client.resume().catch((error) => drop(next, errorText(error)));
     showAccount(next);
 }
 
+/** Logs out, if the user agrees to lose what is kept here alone. */
 async function leave() {
     const left = account;
     if (!left) return;
-    await endPushes(left, server).catch(() => {});
-    await left.client.logOut({ removeDevice: true }).catch(() => {});
-    await left.forget();
+    const isLive = left.client.state.is === "live";
+    const unsent = left.unsent + (view.text.value.trim() ? 1 : 0);
+    const lost = [t("logOutCopy", left.nickName), unsent ? t("logOutUnsent", unsent) : "", isLive ? "" : t("logOutAlone")];
+    if (!(await confirmed(t("logOut"), [...lost.filter(Boolean), t("sure")])) || account !== left) return;
+    const waiting = dialog(t("logOut"), h("p", { role: "status" }, t("loggingOut")));
+    let isTold = false;
+    const isGone = await attempt(waiting.querySelector(".error"), async () => {
+        isTold = await left.leave(() => endPushes(left, server));
+    });
+    // What could not be removed is still there, and the user is to know.
+    if (!isGone) return;
+    waiting.close();
     account = null;
     chosen = "";
     await left.close();
     await start();
+    if (isLive && !isTold) dialog(t("logOut"), h("p", {}, t("logOutAlone")));
+}
+
+/**
+ * Goes where a notification leads.
+ *
+ * @param {import("./notified.js").Reference} reference
+ */
+async function goTo({ key, uid }) {
+    if (uid && uid !== account?.chats.me) {
+        const name = accounts.named(uid);
+        if (!name) return;
+        await start(name);
+    }
+    if (!account || (uid && uid !== account.chats.me)) return;
+    for (const open of document.querySelectorAll("dialog")) open.close();
+    wanted = key;
+    draw();
+}
+
+/**
+ * Shows on the app's icon how much is unread.
+ *
+ * @param {number} unread
+ */
+function showBadge(unread) {
+    if (unread === shownBadge) return;
+    shownBadge = unread;
+    const { navigator } = /** @type {any} */ (globalThis);
+    const isSet = unread ? navigator.setAppBadge?.(unread) : navigator.clearAppBadge?.();
+    isSet?.catch(() => {});
 }
 
 /* --- The main view --- */
 
 function build() {
+    view.lines?.close();
     const lines = new Lines();
     const label = { "aria-label": t("message"), placeholder: t("message") };
     const text = h("textarea", { rows: 1, ...label, maxlength: 16_000, dir: "auto" });
@@ -233,11 +265,13 @@ function build() {
         }),
         typing: h("div", { class: "typing faint", role: "status" }),
         newest: h("div", { class: "newest" }, button(t("newest"), () => lines.toEnd())),
+        earlierButton: button(t("earlier"), loadEarlier),
+        noEarlier: h("p", { class: "faint" }, t("noEarlier")),
         earlierError: h("p", { class: "error", role: "alert" }),
         empty: h("p", { class: "empty" }, t("choose")),
     };
     const back = button(t("back"), () => choose(""), { class: "back" });
-    view.earlier = h("div", { class: "earlier" }, button(t("earlier"), loadEarlier), view.earlierError);
+    view.earlier = h("div", { class: "earlier" }, view.earlierButton, view.noEarlier, view.earlierError);
     view.bar = h("header", { class: "bar" }, back, view.title, view.presence, view.details, view.block);
     view.menu = button(t("menu"), showMenu, { "aria-haspopup": "dialog" });
     view.main = h(
@@ -268,16 +302,16 @@ function draw() {
     const { is, error, delay } = account.client.state;
     if (is === "stopped" && error) {
         // Another device removed this one, or the password changed.
-        const left = account;
-        account = null;
-        chosen = "";
-        left.close();
-        showLogin(error.message);
+        drop(account, errorText(error));
+        return;
+    }
+    if (wanted && account.chats.get(wanted)) {
+        choose(wanted);
         return;
     }
     view.connection.textContent = t(is, Math.ceil((delay ?? 0) / 1000));
     view.connection.dataset.state = is;
-    view.connection.title = error?.message ?? "";
+    view.connection.title = error ? errorText(error) : "";
     view.me.textContent = account.nickName;
     view.chatsTab.setAttribute("aria-pressed", String(tab === "chats"));
     view.contactsTab.setAttribute("aria-pressed", String(tab === "contacts"));
@@ -293,6 +327,13 @@ function draw() {
     drawPane();
     const unread = account.chats.all.reduce((sum, chat) => sum + (account?.chats.unread(chat) ?? 0), 0);
     document.title = unread ? `(${unread}) ${t("title")}` : t("title");
+    showBadge(unread);
+}
+
+/** @param {import("./model.js").Line} line */
+function wordsOf(line) {
+    if (line.note) return account ? noteText(line, account) : "";
+    return line.recalled ? t("recalled") : summary(line.content);
 }
 
 function drawChats() {
@@ -300,10 +341,10 @@ function drawChats() {
     const rows = all.slice(0, listedCount).map((chat) => {
         const last = chat.lines.at(-1);
         const unread = account?.chats.unread(chat) ?? 0;
-        const words = last ? (last.note ? t(last.note) : last.recalled ? t("recalled") : summary(last.content)) : "";
+        const words = last ? wordsOf(last) : "";
         const title = account?.titleOf(chat) ?? "";
         const at = last?.time ?? chat.lastAt;
-        const time = at ? timeText(at) : "";
+        const time = at ? dayText(at) : "";
         const isChosen = chat.key === chosen;
         const make = (/** @type {Element | undefined} */ old) => {
             // A click that began before something new came still arrives.
@@ -372,7 +413,9 @@ function drawPane() {
     view.block.textContent = t(isBlocked ? "unblock" : "block");
     view.lines.element.setAttribute("aria-label", account.titleOf(chat));
     view.newest.hidden = !view.lines.isBehind;
-    view.earlier.hidden = isComplete || account.chats.isFull(chat);
+    view.earlier.hidden = account.chats.isWhole(chat) || account.chats.isFull(chat);
+    view.earlierButton.hidden = isComplete;
+    view.noEarlier.hidden = !isComplete;
     view.lines.show(account, chat, view.earlier);
     const people = [...(account.typing.get(chat.key)?.keys() ?? [])].map((uid) => account?.nameOf(uid));
     const over = chat.isOver && isGroup ? t("over") : "";
@@ -384,6 +427,7 @@ function drawPane() {
 
 /** @param {string} key */
 function choose(key) {
+    wanted = "";
     // What was fetched of the history is fetched again.
     const left = key === chosen ? null : account?.chats.get(chosen);
     if (left) left.earlier = [];
@@ -486,7 +530,7 @@ function showMenu() {
         h(
             "p",
             { class: "actions" },
-            ...others.map((name) => button(name, run(() => start(name)))),
+            ...others.map((name) => button(name, run(() => start(name)), { dir: "auto" })),
             button(
                 t("addAccount"),
                 run(async () => {
@@ -500,7 +544,10 @@ function showMenu() {
     );
 }
 
-document.addEventListener("visibilitychange", changed);
+document.addEventListener("visibilitychange", () => {
+    shownBadge = -1;
+    changed();
+});
 document.addEventListener("keydown", (event) => {
     if (event.isComposing || document.querySelector("dialog")) return;
     if (event.key === "Escape" && chosen) choose("");
@@ -515,4 +562,7 @@ document.addEventListener("keydown", (event) => {
 document.documentElement.lang = language.current === "zh" ? "zh-Hans" : "en";
 // With it the page opens without a network; browsers without module workers do without.
 navigator.serviceWorker?.register("worker.js", { type: "module" }).catch(() => {});
-start();
+follow(navigator.serviceWorker, (uid) => Boolean(account && (!uid || uid === account.chats.me)), goTo);
+const asked = addressed(location.hash);
+if (asked) history.replaceState(null, "", location.pathname + location.search);
+start((asked?.uid && accounts.named(asked.uid)) || undefined).then(() => asked && goTo(asked));

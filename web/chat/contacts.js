@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import { confirmed } from "./dialogs.js";
 import { button, h } from "../dom.js";
 import { t } from "./i18n.js";
 
@@ -38,10 +39,14 @@ export function contactRows({ contacts, presences, requests }, change, open) {
         // The focus stays in the same place of a row that changed: buttons there have the same key.
         const does = (/** @type {keyof typeof changes} */ name, /** @type {string} */ place, more = {}) =>
             button(t(name), () => change(changes[name], uid), { "data-key": `${place} ${uid}`, ...more });
+        const remove = async () => {
+            if (await confirmed(`${t("remove")}: ${nickName}`, [t("removeContact", nickName)])) change(changes.remove, uid);
+        };
         const first = { "data-key": `first ${uid}` };
+        const second = { "data-key": `second ${uid}` };
         const actions = {
             incoming: () => [does("accept", "first", { class: "main" }), does("decline", "second"), does("block", "last")],
-            accepted: () => [button(t("open"), () => open(contact), first), does("remove", "second"), does("block", "last")],
+            accepted: () => [button(t("open"), () => open(contact), first), button(t("remove"), remove, second), does("block", "last")],
             blocked: () => [does("unblock", "last")],
         };
         const made = /** @type {any} */ (actions)[state] ?? (() => [does("block", "last")]);

@@ -9,15 +9,16 @@ import { t } from "./i18n.js";
  * Asks before something is destroyed.
  *
  * @param {string} what
+ * @param {string[]} words What comes of it.
  * @returns {Promise<boolean>}
  */
-export function confirmed(what) {
+export function confirmed(what, words = [t("sure")]) {
     return new Promise((resolve) => {
         const yes = button(what, () => {
             resolve(true);
             element.close();
         });
-        const element = dialog(what, h("p", {}, t("sure")), yes);
+        const element = dialog(what, ...words.map((text) => h("p", { dir: "auto" }, text)), yes);
         element.addEventListener("close", () => resolve(false));
     });
 }

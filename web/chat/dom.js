@@ -2,17 +2,51 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { button, h } from "../dom.js";
-import { t } from "./i18n.js";
+import { wordsOfError } from "./errors.js";
+import { language, t } from "./i18n.js";
 
-/** @param {number} time */
-export function timeText(time) {
-    const date = new Date(time);
-    const isToday = date.toDateString() === new Date().toDateString();
-    const locale = document.documentElement.lang;
-    return isToday
-        ? date.toLocaleTimeString(locale, { hour: "2-digit", minute: "2-digit" })
-        : date.toLocaleDateString(locale, { month: "short", day: "numeric" });
+const clock = /** @type {const} */ ({ hour: "2-digit", minute: "2-digit" });
+const day = /** @type {const} */ ({ month: "short", day: "numeric" });
+
+/**
+ * The day, unless it is today, and the time; the year, unless it is this one.
+ *
+ * @param {number} time In milliseconds since 1970.
+ * @param {number} now
+ */
+export function timeText(time, now = Date.now()) {
+    const isToday = new Date(time).toDateString() === new Date(now).toDateString();
+    return isToday ? textOf(time, clock) : textOf(time, { ...dayOf(time, now), ...clock });
 }
+
+/**
+ * For narrow places: the time of today, else the day.
+ *
+ * @param {number} time
+ * @param {number} now
+ */
+export function dayText(time, now = Date.now()) {
+    const isToday = new Date(time).toDateString() === new Date(now).toDateString();
+    return textOf(time, isToday ? clock : dayOf(time, now));
+}
+
+/**
+ * @param {number} time
+ * @param {number} now
+ * @returns {Intl.DateTimeFormatOptions}
+ */
+function dayOf(time, now) {
+    return new Date(time).getFullYear() === new Date(now).getFullYear() ? day : { ...day, year: "numeric" };
+}
+
+/**
+ * @param {number} time
+ * @param {Intl.DateTimeFormatOptions} parts
+ */
+const textOf = (time, parts) => new Date(time).toLocaleString(document.documentElement.lang, parts);
+
+/** @param {any} error */
+export const errorText = (error) => wordsOfError(error, language.current === "zh");
 
 let dialogs = 0;
 
@@ -60,16 +94,16 @@ export function redraw(part, ...children) {
  *
  * @param {HTMLElement | null} place
  * @param {() => Promise<any>} action
+ * @param {(error: any) => string} words Those for an error.
  * @returns {Promise<boolean>} Whether it succeeded.
  */
-export async function attempt(place, action) {
+export async function attempt(place, action, words = errorText) {
     if (place) place.textContent = "";
     try {
         await action();
         return true;
     } catch (error) {
-        const { message, code } = /** @type {any} */ (error);
-        if (place) place.textContent = code ? `${message} [${code}]` : String(message);
+        if (place) place.textContent = words(error);
         else console.error(error);
         return false;
     }

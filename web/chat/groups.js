@@ -96,7 +96,9 @@ export function showGroup(account, groupId) {
         const promote = () => change({ role: isAdministrator ? "ROLE_MEMBER" : "ROLE_ADMINISTRATOR" });
         const handOver = async () =>
             (await confirmed(`${t("makeOwner")}: ${nickName}`)) && change({ role: "ROLE_OWNER", mutedUntilMs: 0 });
-        const remove = () => act(() => client.changeMembers(groupId, { removeUids: [uid] }));
+        const remove = async () =>
+            (await confirmed(`${t("remove")}: ${nickName}`, [t("removeMember", nickName)])) &&
+            act(() => client.changeMembers(groupId, { removeUids: [uid] }));
         const mute = () => showMuting(nickName, (until) => change({ mutedUntilMs: until }));
         const role = member.role === "member" ? "" : ` (${t(member.role)})`;
         const muted = isMuted ? ` · ${t("mutedUntil", dateText(mutedUntilMs))}` : "";

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { beginning, body, extra } from "./contents.js";
-import { showRows, timeText } from "./dom.js";
+import { errorText, showRows, timeText } from "./dom.js";
 import { button, h } from "../dom.js";
 import { t } from "./i18n.js";
 
@@ -41,19 +41,47 @@ export function shownOf(text, more) {
 }
 
 /**
+ * The words of a notice: who came or went, where it tells.
+ *
+ * @param {import("./model.js").Line} line
+ * @param {{ nameOf: (uid: number) => string }} account
+ */
+export function noteText({ note, people }, account) {
+    if (!people?.uids.length) return t(note);
+    const { uids, more, by } = people;
+    const names = uids.map((uid) => account.nameOf(uid)).join(", ") + (more ? t("andMore", more) : "");
+    const isOwnWill = uids.length === 1 && uids[0] === by;
+    if (note === "group_members_added") return t("group_joined", names);
+    return note === "group_members_removed" ? t(isOwnWill ? "group_left" : "group_removed", names) : t(note);
+}
+
+/**
+ * For how long a message can still be recalled, in milliseconds.
+ *
+ * @param {import("./model.js").Line} line
+ * @param {number} now
+ */
+export function recallLeft({ own, seq, recalled, time }, now) {
+    return own && seq > 0 && !recalled ? Math.max(0, time + recallTime - now) : 0;
+}
+
+/**
  * One message.
  *
  * @param {import("./model.js").Line} line
  * @param {import("./account.js").Account} account
  * @param {import("./model.js").Chat} chat
- * @param {number} more The characters of a long text that the user asked for.
- * @param {() => void} ask Asks for more of them.
+ * @param {object} asked What the user asked of the message.
+ * @param {number} asked.more The characters of a long text that are shown besides.
+ * @param {string} asked.error Why it was not recalled.
+ * @param {() => void} ask Asks for more of a long text.
+ * @param {() => void} recall
  */
-function row(line, account, chat, more, ask) {
-    if (line.note) return h("div", { class: "line note" }, `${t(line.note)} · ${timeText(line.time)}`);
+function row(line, account, chat, { more, error }, ask, recall) {
+    if (line.note) return h("div", { class: "line note" }, `${noteText(line, account)} · ${timeText(line.time)}`);
     const isRead = line.own && "uid" in chat.to && line.seq > 0 && line.seq <= chat.readUpTo;
     const status = isRead ? "read" : line.status;
-    const isYoung = line.own && line.seq > 0 && !line.recalled && Date.now() - line.time < recallTime;
+    const isYoung = recallLeft(line, Date.now()) > 0;
     const { client } = account;
     const { text } = line.content;
     const isText = typeof text === "string" && !line.recalled;
@@ -76,10 +104,12 @@ function row(line, account, chat, more, ask) {
             (isCut || isBesidesCut) && button(t("more"), ask),
             h("time", { datetime: new Date(line.time).toISOString() }, timeText(line.time)),
             line.own && status && !line.recalled && h("span", { "data-status": status }, t(status)),
-            isYoung && button(t("recall"), () => client.recall(chat.to, line.id).catch(() => {}), { class: "plain" }),
+            isYoung && button(t("recall"), recall, { class: "plain" }),
             line.status === "failed" && button(t("retry"), () => client.outbox.retry(line.clientId)),
             line.status === "failed" && button(t("discard"), () => client.outbox.discard(line.clientId)),
         ),
+        line.status === "failed" && line.error && h("p", { class: "error" }, errorText(line.error)),
+        error && h("p", { class: "error" }, error),
     );
 }
 
@@ -103,6 +133,10 @@ export class Lines {
     #end = 0;
     /** @type {Map<string, number>} The characters of long texts that the user asked for, by the message's key. */
     #more = new Map();
+    /** @type {Map<string, string>} Why messages were not recalled, by their keys. */
+    #errors = new Map();
+    /** @type {any} Runs until a message can no longer be recalled. */
+    #timer;
     /** @type {() => void} */
     #show = () => {};
 
@@ -117,6 +151,7 @@ export class Lines {
         const wasAtEnd = scrollHeight - scrollTop - clientHeight < 80;
         if (isOther) {
             this.#more.clear();
+            this.#errors.clear();
             this.#first = "";
         } else if (!this.isBehind && wasAtEnd) {
             this.#first = "";
@@ -126,6 +161,26 @@ export class Lines {
         }
         this.#key = chat.key;
         this.#show = () => this.#render(account, chat, first);
+        this.#show();
+    }
+
+    /** These lines are shown no more. */
+    close() {
+        clearTimeout(this.#timer);
+    }
+
+    /**
+     * @param {import("./account.js").Account} account
+     * @param {import("./model.js").Chat} chat
+     * @param {import("./model.js").Line} line
+     */
+    async #recall({ client }, chat, line) {
+        this.#errors.delete(line.key);
+        try {
+            await client.recall(chat.to, line.id);
+        } catch (error) {
+            if (chat.key === this.#key) this.#errors.set(line.key, errorText(error));
+        }
         this.#show();
     }
 
@@ -187,18 +242,26 @@ export class Lines {
         const start = this.#first ? Math.max(0, all.findIndex((line) => line.key === this.#first)) : -1;
         this.#end = start < 0 ? all.length : this.#reach(start, 1, maxRendered);
         this.#start = start < 0 ? this.#reach(all.length, -1, renderedAtEnd) : start;
+        const now = Date.now();
+        const today = new Date(now).toDateString();
+        let nextEnd = Infinity;
         const rows = all.slice(this.#start, this.#end).map((line) => {
             const isRead = line.seq <= chat.readUpTo;
-            const isYoung = Date.now() - line.time < recallTime;
+            const left = recallLeft(line, now);
+            if (left) nextEnd = Math.min(nextEnd, left);
+            const error = this.#errors.get(line.key) ?? "";
+            const words = line.note && noteText(line, account);
             const more = this.#more.get(line.key) ?? 0;
             const ask = () => {
                 this.#more.set(line.key, more + further);
                 this.#show();
             };
             const key = `${chat.key} ${line.key}`;
-            const make = () => row(line, account, chat, more, ask);
-            return { key, signature: [line.revision, isRead, isYoung, more], make };
+            const make = () => row(line, account, chat, { more, error }, ask, () => this.#recall(account, chat, line));
+            return { key, signature: [line.revision, isRead, left > 0, more, error, words, today], make };
         });
+        clearTimeout(this.#timer);
+        if (nextEnd < Infinity) this.#timer = setTimeout(() => this.#show(), nextEnd + 1);
         if (!this.#start) rows.unshift({ key: "first", signature: [], make: () => /** @type {any} */ (first) });
         const { element } = this;
         const place = start < 0 ? null : placeOf(element);

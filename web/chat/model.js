@@ -8,6 +8,8 @@ const maxSize = 1_000_000;
 const maxTotalSize = 4_000_000;
 /** The messages of the server's history that are held while a conversation is looked at, besides those above. */
 const maxEarlier = 1000;
+/** The people whom a notice names. */
+const maxNamed = 5;
 /** What a message takes besides its content, in characters. */
 const overhead = 200;
 
@@ -25,7 +27,10 @@ const overhead = 200;
  * @property {number} time In milliseconds since 1970.
  * @property {boolean} recalled
  * @property {"" | "queued" | "sending" | "sent" | "failed"} status Of the user's own messages.
+ * @property {{ code: number, message: string } | null} [error] Why it failed.
  * @property {string} note The key of a notice's text, see i18n.js; empty for messages.
+ * @property {{ uids: number[], more: number, by: number }} [people] Whom a notice is about: some of them, how many more
+ *   there are, and who made the change.
  * @property {string} key Its name within the conversation, which never changes.
  * @property {number} revision Another number after each change.
  * @property {number} size In characters.
@@ -284,6 +289,17 @@ export class Chats {
     }
 
     /**
+     * Whether nothing comes before the messages that are here: the first one is among them, or there are none.
+     *
+     * @param {Chat} chat
+     */
+    isWhole({ to, lines, earlier, lastSeq }) {
+        // Notices are kept here alone.
+        if (("uid" in to && !to.uid) || !lastSeq) return true;
+        return earlier.some((line) => line.seq === 1) || lines.some((line) => line.seq === 1);
+    }
+
+    /**
      * Whether no more messages of the history are taken.
      *
      * @param {Chat} chat
@@ -326,7 +342,7 @@ export class Chats {
      * @param {any} entry
      * @returns {Chat}
      */
-    outbox({ clientId, conversation, content, queuedAt, status, receipt }) {
+    outbox({ clientId, conversation, content, queuedAt, status, receipt, error = null }) {
         const chat = this.open(conversation);
         if (status === "discarded") {
             this.#remove(chat, (line) => line.own && line.clientId === clientId && !line.seq);
@@ -343,6 +359,7 @@ export class Chats {
             time: receipt?.serverTimeMs || queuedAt,
             recalled: false,
             status,
+            error,
             note: "",
         });
         return chat;
@@ -391,7 +408,7 @@ export class Chats {
     }
 
     /** @param {any} event */
-    #group({ group: { kind, group, uids }, seq, time }) {
+    #group({ group: { kind, group, uids, byUid }, seq, time }) {
         const chat = this.open({ groupId: group.id }, group.name);
         chat.title = group.name || chat.title;
         if (kind === "dissolved" || (kind === "members_removed" && uids.includes(this.me))) chat.isOver = true;
@@ -399,7 +416,8 @@ export class Chats {
         const id = `group ${seq}`;
         const note = `group_${kind}`;
         const line = { id, clientId: "", seq: 0, from: 0, name: group.name, own: false, content: {}, time };
-        this.#put(chat, { ...line, recalled: false, status: "", note });
+        const people = { uids: uids.slice(0, maxNamed), more: Math.max(0, uids.length - maxNamed), by: byUid ?? 0 };
+        this.#put(chat, { ...line, recalled: false, status: "", note, people });
         return chat;
     }
 

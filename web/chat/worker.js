@@ -3,11 +3,12 @@
 
 // The chat's service worker: keeps the page's files for when there is no network, and shows notifications.
 import { showNotifications } from "../notifications.js";
+import { addressOf, asks } from "./notified.js";
 
 const cacheName = "hermes-chat";
 const worker = /** @type {any} */ (self);
 
-showNotifications(worker, { title: "Hermes Chat" });
+showNotifications(worker, { title: "Hermes Chat", page: addressOf, shows: asks });
 
 worker.addEventListener("install", () => worker.skipWaiting());
 worker.addEventListener("activate", (/** @type {any} */ event) => event.waitUntil(worker.clients.claim()));

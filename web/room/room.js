@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { attempt } from "../chat/dom.js";
+import { wordsOfError } from "../chat/errors.js";
 import { button, field, h } from "../dom.js";
-import { SharedClient } from "../hermes.js";
+import { IndexedDBStore, SharedClient } from "../hermes.js";
+import { clearStores, tellServer } from "../leaving.js";
 import { Stage } from "./stage.js";
 import { roomOf, thinned, Thinner } from "./thinning.js";
 import { Watcher } from "./watch.js";
@@ -17,6 +19,8 @@ const parsed = { perSecond: 30, burst: 40 };
 const maxLines = 100;
 /** How often a page without an account asks for the number of viewers, in milliseconds. */
 const countInterval = 10_000;
+/** The time after which a login that goes on is remarked, in milliseconds. */
+const patience = 5000;
 const gifts = { rose: "🌹", star: "⭐", rocket: "🚀" };
 
 const query = new URLSearchParams(location.search);
@@ -25,6 +29,9 @@ const server = query.get("server") ?? location.origin;
 /** Another page shows this one: it could put anything above it, so nobody logs in here, and nothing can be given. */
 const isFramed = window.parent !== window;
 const { lang, say } = wordsOf(query.get("lang"));
+/** The client's database. */
+const name = `room ${server}`;
+const store = new IndexedDBStore(`hermes/${name}`);
 const room = roomOf(location);
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 
@@ -38,6 +45,9 @@ const foot = h("div", { class: "foot" });
 const error = h("p", { class: "error", role: "alert" });
 const pause = button(say("pause"), togglePause, { "aria-pressed": "false" });
 const leaveButton = button(say("logOut"), logOut, { hidden: true });
+/** What one tab logs out of is gone in the others. */
+const tabs = new BroadcastChannel(`hermes-room ${server}`);
+tabs.onmessage = () => location.reload();
 /** @type {SharedClient | null} */
 let client = null;
 /** @type {Watcher | null} Watches while nobody is logged in. */
@@ -56,6 +66,10 @@ let isPaused = false;
 let wasPaused = false;
 let isIn = false;
 let isEntering = false;
+
+/** Words for an error, in the page's language. */
+const wordsFor = (/** @type {any} */ failure) => wordsOfError(failure, lang !== "en");
+const attempted = (/** @type {() => Promise<any>} */ action) => attempt(error, action, wordsFor);
 
 /* --- What happens in the room --- */
 
@@ -188,7 +202,7 @@ async function enter() {
     await watcher?.stop();
     watcher = null;
     showState();
-    await attempt(error, async () => {
+    await attempted(async () => {
         const { uid, nickName } = entering.session ?? {};
         own = uid ? new RegExp(`"uid":"?${uid}\\b`) : own;
         const count = await entering.enterRoom(room, { name: nickName ?? "" });
@@ -202,7 +216,13 @@ async function enter() {
 }
 
 async function logOut() {
-    await client?.logOut({ removeDevice: true }).catch(() => {});
+    const left = client;
+    if (!left) return;
+    leaveButton.disabled = true;
+    await tellServer(left, () => left.logOut({ removeDevice: true }));
+    await left.close();
+    await attempted(() => clearStores([store]));
+    tabs.postMessage("left");
     location.reload();
 }
 
@@ -243,7 +263,16 @@ function loginForm() {
         event.preventDefault();
         const isNew = /** @type {any} */ (event.submitter)?.name === "register";
         const credential = { nickName: form.elements.name.value.trim(), password: form.elements.password.value };
-        await attempt(error, async () => (isNew ? client?.register(credential) : client?.logIn(credential)));
+        const buttons = [...form.querySelectorAll("button")];
+        if (buttons[0].disabled) return;
+        for (const one of buttons) one.disabled = true;
+        const late = setTimeout(() => (error.textContent = say("noAnswer")), patience);
+        await attempted(async () => {
+            await (isNew ? client?.register(credential) : client?.logIn(credential));
+            error.textContent = "";
+        });
+        clearTimeout(late);
+        for (const one of buttons) one.disabled = false;
     };
     return form;
 }
@@ -264,7 +293,7 @@ function composer() {
         const said = text.value.trim();
         if (!said) return;
         text.value = "";
-        const isSaid = await attempt(error, async () => client?.sayInRoom(room, said));
+        const isSaid = await attempted(async () => client?.sayInRoom(room, said));
         // What could not be said can be sent again.
         if (!isSaid && !text.value) text.value = said;
     };
@@ -273,7 +302,7 @@ function composer() {
 
 function giftButtons() {
     const give = (/** @type {string} */ name) =>
-        attempt(error, async () => client?.giveInRoom(room, { name, count: 1 }));
+        attempted(async () => client?.giveInRoom(room, { name, count: 1 }));
     const buttons = Object.entries(gifts).map(([name, picture]) =>
         button(`${picture} ${say(name)}`, () => give(name), { "data-gift": name }),
     );
@@ -318,7 +347,8 @@ async function start() {
     }
     const opened = await SharedClient.open({
         server,
-        name: `room ${server}`,
+        name,
+        store,
         device: { name: "Live room", appVersion: "0.1" },
         WebSocket: thinned(WebSocket, takesText),
     });
@@ -339,9 +369,9 @@ async function start() {
         watch();
         return;
     }
-    const isBack = await attempt(error, () => opened.resume());
+    const isBack = await attempted(() => opened.resume());
     if (isBack) await enter();
     if (!isIn) showFoot();
 }
 
-start().catch((failure) => (error.textContent = String(failure.message ?? failure)));
+start().catch((failure) => (error.textContent = wordsFor(failure)));

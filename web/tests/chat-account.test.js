@@ -31,12 +31,14 @@ const settled = async () => {
  *
  * @param {Record<string, (...parameters: any[]) => any>} answers
  * @param {Map<string, any>} records What its store holds.
+ * @param {any} state That of its connection.
  */
-function open(answers, records = new Map()) {
+function open(answers, records = new Map(), state = { is: "live" }) {
     /** @type {Record<string, (value: any) => void>} */
     const handlers = {};
     const client = {
         session: null,
+        state,
         outbox: { entries: () => [] },
         on: (/** @type {string} */ name, /** @type {any} */ handler) => (handlers[name] = handler),
         contacts: async () => ({ contacts: [], more: false }),
@@ -47,19 +49,22 @@ function open(answers, records = new Map()) {
         close: async () => {},
         ...answers,
     };
-    const store = {
+    const storeOf = (/** @type {Map<string, any>} */ kept) => ({
+        load: async () => new Map(kept),
         async write(/** @type {[string, any][]} */ changes) {
             for (const [key, value] of changes) {
-                if (value === undefined) records.delete(key);
-                else records.set(key, value);
+                if (value === undefined) kept.delete(key);
+                else kept.set(key, value);
             }
         },
         close() {},
-    };
+    });
     const name = `test ${opened.length}`;
-    const account = new Account(/** @type {any} */ (client), /** @type {any} */ (store), new Map(records), name, "ann");
+    const clientRecords = new Map();
+    const [store, clientStore] = [storeOf(records), storeOf(clientRecords)];
+    const account = new Account(/** @type {any} */ (client), /** @type {any} */ (store), new Map(records), name, "ann", clientStore);
     opened.push(account);
-    return { account, handlers, records };
+    return { account, handlers, records, clientRecords, name };
 }
 
 const entry = (/** @type {number} */ seq) => ({
@@ -241,4 +246,58 @@ test("what another device reads or recalls is counted again where the messages a
         asked.slice(2).map(({ after }) => after),
         [null, { uid: 6 }, { uid: 2 ** 31 - 1 }, { groupId: 1 }],
     );
+});
+
+test("who logs out leaves nothing behind, without a server, too, and the other tabs learn of it", async () => {
+    const { account, handlers, records, clientRecords, name } = open({ logOut: () => new Promise(() => {}) }, new Map(), { is: "waiting" });
+    handlers.session(session);
+    await handlers.entry(entry(1));
+    clientRecords.set("account", { token: "secret" });
+    assert.ok(records.size > 0);
+    const other = new BroadcastChannel(`hermes-chat/${name}`);
+    const told = new Promise((resolve) => (other.onmessage = ({ data }) => resolve(data)));
+    let isPrepared = false;
+    assert.equal(await account.leave(async () => void (isPrepared = true)), false);
+    assert.deepEqual([isPrepared, records.size, clientRecords.size], [true, 0, 0]);
+    assert.deepEqual(await told, { hasLeft: true });
+    other.close();
+    const { account: open1 } = open({ logOut: async () => {} }, new Map(), { is: "live" });
+    assert.equal(await open1.leave(async () => {}), true);
+});
+
+test("the names of people who came to a group are asked for", async () => {
+    const asked = [];
+    const { account, handlers } = open({
+        account: async ({ uid }) => {
+            asked.push(uid);
+            if (uid === 8) throw new HermesError(ErrorCode.notFound, "gone");
+            return { uid, nickName: `person ${uid}` };
+        },
+    });
+    handlers.session(session);
+    const group = { kind: "members_added", group: { id: 9, name: "climbers" }, byUid: 1, uids: [1, 7, 8] };
+    await handlers.entry({ type: "group", group, seq: 4, time: 1 });
+    await settled();
+    assert.deepEqual(asked, [7, 8]);
+    assert.deepEqual([1, 7, 8].map((uid) => account.nameOf(uid)), ["ann", "person 7", "#8"]);
+});
+
+test("a tab that learns of a log-out after the next login stays", async () => {
+    const real = storage.getItem;
+    after(() => (storage.getItem = real));
+    const { account, name } = open({});
+    let count = 0;
+    account.left = () => (count += 1);
+    const other = new BroadcastChannel(`hermes-chat/${name}`);
+    const tell = async () => {
+        other.postMessage({ hasLeft: true });
+        await new Promise((resolve) => setTimeout(resolve, 50));
+    };
+    storage.getItem = () => '["Ann"]';
+    await tell();
+    assert.equal(count, 0);
+    storage.getItem = () => "[]";
+    await tell();
+    assert.equal(count, 1);
+    other.close();
 });

@@ -296,3 +296,43 @@ test("the history beyond what is kept is held, and not stored", () => {
     for (let first = 850; !chats.isFull(chat); first -= 50) chats.history(chat, older(first));
     assert.ok(chat.earlier.length <= 1000);
 });
+
+test("a message that failed keeps the reason, over a reload, until it is sent again", () => {
+    const store = new Map();
+    const chats = load(store);
+    chats.me = 1;
+    const entry = { clientId: "c1", conversation: { uid: 7 }, content: { text: "hi" }, queuedAt: 5, receipt: null };
+    const error = { code: 2003, message: "this account does not accept anything from you" };
+    const chat = chats.outbox({ ...entry, status: "failed", error });
+    assert.deepEqual(chat.lines[0].error, error);
+    const { revision } = chat.lines[0];
+    keep(store, chats, [chat]);
+    assert.deepEqual(load(store).get("uid 7").lines[0].error, error);
+    chats.outbox({ ...entry, status: "queued", error: null });
+    assert.equal(chat.lines[0].error, null);
+    assert.ok(chat.lines[0].revision > revision);
+});
+
+test("nothing comes before the first message, nor before the notices", () => {
+    const chats = new Chats();
+    chats.me = 1;
+    const chat = chats.open({ uid: 7 });
+    assert.equal(chats.isWhole(chat), true, "there is none");
+    chats.entry(message(3));
+    assert.equal(chats.isWhole(chat), false);
+    chats.history(chat, [message(1).message, message(2).message]);
+    assert.equal(chats.isWhole(chat), true);
+    chats.listed([summary(9, 1, { conversation: { uid: 8, groupId: null } })]);
+    assert.equal(chats.isWhole(chats.get("uid 8")), false);
+    const push = { id: "p", title: "news", body: "", collapseKey: "", messageType: "", messageBytes: "", dataJson: "" };
+    chats.entry({ type: "push", push, seq: 40, time: 1 });
+    assert.equal(chats.isWhole(chats.get("uid 0")), true);
+});
+
+test("a group's notice keeps whom it is about, five at most", () => {
+    const chats = new Chats();
+    chats.me = 1;
+    const group = { kind: "members_added", group: { id: 9, name: "climbers" }, byUid: 2, uids: [3, 4, 5, 6, 7, 8] };
+    chats.entry({ type: "group", group, seq: 4, time: 1 });
+    assert.deepEqual(chats.get("group 9").lines[0].people, { uids: [3, 4, 5, 6, 7], more: 1, by: 2 });
+});

@@ -112,6 +112,8 @@ def strangers(ann: Browser, bob: Browser) -> None:
     ann.check_access()
     bob.say("after the block")
     bob.sees("not sent", ".line.own .meta")
+    bob.sees("this account does not accept anything from you", ".line.own .error")
+    bob.check_access()
     ann.press("Contacts")
     ann.sees("blocked", ".person")
     assert "Accept" not in ann.text(".person")
@@ -159,6 +161,13 @@ def contacts(ann: Browser, bob: Browser) -> None:
     for browser in (ann, bob):
         browser.sees("online", ".person")
     ann.press("Remove")
+    ann.sees("You and bob will be contacts no more", "dialog")
+    ann.check_access()
+    ann.press("Close")
+    ann.until(lambda: not ann.text("dialog"), "the end of the question")
+    assert "online" in ann.text(".person"), "removed without an answer"
+    ann.press("Remove")
+    press_last(ann, "Remove: bob")
     for browser in (ann, bob):
         browser.sees("No contact yet", ".list")
     ask("once more")
@@ -266,8 +275,11 @@ def groups(ann: Browser, bob: Browser, cid: Browser) -> None:
     cid.sees("hikers", "nav .list")
     cid.find("button.row").click()
     cid.sees("after Cid came", ".line")
+    cid.sees("cid joined", ".line.note")
     cid.press("Earlier messages")
     cid.until(lambda: "keeps no earlier" in cid.text("#status"), "no earlier messages")
+    cid.sees("keeps no earlier messages", ".earlier")
+    cid.check_access()
     assert "before Cid" not in cid.text(".line")
     step("a group: renamed, a member added, who does not read what was said before")
 
@@ -285,11 +297,11 @@ def groups(ann: Browser, bob: Browser, cid: Browser) -> None:
     cid.press("Close")
     escape(cid)
     cid.find("button.row").click()
-    cid.press("Earlier messages")
     cid.sees("before Cid 1", ".line")
+    assert not any(one.is_displayed() for one in cid.driver.find_elements(By.CSS_SELECTOR, ".earlier")), "before the first message"
     texts = cid.text(".line:not(.note) .text").split("|")
     assert texts == [*(f"before Cid {number}" for number in (1, 2, 3)), "after Cid came"], texts
-    step("the group's history is opened: “Earlier messages” shows what was said before")
+    step("the group's history is opened: the group shows what was said before, and offers nothing earlier")
 
     details(ann)
     ann.find("dialog input[name=muted]").click()
@@ -300,6 +312,7 @@ def groups(ann: Browser, bob: Browser, cid: Browser) -> None:
     cid.press("Close")
     bob.say("while all are muted")
     bob.sees("not sent", ".line.own .meta")
+    bob.sees("only administrators may send to this group", ".line.own .error")
     ann.say("an administrator may")
     bob.sees("an administrator may", ".line")
     details(ann)
@@ -321,6 +334,7 @@ def groups(ann: Browser, bob: Browser, cid: Browser) -> None:
     bob.press("Discard")
     bob.say("while Bob is muted")
     bob.sees("not sent", ".line.own .meta")
+    bob.sees("you may not send to this group yet", ".line.own .error")
     cid.say("Cid is not")
     for browser in (ann, bob):
         browser.sees("Cid is not", ".line")
@@ -356,8 +370,13 @@ def groups(ann: Browser, bob: Browser, cid: Browser) -> None:
 
     details(ann)
     press_in_row(ann, "cid", "Remove")
+    ann.sees("cid will leave the group", "dialog:last-of-type")
+    ann.check_access()
+    assert "cid" in rows(ann), "removed without an answer"
+    press_last(ann, "Remove: cid")
     ann.until(lambda: "cid" not in rows(ann), "two members")
     cid.sees("You are no longer in this group", ".typing")
+    bob.sees("Removed from the group: cid", ".line.note")
     assert not cid.driver.find_element(By.CSS_SELECTOR, ".composer").is_displayed()
     ann.fill("dialog input[name=members]", "nobody of this name")
     ann.press("Add")
@@ -378,7 +397,7 @@ def groups(ann: Browser, bob: Browser, cid: Browser) -> None:
     cid.sees("Really?", "dialog:last-of-type")
     press_last(cid, "Leave group")
     cid.sees("You are no longer in this group", ".typing")
-    bob.sees("Members left", ".line")
+    bob.sees("cid left", ".line.note")
     ann.press("Group details")
     ann.sees("bob", "dialog li")
     ann.press("Dissolve group")
@@ -579,6 +598,8 @@ def keyboard(dan: Browser) -> None:
     dan.until(lambda: dan.driver.execute_script("return document.querySelector('[name=historyOpen]').checked"), "open")
     dan.until(lambda: focused() == "Save", "the focus in the same place")
     enter("Remove: bob")
+    dan.sees("bob will leave the group", "dialog:last-of-type")
+    enter("Remove: bob")
     dan.until(lambda: "bob" not in rows(dan), "removed")
     dan.until(lambda: dan.driver.execute_script("return document.activeElement.closest('dialog') !== null"), "the dialog")
     type_keys(Keys.ESCAPE)
@@ -615,6 +636,8 @@ def keyboard(dan: Browser) -> None:
     enter("English")
     dan.until(lambda: focused() == "Menu", "the focus where it was")
     type_keys(Keys.ENTER)
+    enter("Log out")
+    dan.sees("its copy of the conversations of dan", "dialog")
     enter("Log out")
     dan.find("input[name=password]")
     dan.until(lambda: focused() == "Name", "the field for a name")
@@ -659,11 +682,9 @@ def without_history(ann: Browser, bob: Browser, server: Server) -> None:
     ann.sees("connected", ".connection")
     ann.find("nav button.row").click()
     ann.sees("second", ".line")
-    ann.press("Earlier messages")
-    ann.until(lambda: "keeps no earlier" in ann.text("#status"), "no earlier messages")
-    ann.until(lambda: not any(one.is_displayed() for one in ann.driver.find_elements(By.CSS_SELECTOR, ".earlier")), "no button for them")
+    assert not any(one.is_displayed() for one in ann.driver.find_elements(By.CSS_SELECTOR, ".earlier")), "before the first message"
     assert ann.text(".line:not(.note) .text").split("|") == ["first", "second", "Message recalled"]
-    step("without history: read, recalled, kept over a reload; “Earlier messages” says that there are none")
+    step("without history: read, recalled, kept over a reload; nothing earlier is offered")
 
     bob.press("Menu")
     bob.press("Add an account")
@@ -678,6 +699,8 @@ def without_history(ann: Browser, bob: Browser, server: Server) -> None:
     ann.sees("from Ann's new device", ".line.own")
     bob.press("Earlier messages")
     bob.until(lambda: "keeps no earlier" in bob.text("#status"), "no earlier messages")
+    bob.sees("keeps no earlier messages", ".earlier")
+    assert not bob.driver.find_element(By.CSS_SELECTOR, ".earlier button").is_displayed()
     bob.press("Menu")
     bob.press("bob")
     bob.sees("bob", "nav h2")

@@ -409,6 +409,8 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
     bob.sees("zoe", "nav h2")
     bob.press("Menu")
     bob.press("Log out")
+    bob.sees("its copy of the conversations of zoe", "dialog")
+    bob.press("Log out")
     bob.sees("bob", "nav h2")
     bob.press("Chats")
     bob.sees(odd, ".row .name")

@@ -6,7 +6,9 @@ import { afterEach, describe, test } from "node:test";
 import { disablePush, enablePush } from "./sdk.js";
 import { notificationOf, showNotifications } from "../notifications.js";
 
-/** A service worker's global object, with what it showed and opened. */
+const scope = "https://chat.example/chat/";
+
+/** A service worker's global object, with what it showed and opened. Its pages are in its scope unless they say. */
 function fakeWorker(pages = []) {
     const handlers = {};
     const worker = {
@@ -15,11 +17,11 @@ function fakeWorker(pages = []) {
         badge: null,
         addEventListener: (name, handler) => (handlers[name] = handler),
         clients: {
-            matchAll: async () => pages,
+            matchAll: async () => pages.map((page) => ({ url: `${scope}index.html`, ...page })),
             openWindow: async (page) => void worker.opened.push(page),
         },
         navigator: { setAppBadge: async (badge) => void (worker.badge = badge) },
-        registration: { showNotification: async (title, options) => void worker.shown.push({ title, ...options }) },
+        registration: { scope, showNotification: async (title, options) => void worker.shown.push({ title, ...options }) },
         async dispatch(name, event) {
             let done;
             handlers[name]({ ...event, waitUntil: (promise) => (done = promise) });
@@ -52,7 +54,52 @@ describe("notifications", () => {
         const worker = fakeWorker([{ focused: true }]);
         showNotifications(worker);
         await worker.dispatch("push", { data: { text: () => text } });
-        assert.deepEqual(worker.shown, []);
+        assert.deepEqual([worker.shown, worker.badge], [[], null]);
+    });
+
+    test("a page of another app of the origin shows nothing, and is not told of a click", async () => {
+        const other = { url: "https://chat.example/console/", focused: true, focus: () => assert.fail(), postMessage: () => assert.fail() };
+        const worker = fakeWorker([other]);
+        showNotifications(worker, { page: "./here" });
+        await worker.dispatch("push", { data: { text: () => text } });
+        assert.equal(worker.shown.length, 1);
+        await worker.dispatch("notificationclick", { notification: { data: worker.shown[0].data, close() {} } });
+        assert.deepEqual(worker.opened, ["./here"]);
+    });
+
+    test("a page of another account shows nothing; a click goes to the page of the account", async () => {
+        const told = [];
+        const page = (name) => ({ name, focused: true, focus: async () => {}, postMessage: () => told.push(name) });
+        const shows = async (one, hermes) => one.name === "b" && hermes.seq === 42;
+        const other = fakeWorker([page("a")]);
+        showNotifications(other, { shows });
+        await other.dispatch("push", { data: { text: () => text } });
+        assert.equal(other.shown.length, 1);
+        const notification = { data: other.shown[0].data, close() {} };
+        const both = fakeWorker([page("a"), page("b")]);
+        showNotifications(both, { shows });
+        await both.dispatch("push", { data: { text: () => text } });
+        assert.deepEqual(both.shown, []);
+        await both.dispatch("notificationclick", { notification });
+        // Where no page shows the account, one of them takes it.
+        await other.dispatch("notificationclick", { notification });
+        assert.deepEqual(told, ["b", "a"]);
+    });
+
+    test("a page that may not get the focus is told of a click all the same", async () => {
+        const posted = [];
+        const focus = async () => assert.fail("not allowed");
+        const worker = fakeWorker([{ focus, postMessage: (data) => posted.push(data.type) }]);
+        showNotifications(worker);
+        await worker.dispatch("notificationclick", { notification: { data: {}, close() {} } });
+        assert.deepEqual(posted, ["hermes.notification"]);
+    });
+
+    test("the page that a click opens may depend on the entry", async () => {
+        const worker = fakeWorker();
+        showNotifications(worker, { page: (hermes) => `./#${hermes.seq}` });
+        await worker.dispatch("notificationclick", { notification: { data: { hermes: { seq: 42 } }, close() {} } });
+        assert.deepEqual(worker.opened, ["./#42"]);
     });
 
     test("a click brings the page to the front and tells it which entry", async () => {
@@ -123,6 +170,9 @@ describe("subscriptions", () => {
         assert.deepEqual(tokens, ['{"endpoint":"https://push.example/1"}']);
         await disablePush(client);
         assert.deepEqual([tokens.length, state.ended], [0, 1]);
+        const isAway = { ...client, clearPush: async () => assert.fail("away") };
+        await assert.rejects(disablePush(isAway), /away/);
+        assert.equal(state.ended, 2, "without the server the browser ends it");
     });
 
     test("are made anew when the server's key changed", async () => {

@@ -74,8 +74,15 @@ const derive = async (secret, salt, info, length) => {
 """
 SHOWN = """
 const done = arguments[0];
-navigator.serviceWorker.getRegistration().then((registration) => registration.getNotifications())
+navigator.serviceWorker.getRegistration("/chat/").then((registration) => registration.getNotifications())
     .then((all) => done(all.map(({ title, body, tag, data }) => ({ title, body, tag, data }))), (error) => done(String(error)));
+"""
+
+
+CLOSE = """
+const done = arguments[0];
+navigator.serviceWorker.getRegistration("/chat/").then((registration) => registration.getNotifications())
+    .then((all) => { all.forEach((one) => one.close()); done(all.length); }, (error) => done(String(error)));
 """
 
 
@@ -157,6 +164,9 @@ def check(kim: Browser, lea: Browser, service: Service, origin: str) -> None:
     assert not plain.startswith("failed"), plain
     push = json.loads(plain)
     assert push["body"] == text and push["title"] == "lea", push
+    uid = push["hermes"]["uid"]
+    both = {f"direct/{part}" for part in push["tag"].removeprefix("direct/").split("-")}
+    assert {f"direct/{uid}", push["hermes"]["conversation"]} == both, push
     step("the server posts it encrypted; only the subscription's key opens it")
 
     kim.driver.execute_cdp_cmd("ServiceWorker.enable", {})
@@ -182,6 +192,27 @@ def check(kim: Browser, lea: Browser, service: Service, origin: str) -> None:
     kim.driver.get(f"{origin}/chat/icon.svg")
     kim.until(lambda: [one["body"] for one in shown()] == ["a second one"], "the later notification in place of the first")
     step("the service worker shows it, and a later one of the conversation in its place")
+
+    def deliver(tag: str, for_uid: int) -> None:
+        data = json.dumps({**push, "tag": tag, "hermes": {**push["hermes"], "uid": for_uid}})
+        kim.driver.execute_cdp_cmd("ServiceWorker.deliverPushMessage", {**delivery, "data": data})
+
+    def open_page(path: str) -> None:
+        kim.driver.get(f"{origin}{path}")
+        kim.driver.execute_cdp_cmd("Page.bringToFront", {})
+        kim.until(lambda: kim.driver.execute_script("return document.hasFocus()"), "the focus")
+        kim.driver.execute_async_script(CLOSE)
+
+    open_page("/chat/")
+    kim.sees("connected", ".connection")
+    deliver("for the page's account", uid)
+    deliver("for another account", uid + 4711)
+    kim.until(lambda: [one["tag"] for one in shown()] == ["for another account"], f"the other account's alone: {shown()}")
+    step("a page with the focus shows what its own account gets, and no more")
+    open_page("/")
+    deliver("while another app has the focus", uid)
+    kim.until(lambda: [one["tag"] for one in shown()] == ["while another app has the focus"], "a notification")
+    step("a page of another app of the origin swallows none")
 
 
 def main() -> None:

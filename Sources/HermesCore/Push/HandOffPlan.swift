@@ -120,7 +120,8 @@ package struct HandOffPlan: Sendable {
                 reference: .init(
                     conversation: name(of: message.conversation, for: user),
                     inboxSeq: entry.seq,
-                    messageID: String(describing: message.id)
+                    messageID: String(describing: message.id),
+                    user: user
                 ),
                 collapseKey: key,
                 expiresAt: message.expiresAt
@@ -136,7 +137,8 @@ package struct HandOffPlan: Sendable {
             reference: .init(
                 conversation: nil,
                 inboxSeq: entry.seq,
-                messageID: alert.id.map { String(describing: $0) }
+                messageID: alert.id.map { String(describing: $0) },
+                user: user
             ),
             data: alert.dataJSON.isEmpty ? nil : alert.dataJSON,
             collapseKey: key,

@@ -17,11 +17,14 @@ package struct PushNotification: Sendable, Hashable {
         package var conversation: String?
         package var inboxSeq: UInt64
         package var messageID: String?
+        /// The account whose inbox has the entry, because an app may have several; nil: the app knows.
+        package var user: UserID?
 
-        package init(conversation: String?, inboxSeq: UInt64, messageID: String? = nil) {
+        package init(conversation: String?, inboxSeq: UInt64, messageID: String? = nil, user: UserID? = nil) {
             self.conversation = conversation
             self.inboxSeq = inboxSeq
             self.messageID = messageID
+            self.user = user
         }
     }
 

@@ -53,6 +53,7 @@ enum PayloadFitting {
             "message": notification.reference.messageID.map { .string($0) },
             "seq": .integer(notification.reference.inboxSeq),
             "truncated": isTruncated ? true : nil,
+            "uid": notification.reference.user.map { .integer($0.rawValue) },
         ])
     }
 

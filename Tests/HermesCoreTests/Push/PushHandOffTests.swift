@@ -142,6 +142,7 @@ import Testing
         #expect(world.sender.sent.map(\.notification.badge) == [3, 3])
         #expect(world.sender.sent.map(\.notification.collapseKey) == ["direct/1-2", "direct/2-3"])
         #expect(world.sender.sent.map(\.notification.reference.conversation) == ["direct/1", "direct/3"])
+        #expect(try world.sender.sent.map(\.notification.reference.user) == [user(2), user(2)])
         #expect(try await world.pushedUpTo() == [3])
         await world.wait(.seconds(3600))
         #expect(world.sender.sent.count == 2)
