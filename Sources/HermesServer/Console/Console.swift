@@ -69,6 +69,7 @@ struct Console: Sendable {
             call.console = caller
             target = Self.target(of: call, route.route)
             let answer = try await route.route.handler(call)
+            if let found = answer.found { target += " \(found)" }
             if route.isChange || answer.stream != nil { await note(route, caller, target, "done") }
             if let stream = answer.stream {
                 return API.response(

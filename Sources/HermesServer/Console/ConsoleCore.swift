@@ -122,14 +122,9 @@ struct ConsoleCore: Sendable {
         }
     }
 
+    /// ``Console`` records it under the name of the session, which it read before.
     private func logOut(_ call: APICall) async throws -> APIAnswer {
-        if let caller = call.console, let token = caller.token, let session = caller.session {
-            // Before the session ends, because nobody is logged in then.
-            await administrators.record(
-                AuditEvent(who: session.name.rawValue, address: caller.address, action: "logOut", result: "done")
-            )
-            administrators.logOut(token)
-        }
+        if let token = call.console?.token { administrators.logOut(token) }
         var answer = APIAnswer.empty
         answer.headers = [("Set-Cookie", cookie.removing), ("Clear-Site-Data", "\"cache\"")]
         return answer

@@ -204,6 +204,10 @@ import Testing
             #expect(log[0].target == "<b>ann" && log[2].target == "<b>ann" && log[0].address == "127.0.0.1")
             #expect(!log.contains { "\($0)".contains("secret-6+") })
             let shown = try await administrator.send("GET", "/audit?limit=2").text
+            #expect(try await viewer.send("POST", "/logout").status == 204)
+            let last = try await server.assembly().administrators.auditLog(before: nil, limit: 2).map(\.event)
+            #expect(last.map(\.action) == ["logOut", "deleteUser"], "a log-out is recorded once")
+            #expect(last[0].who == "viewer" && last[0].result == "done" && !last[0].isRefused)
             #expect(shown.contains(#""action":"deleteUser""#) && !shown.contains("createUser"))
         }
     }
