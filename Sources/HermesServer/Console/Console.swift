@@ -244,5 +244,9 @@ extension HTTPField.Name {
     static let requestToken = HTTPField.Name("X-CSRF-Token") ?? .ifMatch
     static let fetchSite = HTTPField.Name("Sec-Fetch-Site") ?? .ifMatch
     static let forwardedFields = ["X-Forwarded-For", "Forwarded"].compactMap { HTTPField.Name($0) }
+    /// The fields that proxies add. Only those above count where a client's address matters.
+    static let proxyFields =
+        forwardedFields
+        + ["X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"].compactMap { HTTPField.Name($0) }
 }
 #endif
