@@ -31,6 +31,7 @@ build-tests: bootstrap ## build all tests
 	@scripts/build-progress $(SWIFT) build --build-tests $(BUILD_FLAGS)
 
 test: build-tests ## run all tests, those of the benchmarks too (make test ARGS="--filter MQTTWillTests")
+	@[ -n "$(ARGS)" ] || scripts/check-types-without-pages
 	@scripts/test $(BUILD_FLAGS) -- $(ARGS)
 
 web-test: ## test the JavaScript SDK in Node, with the release build if there is one

@@ -94,7 +94,7 @@ struct ControlListTests {
             #expect(message.contains("hermes clients list"))
             let audit = try await ask(.auditLog(before: nil, limit: 9), directory)
             guard case .auditEntries(let log) = audit else { return }
-            #expect(log.map(\.action) == ["disconnectClient"] && log.map(\.target) == ["\(lamp.number)"])
+            #expect(log.map(\.action) == ["disconnectClient"] && log.map(\.target) == ["\(lamp.number) Lamp"])
             await client.close()
         }
     }

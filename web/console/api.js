@@ -1,15 +1,21 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+/** The page's own numbers of errors, as those of the SDK; the server's begin with 1000 (docs/errors.md). */
+const UNREACHABLE = 101;
+const UNREADABLE = 105;
+
 /** A request that was refused. */
 export class Refusal extends Error {
     /**
-     * @param {number} status
-     * @param {string} message
+     * @param {number} status 0: there is no answer.
+     * @param {number} code
+     * @param {string} message In English.
      */
-    constructor(status, message) {
+    constructor(status, code, message) {
         super(message);
         this.status = status;
+        this.code = code;
     }
 }
 
@@ -36,33 +42,58 @@ export class ConsoleAPI {
         const headers = {};
         if (body !== undefined) headers["Content-Type"] = "application/json";
         if (method !== "GET" && this.session) headers["X-CSRF-Token"] = this.session.csrf_token;
-        let answer;
+        const answer = await this.answer(`api/${path}`, {
+            method,
+            headers,
+            body: body === undefined ? undefined : JSON.stringify(body),
+        });
+        if (!answer.ok) throw await this.refusal(answer);
+        return documentOf(await answer.text());
+    }
+
+    /**
+     * Why the server refuses a stream, which an EventSource does not tell; null: it refuses it no more.
+     *
+     * @param {string} path Behind `api/`.
+     */
+    async refusalOf(path) {
+        const stop = new AbortController();
         try {
-            answer = await this.send(`api/${path}`, {
-                method,
-                headers,
-                body: body === undefined ? undefined : JSON.stringify(body),
-                credentials: "same-origin",
-                cache: "no-store",
-                redirect: "error",
-            });
-        } catch {
-            throw new Refusal(0, "The server cannot be reached.");
+            const answer = await this.answer(`api/${path}`, { headers: { Accept: "text/event-stream" }, signal: stop.signal });
+            return answer.ok ? null : await this.refusal(answer);
+        } catch (error) {
+            if (error instanceof Refusal) return error;
+            throw error;
+        } finally {
+            stop.abort();
         }
-        const text = await answer.text();
-        let document = null;
+    }
+
+    /**
+     * @param {string} address
+     * @param {RequestInit} init
+     */
+    async answer(address, init) {
         try {
-            document = text ? JSON.parse(text) : null;
+            return await this.send(address, { ...init, credentials: "same-origin", cache: "no-store", redirect: "error" });
         } catch {
-            // A page of a proxy, for example.
+            throw new Refusal(0, UNREACHABLE, "The server cannot be reached.");
         }
-        if (answer.ok) return document;
-        const refusal = new Refusal(answer.status, document?.detail ?? `The server answered ${answer.status}.`);
+    }
+
+    /**
+     * Reads an answer that is a refusal. If the session has ended, the page learns it.
+     *
+     * @param {Response} answer
+     */
+    async refusal(answer) {
+        const document = documentOf(await answer.text());
         if (answer.status === 401 && this.session) {
             this.session = null;
             this.onEnd();
         }
-        throw refusal;
+        return document?.detail ? new Refusal(answer.status, document.code, document.detail)
+            : new Refusal(answer.status, UNREADABLE, `The server answered ${answer.status}.`);
     }
 
     /** @param {string} path */
@@ -85,11 +116,7 @@ export class ConsoleAPI {
 
     /** Takes up the session of this browser, if there is one. */
     async resume() {
-        try {
-            this.session = await this.get("session");
-        } catch (error) {
-            if (!(error instanceof Refusal) || error.status !== 401) throw error;
-        }
+        this.session = (await this.get("session"))?.session ?? null;
         return this.session !== null;
     }
 
@@ -102,6 +129,18 @@ export class ConsoleAPI {
     may(role) {
         const ranks = ["viewer", "operator", "administrator"];
         return this.session !== null && ranks.indexOf(this.session.role) >= ranks.indexOf(role);
+    }
+}
+
+/**
+ * @param {string} text
+ * @returns {any} Null for what is not JSON, such as a page of a proxy.
+ */
+function documentOf(text) {
+    try {
+        return text ? JSON.parse(text) : null;
+    } catch {
+        return null;
     }
 }
 

@@ -5,7 +5,7 @@ import { ConsoleAPI, decoded } from "./api.js";
 import { apps } from "./apps.js";
 import { button, field, h } from "../dom.js";
 import { groups } from "./groups.js";
-import { language, t } from "./i18n.js";
+import { language, refusalText, t } from "./i18n.js";
 import { mqttClients, mqttSessions } from "./mqtt.js";
 import { overview } from "./overview.js";
 import { rooms } from "./rooms.js";
@@ -70,7 +70,7 @@ async function attempt(work) {
         return true;
     } catch (error) {
         if (!isRefusal(error)) throw error;
-        complain(/** @type {Error} */ (error).message);
+        complain(refusalText(/** @type {any} */ (error)));
         return false;
     }
 }
@@ -107,7 +107,7 @@ function logInPage(reason = "") {
             error.textContent = t("A code is needed.");
         } catch (failure) {
             if (!isRefusal(failure)) throw failure;
-            error.textContent = /** @type {Error} */ (failure).message;
+            error.textContent = refusalText(/** @type {any} */ (failure));
         } finally {
             submit.disabled = false;
         }
@@ -171,9 +171,12 @@ async function show(main) {
         if (own !== opened) return;
         main.replaceChildren(h("h1", {}, t(title)), notice, ...parts.filter((part) => part !== null));
     });
-    if (own === opened && asked) main.focus();
+    if (own !== opened || !asked) return;
+    // To focus it would scroll the header away.
+    main.focus({ preventScroll: true });
+    scrollTo(0, 0);
 }
 
 api.onEnd = () => logInPage(t("The session has ended. Log in again."));
 api.resume().then((isLoggedIn) => (isLoggedIn ? frame() : logInPage()))
-    .catch((error) => logInPage(error.message));
+    .catch((error) => logInPage(isRefusal(error) ? refusalText(error) : error.message));

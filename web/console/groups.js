@@ -4,7 +4,7 @@
 import { button, field, h } from "../dom.js";
 import { encoded } from "./api.js";
 import { confirmed, form, muted, pages, table, timeText } from "./dom.js";
-import { t } from "./i18n.js";
+import { counted, t } from "./i18n.js";
 
 /** @typedef {import("./views.js").Page} Page */
 
@@ -68,7 +68,7 @@ export async function groups(page) {
 
     /** @param {any} group */
     const dissolution = (group) => button(t("Dissolve the group"), () => page.attempt(async () => {
-        if (!await confirmed(t("Dissolve {0}?", group.name), t("Its {0} members lose it for good.", group.members),
+        if (!await confirmed(t("Dissolve {0}?", group.name), counted(group.members, "Its {0} member loses it for good.", "Its {0} members lose it for good."),
             t("Dissolve the group"), group.name)) return;
         await page.api.request("DELETE", `groups/${group.number}`);
         page.say(t("{0} is dissolved.", group.name));

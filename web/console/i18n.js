@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import { chinese } from "./zh.js";
+import { chinese, problems } from "./zh.js";
 
 const key = "hermes-console/language";
 
@@ -19,9 +19,39 @@ export const language = {
  * @param {string} text In English.
  * @param {(string | number)[]} values Stand for {0}, {1} and so on.
  */
-export function t(text, ...values) {
-    const found = (language.current === "zh" ? chinese[text] : undefined) ?? text;
-    return found.replace(/\{(\d)\}/g, (_, index) => String(values[Number(index)] ?? ""));
+export const t = (text, ...values) => filled((language.current === "zh" ? chinese[text] : undefined) ?? text, values);
+
+/**
+ * @param {string} text
+ * @param {(string | number)[]} values
+ */
+const filled = (text, values) => text.replace(/\{(\d)\}/g, (_, index) => String(values[Number(index)] ?? ""));
+
+/**
+ * A text with a number of things.
+ *
+ * @param {number} count Stands for {0}.
+ * @param {string} one In English, for one thing.
+ * @param {string} many In English, for all other numbers.
+ * @param {(string | number)[]} values Stand for {1} and so on.
+ */
+export const counted = (count, one, many, ...values) => t(count === 1 ? one : many, count, ...values);
+
+/**
+ * A value of the server in the language of the page, as it came if it is not one of the fixed values.
+ *
+ * @param {string} value
+ */
+export const word = (value) => (language.current === "zh" && Object.hasOwn(chinese, value) ? chinese[value] : value);
+
+/**
+ * The text of an error by its code; the server's own text if the page has none.
+ *
+ * @param {import("./api.js").Refusal} refusal
+ */
+export function refusalText({ code, message, status }) {
+    const known = language.current === "zh" ? problems[code] : undefined;
+    return known ? filled(known, [message, status]) : message;
 }
 
 /** For dates. */

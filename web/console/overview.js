@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { h } from "../dom.js";
-import { timeText } from "./dom.js";
+import { muted, timeText } from "./dom.js";
 import { t } from "./i18n.js";
 import { Plot } from "./plot.js";
 import { Series, plots } from "./series.js";
@@ -20,6 +20,7 @@ export async function overview(page) {
     const span = h("select", { onchange: () => load() },
         h("option", { value: "hour" }, t("the last hour")), h("option", { value: "month" }, t("30 days")));
     const made = new Map(plots.map(([name, title, kind]) => [name, new Plot(t(title), kind)]));
+    const explanation = muted(t("Of each half-hour: the mean, and as a thin line the maximum."));
     let series = new Series();
 
     function show() {
@@ -27,7 +28,7 @@ export async function overview(page) {
             const figures = series.of(name);
             const isKnown = figures.some(([, values]) => values.some((value) => value !== null));
             if (!isKnown) plot.element.remove();
-            else plot.show(figures, series.from, series.interval);
+            else plot.show(figures, series.from, series.interval, series.of(name, series.maxima));
         }
         // In the order of the list, which those that were unknown until now keep, too.
         const shown = [...made].filter(([name]) =>
@@ -38,6 +39,7 @@ export async function overview(page) {
     }
 
     async function load() {
+        explanation.hidden = span.value !== "month";
         series = new Series(span.value === "month" ? 1440 : 360);
         await page.attempt(async () => {
             series.take(await page.api.get(`figures?span=${span.value}`));
@@ -67,6 +69,6 @@ export async function overview(page) {
     await page.attempt(refresh);
     return [
         h("div", { class: "panel" }, h("h2", {}, t("This server")), facts),
-        h("label", { class: "field" }, h("span", {}, t("Figures of")), span), grid,
+        h("label", { class: "field" }, h("span", {}, t("Figures of")), span), explanation, grid,
     ];
 }

@@ -37,14 +37,16 @@ export class Plot {
      * @param {[string, (number | null)[]][]} figures
      * @param {number} from
      * @param {number} interval
+     * @param {[string, (number | null)[]][]} maxima Of the same figures, if these are means.
      */
-    show(figures, from, interval) {
-        const top = ceiling(figures.map(([, values]) => values));
+    show(figures, from, interval, maxima = []) {
+        const top = ceiling([...figures, ...maxima].map(([, values]) => values));
+        const lines = (/** @type {[string, (number | null)[]][]} */ all, kind = "") => all.map(([, values], index) =>
+            shape("path", { class: `s${index % 8}${index > 7 ? " dashed" : ""}${kind}`, d: curve(values, top, WIDTH, HEIGHT) }));
         this.svg.replaceChildren(
             ...[0.25, 0.5, 0.75].map((part) =>
                 shape("line", { class: "grid", x1: 0, x2: WIDTH, y1: HEIGHT * part, y2: HEIGHT * part })),
-            ...figures.map(([, values], index) =>
-                shape("path", { class: `s${index % 8}${index > 7 ? " dashed" : ""}`, d: curve(values, top, WIDTH, HEIGHT) })));
+            ...lines(maxima, " most"), ...lines(figures));
         const length = figures[0]?.[1].length ?? 0;
         const until = new Date(from + Math.max(0, length - 1) * interval);
         const isLong = length * interval > 86400000;
@@ -53,7 +55,12 @@ export class Plot {
             h("span", {}, text(new Date(from))),
             h("span", {}, t("up to {0}", numberText(top, this.kind))),
             h("span", {}, text(until)));
-        const newest = figures.map(([name, values]) => [name, numberText(values.at(-1), this.kind)]);
+        const largest = new Map(maxima);
+        const newest = figures.map(([name, values]) => {
+            const value = numberText(values.at(-1), this.kind);
+            const most = largest.get(name);
+            return [name, most ? t("{0}, at most {1}", value, numberText(most.at(-1), this.kind)) : value];
+        });
         this.svg.setAttribute("aria-label",
             `${this.title}: ${newest.map(([name, value]) => `${t(name.replaceAll("_", " "))} ${value}`).join(", ")}`);
         this.legend.replaceChildren(...newest.map(([name, value], index) =>

@@ -4,7 +4,7 @@
 import { button, field, h } from "../dom.js";
 import { encoded } from "./api.js";
 import { confirmed, form, muted, table } from "./dom.js";
-import { t } from "./i18n.js";
+import { counted, t } from "./i18n.js";
 import { stage, watch } from "./stream.js";
 
 /** @typedef {import("./views.js").Page} Page */
@@ -37,7 +37,7 @@ export async function rooms(page) {
     /** @param {string} name */
     function begin(name) {
         watched.stop();
-        watched.begin(watch(`api/rooms/${encoded(name)}/watch`, t("What is said in {0}", name), t("You are watching {0}.", name),
+        watched.begin(watch(page.api, `rooms/${encoded(name)}/watch`, t("What is said in {0}", name), t("You are watching {0}.", name),
             eventText), h("h2", { tabindex: "-1" }, t("Room {0}", name)), [button(t("Stop watching"), watched.stop)]);
     }
 
@@ -46,20 +46,20 @@ export async function rooms(page) {
         button(t("Watch"), () => begin(room.name), { "aria-label": t("Watch {0}", room.name) }),
         button(t("Close"), () => page.attempt(async () => {
             if (!await confirmed(t("Close the room {0}?", room.name),
-                t("Everybody is removed from it: {0} connections. They may come back.", room.members), t("Close"), room.name)) return;
+                counted(room.members, "Everybody is removed from it: {0} connection. It may come back.",
+                    "Everybody is removed from it: {0} connections. They may come back."), t("Close"), room.name)) return;
             const { removed } = await page.api.request("DELETE", `rooms/${encoded(room.name)}/members`);
-            page.say(t("{0} connections are removed from {1}.", removed, room.name));
+            page.say(counted(removed, "{0} connection is removed from {1}.", "{0} connections are removed from {1}.", room.name));
             await load();
         }), { class: "danger", "aria-label": t("Close {0}", room.name) }));
 
     async function load() {
-        const { rooms: every } = await page.api.get("rooms");
-        const all = every.filter((/** @type {any} */ room) => room.name.toLowerCase().includes(wanted.toLowerCase()));
-        const shown = all.slice(0, 500);
-        list.replaceChildren(all.length === 0 ? muted(every.length === 0 ? t("Nobody is in a room.") : t("There are none."))
+        const text = wanted === "" ? "" : `&text=${encoded(wanted)}`;
+        const { rooms: shown, total } = await page.api.get(`rooms?limit=500${text}`);
+        list.replaceChildren(total === 0 ? muted(wanted === "" ? t("Nobody is in a room.") : t("There are none."))
             : table(t("Rooms"), [t("Room"), t("Members"), ...(mayAct ? [""] : [])], shown.map((/** @type {any} */ room) =>
                 [room.name, String(room.members), ...(mayAct ? [actions(room)] : [])])),
-        all.length > shown.length ? muted(t("These are {0} of {1} rooms.", shown.length, all.length)) : "");
+        total > shown.length ? muted(t("These are {0} of {1} rooms.", shown.length, total)) : "");
     }
     await page.attempt(load);
     const room = () => field(t("Room"), { name: "room", required: true, autocomplete: "off", maxlength: 64 });

@@ -1,7 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/** The titles of the plots, in their order, and how their numbers are written. */
+/**
+ * The plots in their order: their figures, by the part of the names before the dot or by a whole name; the title; how the
+ * numbers are written.
+ */
 export const plots = [
     ["connections", "Connections", "count"],
     ["messages", "Messages per second: in, out, and of these into inboxes of devices", "rate"],
@@ -15,7 +18,8 @@ export const plots = [
     ["commits", "Commits per second", "rate"],
     ["waiting", "Waiting for a commit", "count"],
     ["opened", "Connections opened and refused per second", "rate"],
-    ["inbox", "In all inboxes", "bytes"],
+    ["inbox.entries", "Entries in all inboxes", "count"],
+    ["inbox.bytes", "Bytes in all inboxes", "bytes"],
     ["push", "Answers of push services per second", "rate"],
     ["webhooks", "Webhooks per second", "rate"],
     ["webhooks_waiting", "Webhooks that wait", "count"],
@@ -37,6 +41,12 @@ export class Series {
     from = 0;
     /** @type {Map<string, (number | null)[]>} */
     values = new Map();
+    /**
+     * The largest values of a month, whose other values are means.
+     *
+     * @type {Map<string, (number | null)[]>}
+     */
+    maxima = new Map();
 
     /** @param {number} most The number of values to keep of each figure. */
     constructor(most = 360) {
@@ -59,6 +69,7 @@ export class Series {
      */
     take(document) {
         const names = Object.keys(document.figures);
+        this.maxima = new Map(Object.entries(document.maxima ?? {}));
         const isNext = this.length > 0 && document.interval_ms === this.interval
             && document.from_ms === this.last + this.interval && names.every((name) => this.values.has(name));
         if (!isNext) {
@@ -79,11 +90,12 @@ export class Series {
      * The figures of a plot, by the part of their names behind the dot.
      *
      * @param {string} plot
+     * @param {Map<string, (number | null)[]>} values
      * @returns {[string, (number | null)[]][]}
      */
-    of(plot) {
-        return [...this.values].filter(([name]) => name.startsWith(`${plot}.`))
-            .map(([name, values]) => [name.slice(plot.length + 1), values]);
+    of(plot, values = this.values) {
+        return [...values].filter(([name]) => name === plot || name.startsWith(`${plot}.`))
+            .map(([name, all]) => [name.slice(name.indexOf(".") + 1), all]);
     }
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { h } from "../dom.js";
-import { locale, t } from "./i18n.js";
+import { counted, locale, refusalText, t } from "./i18n.js";
 
 /** The events that are shown. */
 const SHOWN = 200;
@@ -10,14 +10,15 @@ const SHOWN = 200;
 /**
  * What comes over a stream of events, line by line, while it is watched.
  *
- * @param {string} address Of the stream.
+ * @param {import("./api.js").ConsoleAPI} api
+ * @param {string} path Of the stream, behind `api/`.
  * @param {string} label For screen readers.
  * @param {string} greeting Once it is open.
  * @param {(event: any) => string} text Of a publication.
  */
-export function watch(address, label, greeting, text) {
+export function watch(api, path, label, greeting, text) {
     const lines = h("ol", { class: "lines", tabindex: "0", "aria-label": label });
-    const source = new EventSource(address);
+    const source = new EventSource(`api/${path}`);
     /** @type {string[]} */
     let waiting = [];
     let frame = 0;
@@ -36,9 +37,12 @@ export function watch(address, label, greeting, text) {
     }
     source.addEventListener("ready", () => add(greeting));
     source.addEventListener("publication", (event) => add(text(JSON.parse(event.data))));
-    source.addEventListener("dropped", (event) => add(t("{0} messages are left out", JSON.parse(event.data).count)));
-    source.onerror = () => {
-        if (source.readyState === EventSource.CLOSED) add(t("The server has ended this."));
+    source.addEventListener("dropped", (event) => add(
+        counted(JSON.parse(event.data).count, "{0} message is left out", "{0} messages are left out")));
+    source.onerror = async () => {
+        if (source.readyState !== EventSource.CLOSED) return;
+        const refusal = await api.refusalOf(path);
+        add(refusal ? refusalText(refusal) : t("The server has ended this."));
     };
     return { element: lines, close: () => source.close() };
 }

@@ -40,7 +40,7 @@ function watching(page) {
     /** @param {string} filter */
     function begin(filter) {
         place.stop();
-        place.begin(watch(`api/topics/watch?filter=${encoded(filter)}`, t("What is published to {0}", filter),
+        place.begin(watch(page.api, `topics/watch?filter=${encoded(filter)}`, t("What is published to {0}", filter),
             t("You are watching {0}.", filter), line), h("h2", { tabindex: "-1" }, t("Topics {0}", filter)),
         [shown.element, button(t("Stop watching"), place.stop)]);
     }

@@ -4,7 +4,7 @@
 import { button, field, h } from "../dom.js";
 import { encoded } from "./api.js";
 import { choice, form, muted, table, timeText } from "./dom.js";
-import { t } from "./i18n.js";
+import { counted, t } from "./i18n.js";
 
 /** @typedef {import("./views.js").Page} Page */
 
@@ -31,7 +31,7 @@ export async function trace(page) {
         h("p", { class: "muted" }, [
             message.sender === undefined ? t("Push of a back end") : t("From account {0}", message.sender),
             message.conversation ?? "", message.client_id === undefined ? "" : t("client id {0}", message.client_id),
-            t("{0} inboxes", message.recipients),
+            counted(message.recipients, "{0} inbox", "{0} inboxes"),
         ].filter(Boolean).join(" · ")),
         table(t("Steps"), [t("After"), t("Step"), t("Account and device"), t("Time"), t("More")],
             message.steps.map((/** @type {any} */ step) => [

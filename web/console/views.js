@@ -4,7 +4,7 @@
 import { button, field, h } from "../dom.js";
 import { Refusal, encoded } from "./api.js";
 import { confirmed, form, muted, reveal, table, timeText } from "./dom.js";
-import { t } from "./i18n.js";
+import { t, word } from "./i18n.js";
 
 /**
  * @typedef {{ api: import("./api.js").ConsoleAPI, argument: string, say: (text: string) => void,
@@ -194,6 +194,16 @@ export async function access(page) {
 }
 
 /**
+ * Where a setting's value comes from.
+ *
+ * @param {string} source
+ */
+function sourceText(source) {
+    const place = /^(.+), line (\d+)$/.exec(source);
+    return place ? t("{0}, line {1}", place[1], place[2]) : word(source);
+}
+
+/**
  * @param {Page} page
  */
 export async function configuration(page) {
@@ -202,7 +212,7 @@ export async function configuration(page) {
     /** @param {string} text */
     const show = (text) => list.replaceChildren(table(t("Settings"), [t("Setting"), t("Value"), t("Source")],
         settings.filter((/** @type {any} */ one) => `${one.key} ${one.value} ${one.source}`.toLowerCase().includes(text.toLowerCase()))
-            .map((/** @type {any} */ one) => [h("code", {}, one.key), one.value, one.source])));
+            .map((/** @type {any} */ one) => [h("code", {}, one.key), one.value, sourceText(one.source)])));
     show(page.argument);
     return [h("div", { class: "panel" }, field(t("Only those with"), {
         type: "search", autocomplete: "off", value: page.argument, oninput: (/** @type {any} */ event) => show(event.target.value),
@@ -225,7 +235,8 @@ export async function audit(page) {
         all = [...all, ...entries].slice(0, 2000);
         list.replaceChildren(
             table(t("Audit log"), [t("Time"), t("Who"), t("From"), t("Action"), t("Object"), t("Result")], all.map((entry) => [
-                timeText(entry.time_ms), entry.who, entry.address, entry.action, entry.target, entry.result,
+                timeText(entry.time_ms), entry.address === "local" ? word(entry.who) : entry.who, word(entry.address),
+                word(entry.action), entry.target, word(entry.result),
             ])),
             entries.length === 100 ? button(t("Older ones"), () => page.attempt(more)) : muted(t("These are all.")));
     }

@@ -5,7 +5,8 @@
 chat_browser.py needs.
 
 From the start of the server's process until its first page is shown: under 1 s. Each page: under 1 s until people can
-use it, without anything kept from before, at most 10 requests and 100 KiB, all of them together 200 KiB.
+use it, without anything kept from before, at most 10 requests and 100 KiB, all of them together 200 KiB. The pages at / and
+/api fit on a narrow screen.
 """
 
 import tempfile
@@ -13,6 +14,7 @@ import time
 
 import security
 from chat_browser import Browser
+from narrow import WIDTH, check_fits, narrow
 
 FIRST = READY = 1.0
 REQUESTS = 10
@@ -96,6 +98,18 @@ def check(browser: Browser, server: security.Server) -> None:
         step(f"{path} can be used after {seconds * 1000:.0f} ms; {requests} requests, {size:,} bytes")
     assert everything <= ALL_BYTES, f"all pages take {everything} bytes"
     step(f"all pages take {everything:,} bytes")
+    check_narrow(browser, server)
+
+
+def check_narrow(browser: Browser, server: security.Server) -> None:
+    with narrow(browser):
+        for path in ("/", "/api"):
+            browser.driver.get(f"http://127.0.0.1:{server.http}{path}")
+            browser.find("h1")
+            check_fits(browser, path)
+            browser.driver.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+            check_fits(browser, f"{path} with all of it open")
+    step(f"the pages at / and /api fit on a screen of {WIDTH} pixels, with every call open")
 
 
 if __name__ == "__main__":

@@ -5,9 +5,15 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { ConsoleAPI, Refusal, decoded, encoded } from "../console/api.js";
-import { chinese } from "../console/zh.js";
+import { chinese, problems } from "../console/zh.js";
 import { parts, query } from "../console/reports.js";
 import { Series, ceiling, curve, numberText, plots } from "../console/series.js";
+
+/** The texts of the page, which asks the browser for its language. */
+async function consoleTexts() {
+    Object.assign(globalThis, { localStorage: { getItem: () => "en" } });
+    return import("../console/i18n.js");
+}
 
 const folder = new URL("../console/", import.meta.url);
 const sources = readdirSync(folder).filter((name) => name.endsWith(".js"))
@@ -30,6 +36,7 @@ test("every text of the page is there in Chinese, with the same places", () => {
     for (const [name, text] of sources) {
         if (name === "i18n.js") continue;
         for (const [, found] of text.matchAll(/\bt\("((?:[^"\\]|\\.)*)"/g)) texts.add(found);
+        for (const [, one, many] of text.matchAll(/\bcounted\([^"]+?, "([^"]+)",\s+"([^"]+)"/g)) texts.add(one).add(many);
         if (name === "search.js") for (const [, title] of text.matchAll(/\["([^"]+)", "\w+"\]/g)) texts.add(title);
         if (name !== "console.js") continue;
         for (const [, title] of text.matchAll(/\["\w+", "([^"]+)", "\w+", \w+\]/g)) texts.add(title);
@@ -39,6 +46,45 @@ test("every text of the page is there in Chinese, with the same places", () => {
     for (const text of texts) {
         assert.ok(chinese[text], `no Chinese for "${text}"`);
         assert.deepEqual(places(chinese[text]), places(text), text);
+    }
+});
+
+test("each number of an error has a text in Chinese, and a number without one has the server's", async () => {
+    const { refusalText, language } = await consoleTexts();
+    const listed = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
+    // Those of malformed bytes are of protocols that the console does not speak.
+    const codes = [...listed.matchAll(/^\| (\d{4}) \|/gm)].map(([, code]) => Number(code)).filter((code) => code < 4000 || code >= 5000);
+    assert.ok(codes.length > 20);
+    for (const code of [...codes, 101, 105]) assert.ok(problems[code], `no Chinese for ${code}`);
+    const text = (/** @type {number} */ code) => refusalText(new Refusal(409, code, "In {0} words."));
+    language.current = "zh";
+    assert.equal(text(1006), problems[1006]);
+    assert.equal(text(2001), problems[2001].replace("{0}", "In {0} words."));
+    assert.equal(text(7777), "In {0} words.");
+    language.current = "en";
+    assert.equal(text(1006), "In {0} words.");
+});
+
+test("the fixed values of the server are translated, and no other texts of it", async () => {
+    const { word, language } = await consoleTexts();
+    language.current = "zh";
+    for (const value of ["default", "command line", "local", "done", "wrong name or password", "deleteUser", "addAdministrator"]) {
+        assert.equal(word(value), chinese[value], value);
+        assert.ok(chinese[value], value);
+    }
+    for (const value of ["HERMES_LOG_LEVEL", "constructor", "__proto__", "", "{0} of {1} words"]) assert.equal(word(value), value);
+    language.current = "en";
+    assert.equal(word("done"), "done");
+});
+
+test("one thing is told as one", async () => {
+    const { counted } = await consoleTexts();
+    const text = (/** @type {number} */ count) => counted(count, "{0} inbox", "{0} inboxes");
+    assert.deepEqual([0, 1, 2].map(text), ["0 inboxes", "1 inbox", "2 inboxes"]);
+    for (const [name, source] of sources) {
+        for (const [, found] of source.matchAll(/\bt\("((?:[^"\\]|\\.)*)"/g)) {
+            assert.doesNotMatch(found, /\{\d\} (connections|inboxes|messages|members|clients|devices)\b/, name);
+        }
     }
 });
 
@@ -66,6 +112,21 @@ test("a series is extended by what is newer, and keeps as much as fits", () => {
     // The page slept: there is a gap, so everything begins anew.
     series.take({ interval_ms: 10, from_ms: 900, figures: { "a.x": [9] } });
     assert.deepEqual([series.from, series.of("a")], [900, [["x", [9]]]]);
+});
+
+test("a month has its maxima, an hour has none", () => {
+    const series = new Series(4);
+    series.take({ interval_ms: 10, from_ms: 100, figures: { "a.x": [1, null] }, maxima: { "a.x": [5, null], "ab.x": [7, 8] } });
+    assert.deepEqual(series.of("a", series.maxima), [["x", [5, null]]]);
+    series.take({ interval_ms: 10, from_ms: 900, figures: { "a.x": [1] } });
+    assert.deepEqual(series.of("a", series.maxima), []);
+});
+
+test("numbers of one plot have one unit", () => {
+    const series = new Series();
+    series.take({ interval_ms: 10, from_ms: 0, figures: { "inbox.entries": [3], "inbox.bytes": [4096] } });
+    const shown = plots.map(([name, , kind]) => [kind, series.of(name)]).filter(([, figures]) => figures.length > 0);
+    assert.deepEqual(shown, [["count", [["entries", [3]]]], ["bytes", [["bytes", [4096]]]]]);
 });
 
 test("a path leaves gaps where there are no values", () => {
@@ -154,7 +215,7 @@ test("a change carries the session's token, and an ended session is told once", 
     /** @type {Response[]} */
     const answers = [
         answer(200, { code_needed: true }), answer(200, { name: "ann", role: "operator", csrf_token: "t" }),
-        answer(204, null), answer(401, { detail: "ended" }), answer(401, { detail: "ended" }),
+        answer(204, null), answer(401, { code: 1001, detail: "ended" }), answer(401, { code: 1001, detail: "ended" }),
     ];
     const api = new ConsoleAPI(/** @type {any} */ (async (/** @type {any} */ path, /** @type {any} */ init) => {
         sent.push([path, init]);
@@ -170,8 +231,34 @@ test("a change carries the session's token, and an ended session is told once", 
     assert.equal(sent[2][1].headers["X-CSRF-Token"], "t");
     for (const part of ["../x?y#z", "a/<b>", "100%", ""]) assert.equal(decoded(encoded(part)), part);
     assert.equal(decoded("%E0%A4%A"), "");
-    await assert.rejects(api.get("users"), (error) => error instanceof Refusal && error.message === "ended");
+    await assert.rejects(api.get("users"), (error) => error instanceof Refusal && error.message === "ended" && error.code === 1001);
     assert.equal(sent[3][1].headers["X-CSRF-Token"], undefined);
     await assert.rejects(api.get("users"), Refusal);
     assert.equal(ends, 1);
+});
+
+test("nobody is logged in without an error; an answer of somebody else is one", async () => {
+    const answers = [answer(200, { session: null }), answer(200, { session: { name: "ann", role: "viewer", csrf_token: "t" } }),
+        new Response("<h1>Bad gateway</h1>", { status: 502 })];
+    const api = new ConsoleAPI(/** @type {any} */ (async () => answers.shift()));
+    assert.equal(await api.resume(), false);
+    assert.equal(await api.resume(), true);
+    assert.ok(api.may("viewer"));
+    await assert.rejects(api.get("users"), (/** @type {any} */ error) => error.status === 502 && error.code === 105);
+    api.send = () => Promise.reject(new TypeError());
+    await assert.rejects(api.get("users"), (/** @type {any} */ error) => error.status === 0 && error.code === 101);
+});
+
+test("the reason why a stream is refused is asked for, and a stream that is not refused is not read", async () => {
+    /** @type {any[]} */
+    const sent = [];
+    const answers = [answer(400, { code: 2001, detail: "filter: it has no end" }), new Response(new ReadableStream())];
+    const api = new ConsoleAPI(/** @type {any} */ (async (/** @type {any} */ path, /** @type {any} */ init) => {
+        sent.push([path, init]);
+        return answers.shift();
+    }));
+    assert.equal((await api.refusalOf("topics/watch?filter=a"))?.message, "filter: it has no end");
+    assert.equal(await api.refusalOf("topics/watch?filter=a"), null);
+    assert.equal(sent[1][0], "api/topics/watch?filter=a");
+    assert.ok(sent[1][1].signal.aborted);
 });

@@ -371,7 +371,7 @@ def check_console(server: security.Server, people: list[str], stack: contextlib.
         olga.until(lambda: len(olga.driver.find_elements(By.CSS_SELECTOR, "main tbody tr")) >= least, f"lines with {action}: {lines}")
         shown(olga, labels, "main tbody code", f"lines of {action}", least)
     step("the console: the audit log, and its targets in the log")
-    # The browser tells of refused requests: what is not found, and nobody was logged in at first.
+    # The browser tells of refused requests: what is not found.
     complaints = [line for line in olga.log() if "Failed to load resource" not in line]
     assert complaints == [], complaints
 

@@ -293,8 +293,10 @@ def check_sources(server: Server) -> None:
         for target in targets:
             answer = ask(port, "GET", target, {"Host": "localhost"})
             text = answer.body.decode()
-            require(str(server.folder) not in text and "/home/" not in text.replace("/home/home.css", "")
-                    .replace("/home/icon.svg", ""), "a path of the machine", target)
+            # Visitors from this machine see in commands where the data are; no others.
+            elsewhere = ask(port, "GET", target, {"Host": "localhost", "X-Forwarded-For": "192.0.2.7"}).body.decode()
+            require(str(server.folder) not in (elsewhere if target == "/" else text) and "/home/" not in
+                    elsewhere.replace("/home/home.css", "").replace("/home/icon.svg", ""), "a path of the machine", target)
             if answer["content-type"].startswith("text/html") and answer.status == 200:
                 sources = Sources()
                 sources.feed(text)
@@ -498,18 +500,21 @@ def check_sessions(server: Server) -> None:
     chosen = "hermes-console=" + "A" * 43
     eve = Administrator(server, "eve", cookie=chosen)
     require(eve.cookie != chosen, "the server took a session's token from outside")
-    require(ask(server.console, "GET", "/console/api/session", {"Cookie": chosen}).status == 401)
-    require(ask(server.console, "GET", f"/console/api/session?{eve.cookie}").status in (400, 401))
+    require(ask(server.console, "GET", "/console/api/overview", {"Cookie": chosen}).status == 401)
+    for fields in ({}, {"Cookie": chosen}, {"Cookie": f"{chosen}; {eve.cookie}"}):
+        nobody = ask(server.console, "GET", "/console/api/session", fields)
+        require(nobody.status == 200 and json.loads(nobody.body) == {"session": None}, nobody)
+    require(ask(server.console, "GET", f"/console/api/overview?{eve.cookie}").status in (400, 401))
     again = Administrator(server, "eve", cookie=eve.cookie)
     require(again.cookie != eve.cookie and again.token != eve.token, "a login kept the session")
-    require(eve.ask("GET", "/session").status == 401, "the session before the login still works")
-    both = ask(server.console, "GET", "/console/api/session", {"Cookie": f"{chosen}; {again.cookie}"})
+    require(eve.ask("GET", "/overview").status == 401, "the session before the login still works")
+    both = ask(server.console, "GET", "/console/api/overview", {"Cookie": f"{chosen}; {again.cookie}"})
     require(both.status == 401, "two cookies of the name", both)
     require(again.ask("POST", "/logout").status == 204)
-    require(again.ask("GET", "/session").status == 401, "the session outlives its logout")
+    require(again.ask("GET", "/overview").status == 401, "the session outlives its logout")
     victor = Administrator(server, "viewer")
     server.control("setAdministratorPassword", name="viewer", password=PASSWORD + "2")
-    require(victor.ask("GET", "/session").status == 401, "the session outlives its password")
+    require(victor.ask("GET", "/overview").status == 401, "the session outlives its password")
     server.control("setAdministratorPassword", name="viewer", password=PASSWORD)
     attributes = {part.strip().lower() for part in eve.set_cookie.split(";")[1:]}
     require({"httponly", "samesite=strict", "path=/console"} <= attributes, eve.set_cookie)
@@ -528,7 +533,7 @@ def check_flood(server: Server) -> None:
                            source=source))
         if number % 10 == 0:
             began = time.monotonic()
-            require(known.ask("GET", "/session").status == 200)
+            require(known.ask("GET", "/overview").status == 200)
             slowest = max(slowest, time.monotonic() - began)
     checked = sum(answer.status == 403 for answer in answers)
     require(all(answer.status in (403, 429) for answer in answers) and checked <= 21, checked, answers[-1])

@@ -18,7 +18,7 @@ package struct RoomRemoval: Hashable, Sendable {
     package static func forbidden(_ room: RoomName) -> Self { Self(BoundTopicRules.refusal(.subscribe, room)) }
 
     /// An operator did it.
-    package static let byOperator = Self(.forbidden, "removed from the room")
+    package static let byOperator = Self(.forbidden, "an operator decided so")
 }
 
 /// An operator removes one account's clients from a room, or everybody. They may come back.

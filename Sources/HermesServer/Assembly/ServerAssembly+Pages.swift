@@ -15,6 +15,8 @@ extension ServerAssembly {
             settings.pages,
             routes: routes,
             isAnonymousAllowed: settings.gateways.access.isAnonymousAllowed,
+            hasKeys: settings.store != .memory,
+            program: LocalProgram(settings),
             frames: settings.frames,
             pushKey: settings.push.webPush?.publicKey ?? "",
             audience: RoomAudience(

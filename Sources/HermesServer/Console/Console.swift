@@ -69,6 +69,7 @@ struct Console: Sendable {
             call.console = caller
             target = Self.target(of: call, route.route)
             let answer = try await route.route.handler(call)
+            if let found = answer.found { target += " \(found)" }
             if route.isChange || answer.stream != nil { await note(route, caller, target, "done") }
             if let stream = answer.stream {
                 return API.response(
@@ -245,5 +246,9 @@ extension HTTPField.Name {
     static let requestToken = HTTPField.Name("X-CSRF-Token") ?? .ifMatch
     static let fetchSite = HTTPField.Name("Sec-Fetch-Site") ?? .ifMatch
     static let forwardedFields = ["X-Forwarded-For", "Forwarded"].compactMap { HTTPField.Name($0) }
+    /// The fields that proxies add. Only those above count where a client's address matters.
+    static let proxyFields =
+        forwardedFields
+        + ["X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"].compactMap { HTTPField.Name($0) }
 }
 #endif

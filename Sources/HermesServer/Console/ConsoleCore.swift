@@ -78,16 +78,13 @@ struct ConsoleCore: Sendable {
                     method: .get,
                     path: "/session",
                     id: "getSession",
-                    summary: "Who is logged in.",
+                    summary: "Who is logged in; null: nobody.",
                     scope: nil,
                     success: .ok,
                     answer: .anyObject,
-                    handler: { call in
-                        guard let session = call.console?.session else { return .empty }
-                        return APIAnswer(Self.document(session))
-                    }
+                    handler: showSession
                 ),
-                access: .role(.viewer)
+                access: .everybody
             ),
             ConsoleRoute(
                 route: APIRoute(
@@ -103,6 +100,12 @@ struct ConsoleCore: Sendable {
                 access: .role(.viewer)
             ),
         ]
+    }
+
+    /// Nobody is no error, because the page asks before each login, and browsers write errors into their logs.
+    private func showSession(_ call: APICall) async throws -> APIAnswer {
+        let session = call.console?.token.flatMap { administrators.session($0, isUse: true) }
+        return APIAnswer(["session": session.map(Self.document) ?? .null])
     }
 
     private func logIn(_ call: APICall) async throws -> APIAnswer {
@@ -122,14 +125,9 @@ struct ConsoleCore: Sendable {
         }
     }
 
+    /// ``Console`` records it under the name of the session, which it read before.
     private func logOut(_ call: APICall) async throws -> APIAnswer {
-        if let caller = call.console, let token = caller.token, let session = caller.session {
-            // Before the session ends, because nobody is logged in then.
-            await administrators.record(
-                AuditEvent(who: session.name.rawValue, address: caller.address, action: "logOut", result: "done")
-            )
-            administrators.logOut(token)
-        }
+        if let token = call.console?.token { administrators.logOut(token) }
         var answer = APIAnswer.empty
         answer.headers = [("Set-Cookie", cookie.removing), ("Clear-Site-Data", "\"cache\"")]
         return answer

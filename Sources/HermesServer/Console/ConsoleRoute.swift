@@ -10,7 +10,7 @@ import Hummingbird
 /// The permissions and checks follow from that list.
 struct ConsoleRoute: Sendable {
     enum Access: Sendable, Hashable {
-        /// Nobody is logged in yet.
+        /// Nobody needs to be logged in.
         case everybody
         /// This role, and those with more rights.
         case role(AdministratorRole)

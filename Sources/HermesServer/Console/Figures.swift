@@ -75,6 +75,7 @@ struct Figure: Sendable {
                 Figure("dropped.too_large", .rate([("hermes_mqtt_messages_dropped_total", "too_large")])),
                 Figure("dropped.expired", .rate([("hermes_mqtt_messages_dropped_total", "expired")])),
                 Figure("dropped.not_stored", .rate([("hermes_mqtt_messages_dropped_total", "not_stored")])),
+                Figure("dropped.too_many_joins", .rate([("hermes_mqtt_messages_dropped_total", "too_many_joins")])),
                 Figure("dropped.forbidden", .rate([("hermes_mqtt_refused_total", "\"rules\"")])),
                 Figure("dropped.events", .rate([("hermes_events_dropped_total", "")])),
                 Figure("delivered.in_1s", .rate([("hermes_client_deliveries_total", "\"1s\"")])),

@@ -50,7 +50,7 @@ extension Administration {
                     "There is no connection \(number) any more. \"hermes clients list\" shows those that there are."
                 )
             }
-            await note("disconnectClient", "\(number)")
+            await note("disconnectClient", "\(number) \(clientID)")
             return .disconnected(clientID: clientID)
         case .figureHistory(let names, let isMonth):
             guard let history = assembly.figures?.history else { return .figureHistory(ControlHistory()) }

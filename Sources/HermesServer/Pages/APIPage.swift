@@ -8,7 +8,8 @@ import HermesGateways
 
 /// The page at `/api`: the routes of the HTTP API, for people.
 enum APIPage {
-    static func text(_ routes: [APIRoute]) -> String {
+    /// - Parameter hasHome: whether there is a page at `/` to go back to.
+    static func text(_ routes: [APIRoute], hasHome: Bool) -> String {
         HTML.page(title: "HTTP API of Hermes") { html in
             html.element("h1", "HTTP API")
             html.element("p") { html in
@@ -18,7 +19,7 @@ enum APIPage {
             html.element("p") { html in
                 html.element("a", "The OpenAPI document", with: "href=\"/v1/openapi.json\"")
                 html.element("span", "says the same to client generators.")
-                html.element("a", "Back to the server", with: "href=\"/\"")
+                if hasHome { html.element("a", "Back to the server", with: "href=\"/\"") }
             }
             for route in routes { show(route, &html) }
         }

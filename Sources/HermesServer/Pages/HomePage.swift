@@ -38,13 +38,25 @@ final class HomePage: Sendable {
 
     private let pages: WebPages
     private let hasAPI: Bool
+    private let hasKeys: Bool
     private let isAnonymousAllowed: Bool
+    private let program: LocalProgram?
     let state = Mutex(State())
 
     /// - Parameters:
     ///   - pages: those that are switched on.
+    ///   - hasKeys: whether the command line can create keys of the HTTP API; it cannot in the memory of a process.
     ///   - isAnonymousAllowed: whether MQTT clients need no account.
-    init(pages: WebPages, hasAPI: Bool, isAnonymousAllowed: Bool) {
+    ///   - program: for the commands that visitors from this machine see; nil: they see those of all others.
+    init(
+        pages: WebPages,
+        hasAPI: Bool,
+        hasKeys: Bool = true,
+        isAnonymousAllowed: Bool,
+        program: LocalProgram? = nil
+    ) {
+        self.hasKeys = hasKeys
+        self.program = program
         self.pages = pages
         self.hasAPI = hasAPI
         self.isAnonymousAllowed = isAnonymousAllowed
@@ -62,7 +74,8 @@ final class HomePage: Sendable {
         let visitor = Visitor(host: host, isLocal: isLocal)
         let (known, listeners) = state.withLock { ($0.pages[visitor], $0.listeners) }
         if let known { return known }
-        let page = PageText(text(host, listeners.filter { isLocal || !$0.isPrivate }))
+        let program = isLocal ? self.program : nil
+        let page = PageText(text(host, listeners.filter { isLocal || !$0.isPrivate }, program))
         state.withLock { state in
             // The listeners may have opened in the meantime.
             guard state.listeners.count == listeners.count else { return }
@@ -73,7 +86,7 @@ final class HomePage: Sendable {
         return page
     }
 
-    private func text(_ host: String, _ listeners: [Listener]) -> String {
+    private func text(_ host: String, _ listeners: [Listener], _ program: LocalProgram?) -> String {
         HTML.page(title: "Hermes") { html in
             html.element("h1", "This is Hermes \(HermesVersion.current)")
             html.element("p", "A messaging server and MQTT broker. It is running.")
@@ -81,7 +94,7 @@ final class HomePage: Sendable {
             html.element("h2", "Listeners")
             Self.table(listeners, &html)
             html.element("h2", "First steps")
-            firstSteps(listeners, host, &html)
+            firstSteps(listeners, host, program, &html)
         }
     }
 
@@ -139,7 +152,8 @@ final class HomePage: Sendable {
         }
     }
 
-    private func firstSteps(_ listeners: [Listener], _ host: String, _ html: inout HTML) {
+    private func firstSteps(_ listeners: [Listener], _ host: String, _ program: LocalProgram?, _ html: inout HTML) {
+        let hermes = program?.command ?? "hermes"
         func port(_ name: String) -> Int? {
             let plain = listeners.first { $0.gateway == name && !$0.isEncrypted && !$0.address.host.contains("/") }
             return plain?.address.port
@@ -150,7 +164,7 @@ final class HomePage: Sendable {
         }
         if let port = port("delimited") {
             html.element("p", "Create an account and chat in a terminal:")
-            html.commands(["hermes chat ann --register --host \(host) --port \(port)"])
+            html.commands(["\(hermes) chat ann --register --host \(host) --port \(port)"])
         }
         if let port = port("mqtt") {
             let login = isAnonymousAllowed ? "" : " -u NAME -P PASSWORD"
@@ -160,13 +174,13 @@ final class HomePage: Sendable {
         }
         if let port = port("liveroom") {
             html.element("p", "Say something in a live room:")
-            html.commands(["echo \"hello, everybody\" | hermes room lobby --name ann --host \(host) --port \(port)"])
+            html.commands(["echo \"hello, everybody\" | \(hermes) room lobby --name ann --host \(host) --port \(port)"])
         }
-        if hasAPI, let port = port("http") {
+        if hasAPI, hasKeys, let port = port("http") {
             html.element("p", "Push from a back end, on this machine with a key of its own:")
             html.commands([
-                "hermes apikey create shop > shop.key",
-                "hermes push --to ann --title Parcel --body \"It is at your door\" --key-file shop.key "
+                "\(hermes) apikey create shop\(program?.dataOption ?? "") > shop.key",
+                "\(hermes) push --to ann --title Parcel --body \"It is at your door\" --key-file shop.key "
                     + "--host \(host) --port \(port)",
             ])
         }

@@ -25,11 +25,15 @@ struct Pages: Sendable {
     /// Counts the viewers of live rooms; nil: there are no pages of rooms.
     private let audience: RoomAudience?
 
-    /// - Parameter routes: the routes of the HTTP API; nil: it is switched off.
+    /// - Parameters:
+    ///   - routes: the routes of the HTTP API; nil: it is switched off.
+    ///   - program: for the commands that visitors from this machine see.
     init(
         _ pages: WebPages,
         routes: [APIRoute]? = nil,
         isAnonymousAllowed: Bool = false,
+        hasKeys: Bool = true,
+        program: LocalProgram? = nil,
         frames: [String] = [],
         pushKey: String = "",
         audience: RoomAudience? = nil
@@ -38,8 +42,15 @@ struct Pages: Sendable {
         self.frames = frames
         self.pushKey = pushKey
         self.audience = audience
-        home = HomePage(pages: pages, hasAPI: routes != nil, isAnonymousAllowed: isAnonymousAllowed)
-        api = pages.contains(.api) ? routes.map { PageText(APIPage.text($0)) } : nil
+        home = HomePage(
+            pages: pages,
+            hasAPI: routes != nil,
+            hasKeys: hasKeys,
+            isAnonymousAllowed: isAnonymousAllowed,
+            program: program
+        )
+        let hasHome = pages.contains(.home)
+        api = pages.contains(.api) ? routes.map { PageText(APIPage.text($0, hasHome: hasHome)) } : nil
     }
 
     func register(on router: Router<HTTPContext>) {
@@ -49,7 +60,7 @@ struct Pages: Sendable {
                     let isLocal = HomePage.isLocal(
                         address: context.channel.remoteAddress?.ipAddress,
                         authority: request.head.authority,
-                        isForwarded: HTTPField.Name.forwardedFields.contains { request.headers[$0] != nil }
+                        isForwarded: HTTPField.Name.proxyFields.contains { request.headers[$0] != nil }
                     )
                     return Self.html(home.page(authority: request.head.authority, isLocal: isLocal), to: request)
                 }

@@ -112,7 +112,7 @@ import Testing
 
     @Test
     func `every protocol tells the same reason`() {
-        #expect(RoomRemoval.byOperator == RoomRemoval(.forbidden, "removed from the room"))
+        #expect(RoomRemoval.byOperator == RoomRemoval(.forbidden, "an operator decided so"))
         #expect(RoomRemoval.forbidden(.lobby) == RoomRemoval(BoundTopicRules.refusal(.subscribe, .lobby)))
     }
 }

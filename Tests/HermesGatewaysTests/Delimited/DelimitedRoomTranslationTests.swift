@@ -47,7 +47,7 @@ import Testing
         #expect(!notice.hasUser && notice.uid == 0)
         let unnumbered = Self.event(.noticed("closing", at: Timestamp(rawValue: 5)))
         #expect(unnumbered.topicSeq == 0 && unnumbered.topicEpoch == 0)
-        #expect(Self.event(.kicked(.byOperator)).kicked.reason == "removed from the room")
+        #expect(Self.event(.kicked(.byOperator)).kicked.reason == "an operator decided so")
         let own = Self.event(.application(4, ByteBuffer(bytes: [1, 2])))
         #expect(own.custom.type == 4 && own.custom.data == Data([1, 2]) && !own.hasUser)
     }

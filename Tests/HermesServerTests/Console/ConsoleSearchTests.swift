@@ -180,7 +180,7 @@ import Testing
                 if status == 429 { refused += 1 }
             }
             #expect(refused > 0)
-            #expect(try await viewer.send("GET", "/session").status == 200, "views are not limited")
+            #expect(try await viewer.send("GET", "/overview").status == 200, "views are not limited")
         }
     }
 }

@@ -7,6 +7,7 @@ import HTTPTypes
 import HermesGateways
 import HermesTestKit
 import HermesWire
+import NIOCore
 import Testing
 
 @testable import HermesCore
@@ -32,7 +33,7 @@ import Testing
         try await withServer(store: .sqlite) { server in
             let routes = try routes(server)
             #expect(routes.count > 20 && Set(routes.map(\.route.id)).count == routes.count)
-            #expect(routes.filter { $0.access == .everybody }.map(\.route.id) == ["logIn"])
+            #expect(routes.filter { $0.access == .everybody }.map(\.route.id) == ["logIn", "getSession"])
             var stranger = ConsoleProbe(server)
             stranger.isSpread = true
             for role in AdministratorRole.allCases {
@@ -105,20 +106,26 @@ import Testing
             #expect(set.hasSuffix("; Path=/console; HttpOnly; SameSite=Strict"))
             let value = String(set.prefix { $0 != ";" })
             #expect(value != fixed.cookie && value != first && value.utf8.count == "hermes-console=".utf8.count + 43)
-            #expect(try await fixed.send("GET", "/session").status == 401)
+            #expect(try await fixed.send("GET", "/overview").status == 401)
+            // Browsers write failures into their logs, so that nobody is none.
+            for nobody in [ConsoleProbe(server), fixed] {
+                let answer = try await nobody.send("GET", "/session")
+                #expect(answer.status == 200 && answer.text == #"{"session":null}"#)
+            }
             // A login in the same browser ends the session before it.
             let again = try await ann.logIn("viewer")
-            #expect(try await ann.send("GET", "/session").status == 401)
+            #expect(try await ann.send("GET", "/overview").status == 401)
             ann.cookie = again.headers["set-cookie"].map { String($0.prefix { $0 != ";" }) }
             ann.requestToken = try JSONParser.parse(Array(again.text.utf8), maxValues: .max)["csrf_token"]?.string
-            #expect(try await ann.send("GET", "/session").status == 200)
+            #expect(try await ann.send("GET", "/overview").status == 200)
+            #expect(try await ann.send("GET", "/session").text == "{\"session\":\(again.text)}")
             // Of two cookies one is somebody else's.
             var twice = ann
             twice.cookie = "\(first); \(ann.cookie ?? "")"
-            #expect(try await twice.send("GET", "/session").status == 401)
+            #expect(try await twice.send("GET", "/overview").status == 401)
             let farewell = try await ann.send("POST", "/logout")
             #expect(farewell.status == 204 && farewell.headers["set-cookie"]?.contains("Max-Age=0") == true)
-            #expect(try await ann.send("GET", "/session").status == 401)
+            #expect(try await ann.send("GET", "/overview").status == 401)
         }
         let secure = ConsoleCookie(isEncrypted: true)
         let token = AccessToken()
@@ -204,6 +211,10 @@ import Testing
             #expect(log[0].target == "<b>ann" && log[2].target == "<b>ann" && log[0].address == "127.0.0.1")
             #expect(!log.contains { "\($0)".contains("secret-6+") })
             let shown = try await administrator.send("GET", "/audit?limit=2").text
+            #expect(try await viewer.send("POST", "/logout").status == 204)
+            let last = try await server.assembly().administrators.auditLog(before: nil, limit: 2).map(\.event)
+            #expect(last.map(\.action) == ["logOut", "deleteUser"], "a log-out is recorded once")
+            #expect(last[0].who == "viewer" && last[0].result == "done" && !last[0].isRefused)
             #expect(shown.contains(#""action":"deleteUser""#) && !shown.contains("createUser"))
         }
     }
@@ -237,6 +248,15 @@ import Testing
             #expect(statuses.prefix(30).allSatisfy { $0 == 200 })
             #expect(statuses.suffix(10).allSatisfy { $0 == 429 })
             #expect(try await somebody.send("GET", "/rooms").status == 200)
+        }
+    }
+
+    @Test func `the page has a Chinese word for each action of the audit log`() async throws {
+        let page = try #require(WebFile.unpacked["/console/console.js"])
+        let text = String(buffer: page)
+        try await withServer(store: .sqlite) { server in
+            let recorded = try routes(server).filter { $0.isChange || $0.route.isStream }.map(\.route.id)
+            for action in recorded { #expect(text.contains("\"\(action)\":"), "\(action)") }
         }
     }
 

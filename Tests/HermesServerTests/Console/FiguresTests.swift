@@ -104,6 +104,27 @@ import Testing
         }
     }
 
+    @Test func `whatever the metrics count as dropped is in a figure`() async throws {
+        try await withServer(store: .sqlite) { server in
+            let figures = try #require(try server.assembly().figures)
+            let counters: [(name: String, labels: String)] = figures.figures.flatMap { figure in
+                if case .rate(let counters) = figure.source { return counters }
+                return []
+            }
+            let dropped = MetricsRegistry.shared.snapshot()
+                .filter { $0.key.hasPrefix("hermes_") && $0.key.hasSuffix("_dropped_total") }
+            #expect(dropped["hermes_mqtt_messages_dropped_total"]?.count ?? 0 >= 5)
+            for (name, series) in dropped {
+                for labels in series.keys {
+                    let isCounted = counters.contains {
+                        $0.name == name && ($0.labels.isEmpty || labels.contains($0.labels))
+                    }
+                    #expect(isCounted, "\(name){\(labels)}")
+                }
+            }
+        }
+    }
+
     @Test func `figures outlive a restart`() async throws {
         try await withServer(store: .sqlite) { server in
             let time = start

@@ -40,6 +40,7 @@ extension HomePage {
         try await withServer { server in
             let page = try await HTTPProbe.send("GET", "/api", port: server.port("http"))
             #expect(page.status == 200)
+            #expect(page.text.contains("<a href=\"/\">"))
             let routes = try #require(try server.assembly().api?.routes)
             #expect(routes.count > 20)
             for route in routes {
@@ -261,6 +262,12 @@ extension HomePage {
             let home = try await HTTPProbe.get("/", port: server.port("http")).text
             #expect(!home.contains("/chat/") && !home.contains("/room/") && !home.contains("\"/api\""))
         }
+        func apiOnly(_ settings: inout ServerSettings) { settings.pages = [.api] }
+        try await withServer(configure: apiOnly) { server in
+            #expect(try await status("/", server) == 404)
+            let api = try await HTTPProbe.get("/api", port: server.port("http"))
+            #expect(api.status == 200 && !api.text.contains("href=\"/\""))
+        }
         try await withServer(configure: nothing) { server in
             for path in ["/", "/home/home.css"] {
                 let answer = try await HTTPProbe.get(path, port: server.port("http"))
@@ -304,6 +311,70 @@ extension HomePage {
         ])
         let text = String(buffer: page.page(authority: authority, isLocal: isLocal).plain)
         #expect(text.contains("0.0.0.0:3478") == isLocal)
+    }
+
+    /// Commands are pasted in any directory, and `hermes` is in the search path of few shells after `make run`.
+    @Test func `only who comes from this machine gets commands with the paths of the program and its data`() throws {
+        let program = LocalProgram(executable: "/opt/a b/hermes", searchPath: "/bin", dataDirectory: "/srv/it's here")
+        #expect(program.command == "'/opt/a b/hermes'" && program.dataOption == #" --data '/srv/it'\''s here'"#)
+        let home = HomePage(pages: .home, hasAPI: true, isAnonymousAllowed: false, program: program)
+        home.opened(
+            ["http", "delimited"].map {
+                let address = BoundAddress(name: $0, host: "127.0.0.1", port: 9)
+                return HomePage.Listener(address: address, gateway: $0, isEncrypted: false)
+            }
+        )
+        let here = String(buffer: home.page(authority: "localhost", isLocal: true).plain)
+        let command = "'/opt/a b/hermes' apikey create shop --data '/srv/it'\\''s here' > shop.key"
+        #expect(here.contains(HTML.escaped(command)))
+        #expect(here.contains(HTML.escaped("'/opt/a b/hermes' chat ann --register")))
+        let elsewhere = String(buffer: home.page(authority: "localhost", isLocal: false).plain)
+        #expect(elsewhere.contains("hermes apikey create shop &gt; shop.key") && !elsewhere.contains("/opt"))
+        #expect(!elsewhere.contains("/srv"))
+    }
+
+    @Test func `a program that its name leads to is called by its name`() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        var programs: [String] = []
+        for name in ["first", "second"] {
+            let place = folder.appendingPathComponent(name)
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            let path = place.appendingPathComponent("hermes").path
+            let attributes = [FileAttributeKey.posixPermissions: 0o755]
+            #expect(FileManager.default.createFile(atPath: path, contents: Data(), attributes: attributes))
+            programs.append(path)
+        }
+        func command(_ executable: String?, _ searchPath: String) -> String {
+            LocalProgram(executable: executable, searchPath: searchPath, dataDirectory: nil).command
+        }
+        let (first, second) = ("\(folder.path)/first", "\(folder.path)/second")
+        #expect(command(programs[0], "/nowhere:\(first):\(second)") == "hermes")
+        #expect(command(programs[1], "\(first):\(second)") == programs[1], "another program has the name")
+        #expect(command(programs[0], "") == programs[0] && command(programs[0], ".:first") == programs[0])
+        #expect(command("/usr/bin/other", "") == "hermes", "the server is a part of another program")
+        #expect(command(nil, "") == "hermes")
+        let data = LocalProgram(executable: nil, searchPath: "", dataDirectory: "./hermes-data").dataOption
+        #expect(data == " --data " + LocalProgram.word(FileManager.default.currentDirectoryPath + "/hermes-data"))
+        #expect(LocalProgram.word("") == "''" && LocalProgram.word("a\n$(id)`b`") == "'a\n$(id)`b`'")
+    }
+
+    @Test func `commands on the home page name the data of this server, to nobody behind a proxy`() async throws {
+        try await withServer(store: .sqlite) { server in
+            let port = server.port("http")
+            let option = LocalProgram(executable: nil, searchPath: "", dataDirectory: server.dataDirectory).dataOption
+            let here = try await HTTPProbe.send("GET", "/", port: port).text
+            #expect(here.contains("apikey create shop\(HTML.escaped(option)) &gt; shop.key"))
+            for field in ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via", "X-Forwarded-Proto", "X-Forwarded-Host"] {
+                let text = try await HTTPProbe.send("GET", "/", headers: [(field, "x")], port: port).text
+                #expect(text.contains("apikey create shop &gt; shop.key"), "\(field)")
+            }
+        }
+        // Nobody could reach the keys of a server that keeps all in its memory.
+        try await withServer { server in
+            let page = try await HTTPProbe.get("/", port: server.port("http"))
+            #expect(page.status == 200 && !page.text.contains("apikey"))
+        }
     }
 
     @Test func `text in pages is escaped`() {

@@ -118,7 +118,9 @@ extension APICore {
         guard let clientID = await loops.disconnectClient(number) else {
             throw APIProblem(.notFound, .notFound, "There is no such connection any more.")
         }
-        return APIAnswer(["client_id": .string(clientID)])
+        var answer = APIAnswer(["client_id": .string(clientID)])
+        answer.found = clientID
+        return answer
     }
 }
 

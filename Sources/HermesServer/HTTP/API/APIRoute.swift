@@ -104,6 +104,8 @@ struct APIAnswer: Sendable {
     var headers: [(name: String, value: String)] = []
     /// The text of the body, if it exists already.
     var text: String?
+    /// The name of what the request gave a number of; for the audit log.
+    var found: String?
     /// The stream of events that is the body.
     var stream: EventStream?
 
