@@ -115,7 +115,8 @@ struct WebhookTests {
     @Test
     func `an event is taken with the status, however long the answer is`() async throws {
         let long = String(repeating: "x", count: 1 << 20)
-        try await withWorld(answer: { _, _ in .init(200, body: long) }) { world, endpoint in
+        let answer: Answer = { _, _ in .init(200, body: long) }
+        try await withWorld(answer: answer) { world, _ in
             try await world.note(1)
             #expect(try await world.poster.postDue() == .init(posted: 1, failed: 0))
             world.clock.advance(by: .seconds(3600))

@@ -189,8 +189,8 @@ def run(report: Report, connections: int, accounts: int, rooms: int) -> None:
         crowd = Crowd(server.ports["mqtt"], connections, rooms)
         print(f"      {connections} connections, {accounts} accounts, {rooms} rooms in {time.monotonic() - began:.0f} s; "
               f"{server.resident_bytes() / 1048576:.0f} MiB", flush=True)
-        found = console.get("/rooms")["rooms"]
-        require(len(found) == rooms, f"{len(found)} rooms")
+        found = console.get("/rooms")["total"]
+        require(found == rooms, f"{found} rooms")
         report.run("each GET route of the console is among the requests", complete, server, accounts)
         report.run(f"no request takes over {MOST * 1000:.0f} ms", requests, console, accounts)
         report.run(f"no page takes over {MOST * 1000:.0f} ms", pages, server)

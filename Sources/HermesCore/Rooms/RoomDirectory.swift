@@ -67,7 +67,8 @@ package actor RoomDirectory {
     private func all() async -> [Room] {
         if let last, uptime() < last.end { return last.rooms }
         if let search { return await search.value }
-        let search = Task { await self.find() }
+        // A task of its own, because it serves others even if the first who asked is gone.
+        let search = Task { await find() }
         self.search = search
         return await search.value
     }

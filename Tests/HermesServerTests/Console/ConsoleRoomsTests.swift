@@ -107,7 +107,7 @@ import Testing
             let viewer = try await ConsoleProbe(server, .viewer)
             #expect(try await viewer.send("DELETE", "/rooms/lobby/members").status == 403)
             #expect(try await olga.send("DELETE", "/rooms/lobby/members").text == #"{"removed":2}"#)
-            #expect(try await olga.send("GET", "/rooms").text == #"{"rooms":[{"name":"hall","members":1}]}"#)
+            #expect(try await olga.send("GET", "/rooms").text == #"{"total":1,"rooms":[{"name":"hall","members":1}]}"#)
             #expect(try await olga.send("DELETE", "/rooms/lobby/members").text == #"{"removed":0}"#)
             _ = try await mqtt.subscribe(to: "room/lobby", qos: .atMostOnce)
             #expect(try await olga.send("GET", "/rooms").text.contains("lobby"), "they may come back")
