@@ -69,6 +69,7 @@ const english = {
         "This browser blocks notifications of this page. Allow them in the browser’s settings for this page, " +
         "then open this again.",
     push_off: "This browser does not notify you of messages while the chat is closed.",
+    push_other: "This browser notifies of the messages of {0} while the chat is closed. Turned on here, it notifies of this account instead.",
     push_on: "This browser notifies you of messages while the chat is closed.",
     turnOn: "Turn on",
     turnOff: "Turn off",
@@ -217,6 +218,7 @@ const chinese = {
     push_unavailable: "此服务器不发送消息提醒。",
     push_blocked: "浏览器阻止了此页面的通知。请在浏览器中此页面的设置里允许通知，然后再次打开这里。",
     push_off: "聊天关闭时，此浏览器不会提醒你新消息。",
+    push_other: "聊天关闭时，此浏览器会提醒 {0} 的新消息。在此开启后，将改为提醒此账号的新消息。",
     push_on: "聊天关闭时，此浏览器会提醒你新消息。",
     turnOn: "开启",
     turnOff: "关闭",

@@ -15,29 +15,16 @@ import { t } from "./i18n.js";
 const worker = "worker.js";
 const key = (/** @type {string} */ server) => `hermes-chat/pushes ${server}`;
 
-/** The accounts of this browser that it notifies of: they share one subscription. */
-function notified(/** @type {string} */ server) {
-    try {
-        const names = JSON.parse(localStorage.getItem(key(server)) ?? "[]");
-        return new Set(Array.isArray(names) ? names.filter((name) => typeof name === "string") : []);
-    } catch {
-        return new Set();
-    }
-}
-
 /**
+ * The account that this browser notifies of, in lower case; empty: none. It has one subscription, which the server keeps
+ * for one device, the last that registered it.
+ *
  * @param {string} server
- * @param {string} name
- * @param {boolean} isOn
- * @returns {number} How many accounts there are now.
  */
-function note(server, name, isOn) {
-    const names = notified(server);
-    if (isOn) names.add(name.toLowerCase());
-    else names.delete(name.toLowerCase());
-    localStorage.setItem(key(server), JSON.stringify([...names]));
-    return names.size;
-}
+const notified = (server) => localStorage.getItem(key(server)) ?? "";
+
+/** @param {string} server */
+const isNotified = (server, /** @type {string} */ name) => notified(server) === name.toLowerCase();
 
 /** The server's key for notifications; empty: it sends none. */
 async function publicKey() {
@@ -58,7 +45,7 @@ async function stateOf(server, name) {
     const registration = await navigator.serviceWorker.getRegistration();
     const isSubscribed = Boolean(await registration?.pushManager.getSubscription());
     if (!isSubscribed || Notification.permission !== "granted") return "off";
-    return notified(server).has(name.toLowerCase()) ? "on" : "off";
+    return isNotified(server, name) ? "on" : "off";
 }
 
 /**
@@ -68,7 +55,7 @@ async function stateOf(server, name) {
  * @param {string} server
  */
 export async function renewPushes({ client, nickName }, server) {
-    if (!notified(server).has(nickName.toLowerCase()) || globalThis.Notification?.permission !== "granted") return;
+    if (!isNotified(server, nickName) || globalThis.Notification?.permission !== "granted") return;
     const found = await publicKey();
     if (found) await enablePush(client, { publicKey: found, worker });
 }
@@ -80,9 +67,9 @@ export async function renewPushes({ client, nickName }, server) {
  * @param {string} server
  */
 export async function endPushes({ client, nickName }, server) {
-    if (!notified(server).has(nickName.toLowerCase())) return;
-    if (note(server, nickName, false) > 0) await client.clearPush();
-    else await disablePush(client);
+    if (!isNotified(server, nickName)) return;
+    localStorage.removeItem(key(server));
+    await disablePush(client);
 }
 
 /**
@@ -98,7 +85,8 @@ export function showPushes(account, server) {
     const error = /** @type {HTMLElement} */ (element.querySelector(".error"));
     const show = async () => {
         const state = await stateOf(server, account.nickName);
-        words.textContent = t(`push_${state}`);
+        const other = state === "off" ? notified(server) : "";
+        words.textContent = other ? t("push_other", other) : t(`push_${state}`);
         words.dataset.state = state;
         const act = (/** @type {() => Promise<any>} */ action) => async () => {
             next.disabled = true;
@@ -107,7 +95,7 @@ export function showPushes(account, server) {
         };
         const turnOn = async () => {
             if (await enablePush(account.client, { publicKey: await publicKey(), worker })) {
-                note(server, account.nickName, true);
+                localStorage.setItem(key(server), account.nickName.toLowerCase());
             }
         };
         const turnOff = () => endPushes(account, server);

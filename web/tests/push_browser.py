@@ -214,6 +214,17 @@ def check(kim: Browser, lea: Browser, service: Service, origin: str) -> None:
     kim.until(lambda: [one["tag"] for one in shown()] == ["while another app has the focus"], "a notification")
     step("a page of another app of the origin swallows none")
 
+    open_page("/chat/")
+    kim.press("Menu")
+    kim.press("Add an account")
+    kim.join("mia")
+    kim.press("Menu")
+    kim.press("Notifications")
+    kim.sees("kim", ".push-state[data-state=off]")
+    kim.press("Turn on")
+    kim.find(".push-state[data-state=on]")
+    step("the browser notifies of one account, and another one shows which")
+
 
 def main() -> None:
     if not shutil.which("openssl"):
