@@ -121,6 +121,7 @@ export class Account {
     /** @type {Map<string, { to: any, upToSeq: number }>} The read marks that the server has not got, by conversation. */
     #marks = new Map();
     #isMarking = false;
+    #isLeft = false;
     /** @type {Set<string> | null} The conversations that entries changed since the list was asked for; null: it is here. */
     #listing = null;
     /** @type {Set<string>} Those in which the server is to count again what is unread. */
@@ -168,8 +169,7 @@ export class Account {
         this.#channel = new BroadcastChannel(`hermes-chat/${name}`);
         this.#channel.onmessage = ({ data }) => {
             if (data.hasLeft) {
-                // A tab that slept may learn of it after the next login.
-                if (!accounts.has(this.nickName)) this.left();
+                this.#leftElsewhere();
                 return;
             }
             const chat = this.chats.get(data.key);
@@ -187,6 +187,17 @@ export class Account {
             this.changed();
         });
         this.chats.reopened(client.outbox.entries());
+    }
+
+    /** Another tab has logged out; or did some time ago, and this one slept until after the next login. */
+    async #leftElsewhere() {
+        // The message may be faster than what the other tab wrote before it into localStorage.
+        for (let tries = 0; tries < 50 && accounts.has(this.nickName); tries += 1) {
+            await new Promise((resolve) => setTimeout(resolve, 100));
+        }
+        if (accounts.has(this.nickName) || this.#isLeft) return;
+        this.#isLeft = true;
+        this.left();
     }
 
     async close() {

@@ -296,7 +296,10 @@ test("a tab that learns of a log-out after the next login stays", async () => {
     storage.getItem = () => '["Ann"]';
     await tell();
     assert.equal(count, 0);
+    // What the other tab wrote arrives behind its message.
     storage.getItem = () => "[]";
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    assert.equal(count, 1);
     await tell();
     assert.equal(count, 1);
     other.close();
