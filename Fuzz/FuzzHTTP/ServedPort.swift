@@ -39,13 +39,13 @@ final class ServedPort: Sendable {
         settings.eventLoops = 2
         settings.passwordCost = PasswordHasher.Parameters(ln: 1, r: 1, p: 1)
         settings.http.port = 0
-        settings.gateways.impb.isEnabled = false
-        settings.gateways.liveroom.isEnabled = false
-        settings.gateways.qsiop.isEnabled = false
+        settings.gateways[listener: "impb"]?.isEnabled = false
+        settings.gateways[listener: "liveroom"]?.isEnabled = false
+        settings.gateways[listener: "qsiop"]?.isEnabled = false
         // These are reached by WebSocket, whether or not they listen themselves.
-        settings.gateways.delimited.port = 0
-        settings.gateways.mqtt.port = 0
-        settings.gateways.mqtts.port = 0
+        settings.gateways[listener: "delimited"]?.port = 0
+        settings.gateways[listener: "mqtt"]?.port = 0
+        settings.gateways[listener: "mqtts"]?.port = 0
         settings.gateways.limits.requestsPerSecond = any
         settings.gateways.limits.requestsPerSecondPerAccount = any
         settings.gateways.limits.requestsPerSecondPerAddress = any

@@ -114,7 +114,7 @@ package final class ServedGateway<G: Gateway> {
             // All loops know the filters with wildcards.
             "filters": (loops.map { onLoop($0) { $0.topics.wildcardCount } }.max() ?? 0) - subscriptions,
             "subscribed topics": loops.reduce(0) { count, loop in
-                count + onLoop(loop) { $0.topics.subscriberCounts(withPrefix: "").count }
+                count + onLoop(loop) { $0.topics.subscriberCounts(withPrefix: "", from: 0, limit: .max).counts.count }
             },
         ]
         if connections == 0 {
