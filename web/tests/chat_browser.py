@@ -143,6 +143,14 @@ class Browser:
             selector,
         )
 
+    def click(self, selector: str) -> None:
+        def clicked():
+            # The page may draw it anew at this moment.
+            self.find(selector).click()
+            return True
+
+        self.until(clicked, f"{selector} to click on")
+
     def text(self, selector: str) -> str:
         return self.driver.execute_script(
             "return [...document.querySelectorAll(arguments[0])].map(e => e.innerText).join('|')", selector
