@@ -5,15 +5,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { ErrorCode, HermesError } from "../errors.js";
+import { storage } from "./page-globals.js";
 
-const storage = { getItem: () => "en", setItem() {} };
-for (const [name, value] of Object.entries({
-    location: { search: "", origin: "http://test" },
-    localStorage: storage,
-    sessionStorage: storage,
-})) {
-    Object.defineProperty(globalThis, name, { value, configurable: true });
-}
 const { Account } = await import("../chat/account.js");
 
 /** @type {any[]} */

@@ -4,15 +4,8 @@
 // Logging in and out, with and without a server.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import "./page-globals.js";
 
-const storage = { getItem: () => "en", setItem() {} };
-for (const [name, value] of Object.entries({
-    location: { search: "", origin: "http://test" },
-    localStorage: storage,
-    sessionStorage: storage,
-})) {
-    Object.defineProperty(globalThis, name, { value, configurable: true });
-}
 const { loggedIn } = await import("../chat/login.js");
 const { Emitter } = await import("../emitter.js");
 const { clearStores, tellServer } = await import("../leaving.js");

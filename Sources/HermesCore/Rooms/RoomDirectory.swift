@@ -11,11 +11,6 @@ package actor RoomDirectory {
         package let name: RoomName
         /// The number of connections in it.
         package let members: Int
-
-        package init(name: RoomName, members: Int) {
-            self.name = name
-            self.members = members
-        }
     }
 
     /// A part of the rooms.

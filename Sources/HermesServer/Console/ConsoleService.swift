@@ -42,6 +42,7 @@ struct ConsolePort: Sendable {
         let counter = ConnectionCounter(limits)
         let gate = HTTPGate(
             limits: settings.httpLimits,
+            api: settings.api,
             forwarded: ForwardedClient(proxies: settings.trustedProxies),
             counter: counter,
             health: health,

@@ -26,20 +26,26 @@ final class HTTPGate: Sendable {
     /// Kept by the API.
     let knownKeys = KnownKeys()
     private let health: HealthState
-    private let strangers = AddressRateLimit(rate: 100, burst: 200)
+    private let strangers = HTTPRateLimit<ConnectionCounter.Address>(rate: 100, burst: 200)
+    /// The rate of a key for what the API's own rate does not see: paths without a scope or without a route, and keys
+    /// that were revoked since they were known. It is far above that rate, which tells a key when to come back.
+    private let keys: HTTPRateLimit<Int>
     private let opened = Mutex<Site?>(nil)
 
     /// - Parameters:
+    ///   - api: the rate of one key.
     ///   - counter: of all listeners.
     ///   - uptime: of a clock that never goes back.
     init(
         limits: HTTPExchange.Limits,
+        api: APISettings,
         forwarded: ForwardedClient,
         counter: ConnectionCounter,
         health: HealthState,
         uptime: @escaping @Sendable () -> Duration
     ) {
         self.limits = limits
+        keys = HTTPRateLimit(rate: 4 * api.requestsPerSecond, burst: 4 * api.burst)
         self.forwarded = forwarded
         self.counter = counter
         self.health = health
@@ -86,9 +92,8 @@ final class HTTPGate: Sendable {
         // A WebSocket counts as a connection.
         if isWebSocket { return PassedRequest(client: client, isCounted: false) }
         // An API key has a rate of its own. Only keys that the API has accepted count as such.
-        let isAllowed =
-            (head.uri.hasPrefix("/v1/") ? knownKeys.allows(head.headers, now: now) : nil)
-            ?? strangers.allows(client, now: now)
+        let key = head.uri.hasPrefix("/v1/") ? knownKeys.key(of: head.headers) : nil
+        let isAllowed = key.map { keys.allows($0, now: now) } ?? strangers.allows(client, now: now)
         guard isAllowed else { throw Self.tooManyRequests }
         if isForwarded, let refusal = counter.beginRequest(of: client) {
             metrics.refused(refusal)
@@ -126,16 +131,16 @@ struct PassedRequest: Sendable, Hashable {
     let isCounted: Bool
 }
 
-/// The rate of requests without a key from one address: tokens that come back with time. An address that makes no
-/// requests for a while is forgotten, and there are never more than ``maxAddresses``.
+/// The rate of requests from one address, or with one key: tokens that come back with time. There are never more than
+/// ``maxPayers`` of them.
 ///
 /// State: one `Mutex`.
-final class AddressRateLimit: Sendable {
-    static let maxAddresses = 4096
+final class HTTPRateLimit<Payer: Hashable & Sendable>: Sendable {
+    static var maxPayers: Int { 4_096 }
 
     private let rate: Int
     private let burst: Int
-    private let buckets = Mutex<[ConnectionCounter.Address: TokenBucket]>([:])
+    private let buckets = Mutex<[Payer: TokenBucket]>([:])
 
     /// - Parameters:
     ///   - rate: requests per second.
@@ -145,18 +150,18 @@ final class AddressRateLimit: Sendable {
         self.burst = burst
     }
 
-    /// The number of known addresses.
+    /// The number of known payers.
     var count: Int { buckets.withLock { $0.count } }
 
-    /// Takes a token of an address, if there is one.
-    func allows(_ address: ConnectionCounter.Address, now: Duration) -> Bool {
+    /// Takes a token of a payer, if there is one.
+    func allows(_ payer: Payer, now: Duration) -> Bool {
         buckets.withLock { buckets in
-            var bucket = buckets[address] ?? TokenBucket(burst: burst, now: now)
+            var bucket = buckets[payer] ?? TokenBucket(burst: burst, now: now)
             let isAllowed = bucket.hasToken(rate: rate, burst: burst, now: now)
             if isAllowed { bucket.take() }
-            // With too many addresses, all counts are reset.
-            if buckets.count >= Self.maxAddresses, buckets[address] == nil { buckets.removeAll(keepingCapacity: true) }
-            buckets[address] = bucket
+            // With too many payers, all counts are reset.
+            if buckets.count >= Self.maxPayers, buckets[payer] == nil { buckets.removeAll(keepingCapacity: true) }
+            buckets[payer] = bucket
             return isAllowed
         }
     }

@@ -31,6 +31,7 @@ struct HTTPPort: Sendable {
         }
         let gate = HTTPGate(
             limits: settings.httpLimits,
+            api: settings.api,
             forwarded: ForwardedClient(proxies: settings.trustedProxies),
             counter: counter,
             health: health,

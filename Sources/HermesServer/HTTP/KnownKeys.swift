@@ -1,7 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesGateways
 import NIOHTTP1
 import Synchronization
 
@@ -13,51 +12,28 @@ import Synchronization
 final class KnownKeys: Sendable {
     static let maxKeys = 4096
 
-    /// The requests with one key that pass in a second, and at once. This is above the rate that the API itself allows
-    /// by default and tells keys of. It bounds what that rate does not see: paths without a scope or without a route,
-    /// and keys that were revoked since they were known.
-    static let (rate, burst) = (400, 800)
+    private let hashes = Mutex<Set<Int>>([])
 
-    private let buckets = Mutex<[Int: TokenBucket]>([:])
-
-    /// Whether a request has a known key.
-    func contains(_ headers: HTTPHeaders) -> Bool {
-        guard let hash = Self.hash(headers) else { return false }
-        return buckets.withLock { $0[hash] != nil }
-    }
-
-    /// Whether a request may pass for its key.
-    ///
-    /// - Returns: nil if it has no known key.
-    func allows(_ headers: HTTPHeaders, now: Duration) -> Bool? {
-        guard let hash = Self.hash(headers) else { return nil }
-        return buckets.withLock { buckets in
-            guard var bucket = buckets[hash] else { return nil }
-            defer { buckets[hash] = bucket }
-            guard bucket.hasToken(rate: Self.rate, burst: Self.burst, now: now) else { return false }
-            bucket.take()
-            return true
-        }
-    }
-
-    private static func hash(_ headers: HTTPHeaders) -> Int? {
+    /// The hash of the key of a request, if it is known.
+    func key(of headers: HTTPHeaders) -> Int? {
         let fields = headers["authorization"]
-        return fields.count == 1 ? fields[0].hashValue : nil
+        guard fields.count == 1 else { return nil }
+        let hash = fields[0].hashValue
+        return hashes.withLock { $0.contains(hash) } ? hash : nil
     }
 
     /// Adds the key of a field `Authorization`.
-    func accepted(_ field: String, now: Duration) {
+    func accepted(_ field: String) {
         let hash = field.hashValue
-        buckets.withLock { buckets in
-            guard buckets[hash] == nil else { return }
-            if buckets.count >= Self.maxKeys, let any = buckets.keys.first { buckets[any] = nil }
-            buckets[hash] = TokenBucket(burst: Self.burst, now: now)
+        hashes.withLock { hashes in
+            if hashes.count >= Self.maxKeys, !hashes.contains(hash), let any = hashes.first { hashes.remove(any) }
+            hashes.insert(hash)
         }
     }
 
     /// Removes a key that is unknown or was revoked.
     func refused(_ field: String) {
         let hash = field.hashValue
-        buckets.withLock { $0[hash] = nil }
+        _ = hashes.withLock { $0.remove(hash) }
     }
 }

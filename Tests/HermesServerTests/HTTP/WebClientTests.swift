@@ -107,15 +107,15 @@ import Testing
     }
 
     @Test func `an address has a rate, and many addresses do not fill the memory`() {
-        let limit = AddressRateLimit(rate: 1, burst: 2)
+        let limit = HTTPRateLimit<ConnectionCounter.Address>(rate: 1, burst: 2)
         #expect(limit.allows(.v4(1), now: .zero))
         #expect(limit.allows(.v4(1), now: .zero))
         #expect(!limit.allows(.v4(1), now: .zero))
         #expect(limit.allows(.v4(2), now: .zero))
         #expect(limit.allows(.v4(1), now: .seconds(1)))
-        for address in 0..<UInt32(3 * AddressRateLimit.maxAddresses) {
+        for address in 0..<UInt32(3 * HTTPRateLimit<ConnectionCounter.Address>.maxPayers) {
             _ = limit.allows(.v4(address), now: .seconds(1))
         }
-        #expect(limit.count <= AddressRateLimit.maxAddresses)
+        #expect(limit.count <= HTTPRateLimit<ConnectionCounter.Address>.maxPayers)
     }
 }

@@ -171,7 +171,7 @@ struct API: Sendable {
             if error.code == .invalidToken { known.refused(fields[0]) }
             throw error
         }
-        known.accepted(fields[0], now: core.messenger.time.uptime())
+        known.accepted(fields[0])
         let decision = limit.request(of: key.id, now: core.messenger.time.uptime())
         headers[.rateLimitLimit] = String(decision.limit)
         headers[.rateLimitRemaining] = String(decision.remaining)

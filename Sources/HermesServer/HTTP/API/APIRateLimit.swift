@@ -38,7 +38,10 @@ final class APIRateLimit: Sendable {
     }
 
     /// Takes further tokens for a request that was allowed. If there are not so many, the key waits for them later.
-    func charge(_ count: Int, to key: Int64) { buckets.withLock { $0[key]?.tokens -= Double(count) } }
+    func charge(_ count: Int, to key: Int64) {
+        guard count > 0 else { return }
+        buckets.withLock { $0[key]?.tokens -= Double(count) }
+    }
 
     /// Takes a token of a key, if available.
     ///

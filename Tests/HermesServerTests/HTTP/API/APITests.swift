@@ -93,6 +93,25 @@ struct APITests {
         }
     }
 
+    @Test func `a key has a bound for what its rate does not see, above that rate`() async throws {
+        let limited: (inout ServerSettings) -> Void = { $0.api = APISettings(requestsPerSecond: 1, burst: 5) }
+        try await withServer(time: StandingTime(), configure: limited) { server in
+            let client = try await APIClient(server)
+            var scoped: [Int] = []
+            for _ in 0..<6 { scoped.append(try await client.send("GET", "/v1/rooms").status) }
+            #expect(scoped == [200, 200, 200, 200, 200, 429])
+            var others: [Int] = []
+            // The port's own refusals are plain text.
+            for _ in 0..<40 {
+                let headers = [("Authorization", "Bearer \(client.key)")]
+                let answer = try await HTTPProbe.send("GET", "/v1/openapi.json", headers: headers, port: client.port)
+                others.append(answer.status)
+            }
+            #expect(others.prefix(10).allSatisfy { $0 == 200 })
+            #expect(others.contains(429))
+        }
+    }
+
     @Test func `a push to many names counts as many requests`() async throws {
         let limited: (inout ServerSettings) -> Void = { $0.api = APISettings(requestsPerSecond: 1, burst: 5) }
         try await withServer(time: StandingTime(), configure: limited) { server in
