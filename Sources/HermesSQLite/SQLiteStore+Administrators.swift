@@ -104,11 +104,12 @@ extension SQLiteStore: AdministratorStore {
         try await write { (db, _) in
             try db.execute(
                 sql: """
-                    INSERT INTO audit (time, who, address, action, target, result, is_refused)
-                    VALUES (?, ?, ?, ?, ?, ?, ?)
+                    INSERT INTO audit (time, who, address, action, target, result, code, is_refused)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                     """,
                 arguments: [
-                    now.rawValue, event.who, event.address, event.action, event.target, event.result, event.isRefused,
+                    now.rawValue, event.who, event.address, event.action, event.target, event.result,
+                    event.code?.rawValue ?? 0, event.isRefused,
                 ]
             )
             try db.execute(
@@ -142,6 +143,7 @@ extension SQLiteStore: AdministratorStore {
                         action: row["action"],
                         target: row["target"],
                         result: row["result"],
+                        code: (row["code"] as UInt32?).flatMap { $0 == 0 ? nil : HermesError.Code(rawValue: $0) },
                         isRefused: row["is_refused"]
                     )
                 )

@@ -22,6 +22,10 @@ extension SQLiteStore {
         try await read { db in try DeviceReader(db: db).devices(of: user) }
     }
 
+    package func tokens(of user: UserID) async throws(HermesError) -> [DeviceToken] {
+        try await read { db in try DeviceReader(db: db).tokens(of: user) }
+    }
+
     package func standing(
         _ key: LoginKey,
         device: DeviceID?,

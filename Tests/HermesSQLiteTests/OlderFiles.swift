@@ -5,7 +5,12 @@ import GRDB
 
 /// Brings a file of this version back to an older one.
 extension Database {
+    func takeBackCodesOfAuditLog() throws {
+        try execute(sql: "ALTER TABLE audit DROP COLUMN code")
+    }
+
     func takeBackPartsOfPublications() throws {
+        try takeBackCodesOfAuditLog()
         try execute(sql: "DROP TRIGGER group_entered; DROP TRIGGER group_left")
         try execute(sql: "DROP TABLE groups_of_user; DROP TABLE session_received_part; DROP TABLE kept_name")
     }

@@ -47,7 +47,7 @@ export const word = (value) => (language.current === "zh" && Object.hasOwn(chine
 /**
  * The text of an error by its code; the server's own text if the page has none.
  *
- * @param {import("./api.js").Refusal} refusal
+ * @param {{ code: number, message: string, status: number }} refusal
  */
 export function refusalText({ code, message, status }) {
     const known = language.current === "zh" ? problems[code] : undefined;

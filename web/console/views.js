@@ -4,7 +4,7 @@
 import { button, field, h } from "../dom.js";
 import { Refusal, encoded } from "./api.js";
 import { confirmed, form, muted, reveal, table, timeText } from "./dom.js";
-import { t, word } from "./i18n.js";
+import { counted, refusalText, t, word } from "./i18n.js";
 
 /**
  * @typedef {{ api: import("./api.js").ConsoleAPI, argument: string, say: (text: string) => void,
@@ -24,13 +24,19 @@ export async function accounts(page) {
 
     /** @param {any} user */
     async function devices(user) {
-        const { devices: all } = await page.api.get(`users/${user.uid}/devices`);
+        const [{ devices: all }, { tokens }] = await Promise.all([
+            page.api.get(`users/${user.uid}/devices`), page.api.get(`users/${user.uid}/tokens`)]);
+        /** @param {any} device */
+        const tokensText = (device) => {
+            const own = tokens.filter((/** @type {any} */ token) => token.device_id === device.device_id);
+            return own.length === 0 ? t("none") : counted(own.length, "{0}, of {1}", "{0}, the newest of {1}", timeText(own[0].issued_at_ms));
+        };
         const title = h("h2", { tabindex: "-1" }, t("Devices of {0}", user.nick_name));
         detail.replaceChildren(h("section", { class: "panel" }, title,
-            all.length === 0 ? muted(t("None.")) : table(t("Devices"), [t("Device"), t("Name"), t("Platform"), t("Last seen"), t("Taken up to"), ""],
+            all.length === 0 ? muted(t("None.")) : table(t("Devices"), [t("Device"), t("Name"), t("Platform"), t("Last seen"), t("Tokens"), t("Taken up to"), ""],
                 all.map((/** @type {any} */ device) => [
                     device.device_id, device.name, device.platform,
-                    device.online ? t("online") : timeText(device.last_seen_ms), String(device.acknowledged_seq),
+                    device.online ? t("online") : timeText(device.last_seen_ms), tokensText(device), String(device.acknowledged_seq),
                     page.api.may("operator") ? button(t("Remove"), () => page.attempt(async () => {
                         if (!await confirmed(t("Remove the device {0} of {1}?", device.device_id, user.nick_name),
                             t("Its login ends, and what waits for it is dropped."), t("Remove"))) return;
@@ -219,6 +225,12 @@ export async function configuration(page) {
     })), list];
 }
 
+/** @param {{ result: string, code?: number }} entry */
+function resultText({ result, code }) {
+    const known = word(result);
+    return known === result && code ? refusalText({ code, message: result, status: 0 }) : known;
+}
+
 /**
  * @param {Page} page
  */
@@ -236,7 +248,7 @@ export async function audit(page) {
         list.replaceChildren(
             table(t("Audit log"), [t("Time"), t("Who"), t("From"), t("Action"), t("Object"), t("Result")], all.map((entry) => [
                 timeText(entry.time_ms), entry.address === "local" ? word(entry.who) : entry.who, word(entry.address),
-                word(entry.action), entry.target, word(entry.result),
+                word(entry.action), entry.target, resultText(entry),
             ])),
             entries.length === 100 ? button(t("Older ones"), () => page.attempt(more)) : muted(t("These are all.")));
     }

@@ -234,6 +234,10 @@ export const chinese = {
     "Steps": "步骤",
     "Stop watching": "停止观看",
     "Taken up to": "已取到",
+    "Tokens": "令牌",
+    "none": "无",
+    "{0}, of {1}": "{0} 个，签发于 {1}",
+    "{0}, the newest of {1}": "{0} 个，最新签发于 {1}",
     "Text": "文本",
     "The account may come back.": "该账号可以再次进入。",
     "The client may connect again. Its session is kept, if it wants that.":

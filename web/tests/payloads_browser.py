@@ -468,6 +468,17 @@ def check_findings(server: security.Server, olga: Browser, view, key: str) -> No
     view("Webhooks")
     olga.sees("online", "td")
     harmless(olga, "webhooks")
+    # As if each were typed in; the last one leaves no attempt.
+    for text in [*PAYLOADS, "of no attempt"]:
+        olga.driver.execute_script(
+            """const field = document.querySelector("main input[type=search]");
+            field.value = arguments[0];
+            field.dispatchEvent(new Event("change"));""", text)
+    olga.sees("There are none.", "main p.muted")
+    harmless(olga, "filtered webhooks")
+    olga.driver.execute_script("location.hash = '#webhooks/on'")
+    olga.sees("online", "td")
+    step("the console: 200 filters of webhooks")
 
     view("Topics")
     olga.fill("main input[name=filter]", "#")

@@ -99,6 +99,8 @@ extension AccountService {
         else {
             return try await store.update(user, change)
         }
+        // Whoever has such a name may still write it in other letters.
+        if let nickName, change.nickName?.key != old.key { _ = try NickName(new: nickName) }
         let account = try await store.update(user, change)
         if account.nickName.rawValue != old.rawValue { devices.rename(user, to: account.nickName) }
         if account.nickName.key != old.key {
@@ -222,6 +224,11 @@ extension AccountService {
     package func revokeTokens(of user: UserID) async throws(HermesError) {
         try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
         end(user, .revoked, .all)
+    }
+
+    /// The tokens of an account, the newest first.
+    package func tokens(of user: UserID) async throws(HermesError) -> [DeviceToken] {
+        try await reads.turn(of: .account(user)) { () async throws(HermesError) in try await store.tokens(of: user) }
     }
 
     // MARK: Devices

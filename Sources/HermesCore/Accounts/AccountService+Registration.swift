@@ -25,7 +25,7 @@ extension AccountService {
     ) async throws(HermesError) -> Login {
         let stamp = devices.stamp()
         let key = address.map(NetworkAddress.key)
-        let name = try NickName(nickName)
+        let name = try NickName(new: nickName)
         try check(newPassword: password)
         var hash: TokenHash?
         switch settings.registration {
@@ -73,7 +73,7 @@ extension AccountService {
     ///
     /// - Throws: `.nameTaken`, `.invalidArgument`, `.storageUnavailable`.
     package func createAccount(nickName: String, password: String) async throws(HermesError) -> Account {
-        let name = try NickName(nickName)
+        let name = try NickName(new: nickName)
         try check(newPassword: password)
         return try await create(name, password: password, invitation: nil, address: nil, .change()).account
     }

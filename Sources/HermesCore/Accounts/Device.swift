@@ -70,6 +70,17 @@ package struct OwnedDevice: Sendable, Hashable {
     }
 }
 
+/// A token with which a device logs in. The store knows its hash alone.
+package struct DeviceToken: Sendable, Hashable {
+    package let device: DeviceID
+    package let issuedAt: Timestamp
+
+    package init(device: DeviceID, issuedAt: Timestamp) {
+        self.device = device
+        self.issuedAt = issuedAt
+    }
+}
+
 /// A login's proof that it is a device. A device keeps the strongest proof that it ever showed: a weaker one does
 /// not open it.
 package enum DeviceProof: Int, Sendable, Hashable, Comparable, CaseIterable {

@@ -52,6 +52,24 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         self.key = key
     }
 
+    /// Checks and normalizes a name that an account is to get from now on. It refuses some names that older accounts
+    /// may have: those with a character that is drawn as a blank, with two blanks in a row, or with the capital ẞ,
+    /// which the compared form does not fold to ss.
+    ///
+    /// - Throws: `.invalidArgument`.
+    package init(new text: String) throws(HermesError) {
+        try self.init(text)
+        var isAfterBlank = false
+        for scalar in (rawValue + "\0" + key).unicodeScalars {
+            guard scalar != "\u{1E9E}" else { throw Self.refusal("holds the capital ẞ; write ß or SS") }
+            let isBlank = scalar.properties.isWhitespace
+            guard !Self.isDrawnEmpty(scalar), !isBlank || !isAfterBlank else {
+                throw Self.refusal("holds a character that is drawn as a blank, or two blanks in a row")
+            }
+            isAfterBlank = isBlank
+        }
+    }
+
     package var description: String { rawValue }
 
     package static func == (left: Self, right: Self) -> Bool { left.key == right.key }
@@ -81,6 +99,12 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
     /// Whether the scalar selects the text or picture form of a character, which does not distinguish names.
     private static func isEmojiStyle(_ scalar: Unicode.Scalar) -> Bool {
         scalar.value == 0xFE0E || scalar.value == 0xFE0F
+    }
+
+    /// Whether a scalar that is not white space is drawn like it, or is white space that is drawn as a line: BRAILLE
+    /// PATTERN BLANK, OBJECT REPLACEMENT CHARACTER, MUSICAL SYMBOL NULL NOTEHEAD, OGHAM SPACE MARK.
+    private static func isDrawnEmpty(_ scalar: Unicode.Scalar) -> Bool {
+        [0x2800, 0xFFFC, 0x1D159, 0x1680].contains(scalar.value)
     }
 
     private static func isAllowed(_ scalar: Unicode.Scalar) -> Bool {

@@ -30,6 +30,8 @@ package struct AuditEvent: Sendable, Hashable {
     package let target: String
     /// "done", or the reason why nothing was done.
     package let result: String
+    /// The error's code; nil for what was carried out, and for entries of older servers.
+    package let code: HermesError.Code?
     /// Whether it was refused before anything was done. Refused operations have a bound of their own, so that a flood
     /// of them does not displace the other entries.
     package let isRefused: Bool
@@ -40,6 +42,7 @@ package struct AuditEvent: Sendable, Hashable {
         action: String,
         target: String = "",
         result: String,
+        code: HermesError.Code? = nil,
         isRefused: Bool = false
     ) {
         self.who = Self.plain(who)
@@ -47,6 +50,7 @@ package struct AuditEvent: Sendable, Hashable {
         self.action = Self.plain(action)
         self.target = Self.plain(target)
         self.result = Self.plain(result)
+        self.code = code
         self.isRefused = isRefused
     }
 

@@ -80,7 +80,7 @@ extension MemoryState {
                 )
             )
         }
-        if let token = opening.token { add(token, of: TokenOwner(user: user, device: opening.device.id)) }
+        if let token = opening.token { add(token, of: TokenOwner(user: user, device: opening.device.id), now) }
         records[user] = record
         if known == nil { releaseEntries(of: user) }
         return record.devices[index]
@@ -134,9 +134,14 @@ extension MemoryState {
         }
     }
 
-    private mutating func add(_ token: TokenHash, of owner: TokenOwner) {
+    func tokens(of user: UserID) -> [DeviceToken] {
+        tokens.values.filter { $0.owner.user == user }.sorted { $0.number > $1.number }
+            .map { DeviceToken(device: $0.owner.device, issuedAt: $0.issuedAt) }
+    }
+
+    private mutating func add(_ token: TokenHash, of owner: TokenOwner, _ now: Timestamp) {
         lastToken += 1
-        tokens[token] = Token(owner: owner, number: lastToken)
+        tokens[token] = Token(owner: owner, issuedAt: now, number: lastToken)
         let newest = tokens.filter { $0.value.owner == owner }.sorted { $0.value.number > $1.value.number }
         for (token, _) in newest.dropFirst(StoreSettings.maxTokensPerDevice) { tokens[token] = nil }
     }

@@ -94,6 +94,7 @@ struct MemoryState {
 
     struct Token {
         let owner: TokenOwner
+        let issuedAt: Timestamp
         /// The larger, the newer.
         let number: UInt64
     }

@@ -129,6 +129,10 @@ extension MemoryStore: AccountStore {
         try run { (state) throws(HermesError) in state.records[user]?.devices ?? [] }
     }
 
+    package func tokens(of user: UserID) async throws(HermesError) -> [DeviceToken] {
+        try run { (state) throws(HermesError) in state.tokens(of: user) }
+    }
+
     package func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner? {
         try run { (state) throws(HermesError) in state.tokens[token]?.owner }
     }

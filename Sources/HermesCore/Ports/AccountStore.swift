@@ -67,6 +67,9 @@ package protocol AccountStore: InvitationStore {
     /// - Parameter text: with ASCII letters in lower case; not empty.
     func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice]
 
+    /// The tokens of an account, the newest first; at most ``StoreSettings/maxTokensPerDevice`` for each device.
+    func tokens(of user: UserID) async throws(HermesError) -> [DeviceToken]
+
     /// The owner of a token; nil if unknown or revoked.
     func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner?
 

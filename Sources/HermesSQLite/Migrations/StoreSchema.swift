@@ -32,6 +32,7 @@ enum StoreSchema {
         ("020 jumps of the clock", createClockJumps),
         ("021 parts of publications and numbers of groups", rememberParts),
         ("022 names until nothing is left below them", keepNames),
+        ("023 codes in the audit log", addAuditCodes),
     ]
 
     static var version: Int { migrations.count }

@@ -55,6 +55,21 @@ struct DeviceReader {
         return try query.bind(device.rawValue, at: 2) { try query.first(Self.device) }
     }
 
+    func tokens(of user: UserID) throws -> [DeviceToken] {
+        let query = try PreparedStatement(
+            db,
+            "SELECT device_id, created_at FROM token WHERE user = ? ORDER BY created_at DESC, hash"
+        )
+        query.bind(user, at: 1)
+        var tokens: [DeviceToken] = []
+        try query.forEachRow { row in
+            guard let device = row.text(0).flatMap({ DeviceID($0) }) else { throw StoreFailure.damagedRow }
+            tokens.append(DeviceToken(device: device, issuedAt: row.timestamp(1)))
+            return true
+        }
+        return tokens
+    }
+
     func owner(of token: TokenHash) throws -> TokenOwner? {
         let query = try PreparedStatement(db, "SELECT user, device_id FROM token WHERE hash = ?")
         return try query.bind(token.bytes, at: 1) {

@@ -86,7 +86,7 @@ struct Console: Sendable {
             // change. Beyond that it is not noted, or else somebody could push everything else out of the audit log.
             let isPaid = caller.session != nil || caller.token.map(administrators.mayChange) ?? false
             if route.isChange, route.access != .everybody, isPaid {
-                await note(route, caller, target, problem.detail, isRefused: true)
+                await note(route, caller, target, problem.detail, code: problem.code)
             }
             return Self.response(problem)
         }
@@ -167,7 +167,7 @@ struct Console: Sendable {
         _ caller: ConsoleCaller,
         _ target: String,
         _ result: String,
-        isRefused: Bool = false
+        code: HermesError.Code? = nil
     ) async {
         // A login is noted with what it found.
         guard route.access != .everybody else { return }
@@ -181,7 +181,8 @@ struct Console: Sendable {
                 action: route.route.id,
                 target: target,
                 result: result,
-                isRefused: isRefused
+                code: code,
+                isRefused: code != nil
             )
         )
     }

@@ -32,7 +32,8 @@ struct ConsoleCore: Sendable {
     /// The operations of the HTTP API that the console offers, by their ids. Operations that act as an account, or read
     /// its messages, are not among them.
     static let reused: [String: AdministratorRole] = [
-        "listUsers": .viewer, "getUser": .viewer, "listDevices": .viewer, "listInvitations": .viewer,
+        "listUsers": .viewer, "getUser": .viewer, "listDevices": .viewer, "listTokens": .viewer,
+        "listInvitations": .viewer,
         "listRooms": .viewer, "getDeliveryStatistics": .viewer, "getDeliverySeries": .viewer,
         "getRetained": .operator, "removeDevice": .operator, "revokeTokens": .operator, "sayInRoom": .operator,
         "removeFromRoom": .operator, "publish": .operator, "deleteRetained": .operator,

@@ -8,13 +8,16 @@ import HermesGateways
 
 /// The page at `/api`: the routes of the HTTP API, for people.
 enum APIPage {
-    /// - Parameter hasHome: whether there is a page at `/` to go back to.
-    static func text(_ routes: [APIRoute], hasHome: Bool) -> String {
+    /// - Parameters:
+    ///   - hasHome: whether there is a page at `/` to go back to.
+    ///   - program: nil: the visitor is on another machine, or may be.
+    static func text(_ routes: [APIRoute], hasHome: Bool, program: LocalProgram?) -> String {
         HTML.page(title: "HTTP API of Hermes") { html in
             html.element("h1", "HTTP API")
             html.element("p") { html in
                 html.element("span", "Calls carry a key as “Authorization: Bearer hk_…”. Create one with")
-                html.element("code", "hermes apikey create NAME")
+                let command = program?.command ?? "hermes"
+                html.element("code", "\(command) apikey create NAME\(program?.dataOption ?? "")")
             }
             html.element("p") { html in
                 html.element("a", "The OpenAPI document", with: "href=\"/v1/openapi.json\"")

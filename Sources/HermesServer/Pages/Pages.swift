@@ -17,7 +17,7 @@ struct Pages: Sendable {
     let pages: WebPages
     let home: HomePage
     /// The page at `/api`; nil: the HTTP API is switched off.
-    private let api: PageText?
+    private let api: (local: PageText, distant: PageText)?
     /// The origins whose pages may show a live room in a frame.
     private let frames: [String]
     /// The key with which browsers subscribe to notifications (RFC 8292); empty: there are none.
@@ -50,22 +50,25 @@ struct Pages: Sendable {
             program: program
         )
         let hasHome = pages.contains(.home)
-        api = pages.contains(.api) ? routes.map { PageText(APIPage.text($0, hasHome: hasHome)) } : nil
+        func api(_ routes: [APIRoute], _ program: LocalProgram?) -> PageText {
+            PageText(APIPage.text(routes, hasHome: hasHome, program: program))
+        }
+        self.api = pages.contains(.api) ? routes.map { (api($0, program), api($0, nil)) } : nil
     }
 
     func register(on router: Router<HTTPContext>) {
         for method in [HTTPRequest.Method.get, .head] {
             if pages.contains(.home) {
                 router.on("/", method: method) { [home] request, context in
-                    let isLocal = HomePage.isLocal(
-                        address: context.channel.remoteAddress?.ipAddress,
-                        authority: request.head.authority,
-                        isForwarded: HTTPField.Name.proxyFields.contains { request.headers[$0] != nil }
-                    )
+                    let isLocal = Self.isLocal(request, context)
                     return Self.html(home.page(authority: request.head.authority, isLocal: isLocal), to: request)
                 }
             }
-            if let api { router.on("/api", method: method) { request, _ in Self.html(api, to: request) } }
+            if let api {
+                router.on("/api", method: method) { request, context in
+                    Self.html(Self.isLocal(request, context) ? api.local : api.distant, to: request)
+                }
+            }
             if pages.contains(.chat) {
                 router.on("/chat/push.json", method: method) { [pushAnswer] request, _ in
                     Self.json(.ok, pushAnswer, to: request)
@@ -85,6 +88,14 @@ struct Pages: Sendable {
             }
         }
         for file in WebFile.all where !pages.isDisjoint(with: file.pages) { register(file, on: router) }
+    }
+
+    private static func isLocal(_ request: Request, _ context: HTTPContext) -> Bool {
+        HomePage.isLocal(
+            address: context.channel.remoteAddress?.ipAddress,
+            authority: request.head.authority,
+            isForwarded: HTTPField.Name.proxyFields.contains { request.headers[$0] != nil }
+        )
     }
 
     private func register(_ file: WebFile, on router: Router<HTTPContext>) {

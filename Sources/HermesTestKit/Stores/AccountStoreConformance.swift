@@ -206,6 +206,11 @@ package enum AccountStoreConformance {
             for number in UInt8(1)...12 where try await store.owner(of: token(number)) != nil { known.append(number) }
             try expectEqual(known, [8, 9, 10, 11, 12])
             try expect(try await store.owner(of: token(90)) != nil, "another device's")
+            let listed = try await store.tokens(of: ann)
+            try expectEqual(listed.map(\.device), [StoreWorld.tablet] + Array(repeating: StoreWorld.phone, count: 5))
+            try expectEqual(listed.last, DeviceToken(device: StoreWorld.phone, issuedAt: StoreWorld.later(.seconds(8))))
+            try await store.revoke(.device(StoreWorld.phone, of: ann), now: StoreWorld.later(.seconds(91)))
+            try expectEqual(try await store.tokens(of: ann).map(\.device), [StoreWorld.tablet])
         },
         ConformanceCase("A device that was removed and comes back is new") { makeStore in
             let world = try await StoreWorld(makeStore)

@@ -83,7 +83,15 @@ package enum AdministratorStoreConformance {
     }
 
     private static func event(_ target: String, isRefused: Bool = false) -> AuditEvent {
-        AuditEvent(who: "ann", address: "::1", action: "x", target: target, result: "done", isRefused: isRefused)
+        AuditEvent(
+            who: "ann",
+            address: "::1",
+            action: "x",
+            target: target,
+            result: isRefused ? "no" : "done",
+            code: isRefused ? .forbidden : nil,
+            isRefused: isRefused
+        )
     }
 
     private static func hash(_ number: UInt8) -> TokenHash {

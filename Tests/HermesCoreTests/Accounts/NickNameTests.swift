@@ -37,6 +37,20 @@ import Testing
         #expect(error?.code == .invalidArgument)
     }
 
+    @Test(arguments: [
+        "a\u{2800}b", "\u{2800}", "a\u{FFFC}", "a\u{1D159}", "a\u{1680}b", "a  b", "a \u{3000}b", "Strau\u{1E9E}e",
+    ])
+    func `is refused for a new account only`(text: String) throws {
+        _ = try NickName(text)
+        let error = #expect(throws: HermesError.self) { try NickName(new: text) }
+        #expect(error?.code == .invalidArgument)
+    }
+
+    @Test(arguments: ["anna", "Anna Maria", "Straße", "李小龙", "❤️"])
+    func `is good for a new account`(text: String) throws {
+        #expect(try NickName(new: text) == NickName(text))
+    }
+
     @Test func `limits are inclusive`() throws {
         #expect(try NickName(String(repeating: "a", count: 64)).key.count == 64)
         #expect(try NickName(String(repeating: "😀", count: 64)).rawValue.utf8.count == 256)

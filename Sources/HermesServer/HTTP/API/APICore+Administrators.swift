@@ -81,6 +81,7 @@ extension APICore {
             Field("action", text, required: true, "The operation."),
             Field("target", text, required: true, "What it was about."),
             Field("result", text, required: true, "done, or why it was refused."),
+            Field("code", .integer(1 ... .max), "The code of the problem that refused it."),
         ])
     )
 
@@ -108,19 +109,21 @@ extension APICore {
             limit: Int(call.number("limit") ?? 100)
         )
         return APIAnswer([
-            "entries": .array(
-                entries.map {
-                    [
-                        "id": .integer($0.id),
-                        "time_ms": .integer($0.time.rawValue),
-                        "who": .string($0.event.who),
-                        "address": .string($0.event.address),
-                        "action": .string($0.event.action),
-                        "target": .string($0.event.target),
-                        "result": .string($0.event.result),
-                    ]
-                }
-            )
+            "entries": .array(entries.map(Self.auditEntry))
+        ])
+    }
+
+    private static func auditEntry(_ entry: AuditEntry) -> JSON {
+        let event = entry.event
+        return .members([
+            "id": .integer(entry.id),
+            "time_ms": .integer(entry.time.rawValue),
+            "who": .string(event.who),
+            "address": .string(event.address),
+            "action": .string(event.action),
+            "target": .string(event.target),
+            "result": .string(event.result),
+            "code": event.code.map { .integer($0.rawValue) },
         ])
     }
 }

@@ -66,6 +66,20 @@ extension APICore {
     var tokenRoutes: [APIRoute] {
         [
             APIRoute(
+                method: .get,
+                path: "/users/{user}/tokens",
+                id: "listTokens",
+                summary: "The tokens of an account's devices, the newest first. The server knows only their hashes.",
+                scope: .usersRead,
+                pathParameters: [APIRoute.user],
+                success: .ok,
+                answer: .object([
+                    Field("tokens", .array(Self.token, count: 0...Int.max), required: true, "The newest first.")
+                ]),
+                failures: [.notFound],
+                handler: listTokens
+            ),
+            APIRoute(
                 method: .post,
                 path: "/users/{user}/tokens",
                 id: "issueToken",
@@ -113,6 +127,14 @@ extension APICore {
         ])
     )
 
+    private static let token = APISchema.named(
+        "Token",
+        .object([
+            Field("device_id", deviceID, required: true, "The device that logs in with it."),
+            Field("issued_at_ms", time, required: true, "In milliseconds since 1970."),
+        ])
+    )
+
     private func listDevices(_ call: APICall) async throws -> APIAnswer {
         let user = try await account(of: call).id
         let online = Set(messenger.devices.attachedDevices(of: user))
@@ -128,6 +150,16 @@ extension APICore {
             ]
         }
         return APIAnswer(["devices": .array(devices)])
+    }
+
+    private func listTokens(_ call: APICall) async throws -> APIAnswer {
+        let tokens = try await messenger.accounts.tokens(of: account(of: call).id).map { token -> JSON in
+            [
+                "device_id": .string(token.device.rawValue),
+                "issued_at_ms": .integer(token.issuedAt.rawValue),
+            ]
+        }
+        return APIAnswer(["tokens": .array(tokens)])
     }
 
     private func removeDevice(_ call: APICall) async throws -> APIAnswer {

@@ -255,6 +255,9 @@ struct APITests {
             _ = try await accounts.logIn(.token(token), device: description, address: nil)
             let devices = try await client.send("GET", "/v1/users/ann/devices").body["devices"]?.array
             #expect(devices?.compactMap { $0["device_id"]?.string } == ["tv"])
+            let tokens = try await client.send("GET", "/v1/users/ann/tokens").body["tokens"]?.array
+            #expect(tokens?.compactMap { $0["device_id"]?.string } == ["tv"])
+            #expect(tokens?.first?["issued_at_ms"]?.integer ?? 0 > 0)
             #expect(try await client.send("DELETE", "/v1/users/ann/tokens").status == 204)
             await #expect(throws: HermesError.self) {
                 try await accounts.logIn(.token(token), device: description, address: nil)
