@@ -355,6 +355,9 @@ def check_account(olga: Browser, server: Server) -> None:
     find()
     labelled(olga, "Devices of dora").click()
     olga.sees("tablet", "main td")
+    # It showed the password, and nobody issued a token.
+    olga.sees("Tokens", "main section.panel th")
+    olga.sees("none", "main section.panel td")
     olga.check_access()
     asks(olga, lambda: labelled(olga, "Remove tablet").click(), "Remove the device tablet of dora?",
          lambda: is_open(tablet) and "tablet" in olga.text("main td"), lambda: "None." in olga.text("main section.panel"))
@@ -547,10 +550,16 @@ def check_chinese(olga: Browser) -> None:
     olga.fill("main input[name=text]", "987654321")
     olga.press("搜索")
     olga.sees("没有找到", "main .error")
+    status = olga.driver.execute_async_script(
+        """const done = arguments[0];
+        fetch("api/session").then((answer) => answer.json()).then(({ session }) => fetch("api/users/987654321",
+            { method: "DELETE", headers: { "X-CSRF-Token": session.csrf_token } })).then((answer) => done(answer.status));""")
+    assert status == 404, status
     assert all("users/987654321" in line for line in olga.log())
     open_view(olga, "审计日志")
     olga.sees("删除账号", "main td")
     olga.sees("名称或密码错误", "main td")
+    olga.sees("没有找到", "main td")
     open_view(olga, "配置")
     olga.sees("命令行", "main td")
     olga.sees("默认值", "main td")
