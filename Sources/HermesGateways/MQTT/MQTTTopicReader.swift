@@ -37,6 +37,11 @@ final class MQTTTopicReader: TopicReader {
         return (known ?? bind(generation)).allows(.subscribe, topic)
     }
 
+    func without(_ name: String) -> any TopicReader {
+        guard identity.userName == name else { return self }
+        return MQTTTopicReader(identity.underNoName, access, closed: state.withLock { $0.closed })
+    }
+
     private func bind(_ generation: UInt64) -> BoundTopicRules {
         let rules = access.current.bound(to: identity)
         state.withLock { state in

@@ -24,6 +24,12 @@ final class DurableLoad: Sendable {
     /// Sets the permissions of the last connection; nil: unknown.
     func setReader(_ new: (any TopicReader)?) { reader.withLock { $0 = new } }
 
+    /// The session's account has this name no more (``NickName/key``).
+    func lost(_ name: String) { setReader(reader.withLock { $0 }?.without(name)) }
+
+    /// Whether a connection of this process has told the permissions.
+    var isReaderKnown: Bool { reader.withLock { $0 != nil } }
+
     func mayRead(_ topic: TopicName) -> Bool { reader.withLock { $0 }?.mayRead(topic) ?? true }
 }
 
@@ -69,10 +75,10 @@ package final class DurableGroup: Sendable {
         self.turn = turn
     }
 
-    /// Chooses the least busy of the connected members, or of all if none is connected; equals take turns. Excludes
-    /// members that may not read the topic, those that get such publications at most once and are away, and those whose
-    /// queue or whose owner's share is full. Of many members it looks only at the next ``window`` if one of those is
-    /// connected.
+    /// Chooses the least busy of the connected members. If none is connected, it chooses among the absent ones; those
+    /// whose permissions nobody knows since the start of the server come last. Equals take turns. Excludes members that
+    /// may not read the topic, those that get such publications at most once and are away, and those whose queue or
+    /// whose owner's share is full. Of many members it looks only at the next ``window`` if one of those is connected.
     ///
     /// - Parameters:
     ///   - live: the connected members, over all loops.
@@ -89,13 +95,13 @@ package final class DurableGroup: Sendable {
         guard count > 0 else { return nil }
         let question = Publication(publication)
         let start = Int(turn.number.add(1, ordering: .relaxed).oldValue % UInt64(count))
-        var best: (place: Int, isOffline: Int, load: Int)?
+        var best: (place: Int, absence: Int, load: Int)?
         var fullOwner: CommitSource?
         var isFull = false
         for offset in 0..<count {
-            if offset >= Self.window, let best, best.isOffline == 0 { break }
+            if offset >= Self.window, let best, best.absence == 0 { break }
             let place = (start + offset) % count
-            let rank: (isOffline: Int, load: Int)
+            let rank: (absence: Int, load: Int)
             if place < members.count {
                 let member = members[place]
                 let isOffline = !member.load.isOnline.load(ordering: .relaxed)
@@ -107,13 +113,13 @@ package final class DurableGroup: Sendable {
                     isFull = true
                     continue
                 }
-                rank = (isOffline ? 1 : 0, member.load.current)
+                rank = (isOffline ? (member.load.isReaderKnown ? 1 : 2) : 0, member.load.current)
             } else {
                 let seat = seats[place - members.count]
                 guard seat.canTake(question), groups?.isReachable(seat) ?? false else { continue }
                 rank = (0, seat.load.current)
             }
-            if let best, (best.isOffline, best.load) <= rank { continue }
+            if let best, (best.absence, best.load) <= rank { continue }
             if place < members.count {
                 let load = members[place].load
                 guard load.mayRead(publication.topic) else { continue }
@@ -124,7 +130,7 @@ package final class DurableGroup: Sendable {
                     continue
                 }
             }
-            best = (place, rank.isOffline, rank.load)
+            best = (place, rank.absence, rank.load)
         }
         guard let best else { return isFull ? .full : nil }
         if best.place < members.count { return .kept(members[best.place]) }

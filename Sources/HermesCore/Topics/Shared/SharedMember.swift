@@ -19,6 +19,16 @@ extension SharedMember {
 /// that may not read it.
 package protocol TopicReader: AnyObject, Sendable {
     func mayRead(_ topic: TopicName) -> Bool
+
+    /// What is left of the permissions once the subscriber's account has its name no more; itself if they do not depend
+    /// on that name.
+    ///
+    /// - Parameter name: in the form of ``NickName/key``.
+    func without(_ name: String) -> any TopicReader
+}
+
+extension TopicReader {
+    package func without(_ name: String) -> any TopicReader { self }
 }
 
 /// The number of a member's queued or sent publications that are not acknowledged.

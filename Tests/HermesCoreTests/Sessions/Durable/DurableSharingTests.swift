@@ -268,6 +268,56 @@ import Testing
         #expect(try await texts(denied) == [])
     }
 
+    @Test func `an absent member takes nothing that only its account's earlier name may read`() async throws {
+        let user = try #require(UserID(rawValue: 7))
+        let readers = ["ann": NamedReader("ann"), "anna": NamedReader("anna")]
+        var ids: [String: DurableSessionID] = [:]
+        for (name, reader) in readers {
+            let connection = RecordingConnection(reader: reader)
+            let key = SessionKey(owner: .account(user), clientID: name)
+            let id = try await asking { completion in
+                sessions.attach(key, clean: false, expiry: nil, attachment: connection, completion: completion)
+            }
+            .id
+            try await sessions.subscribed(id, Self.share, once)
+            sessions.detach(id, connection, sentUpTo: 0, expiry: .seconds(600))
+            ids[name] = id
+        }
+        try await sessions.published("1", to: "t")
+        try await sessions.published("2", to: "t")
+        let (before, after) = (try #require(ids["ann"]), try #require(ids["anna"]))
+        #expect(try await texts(before).count == 1)
+        // Another connection may have come under the new name before.
+        sessions.end(user, "ann", .accountRenamed, .all)
+        for number in 3...6 { try await sessions.published("\(number)", to: "t") }
+        #expect(try await texts(before).count == 1)
+        #expect(try await texts(after).count == 5)
+    }
+
+    @Test func `absent members of unknown permissions come last`() async throws {
+        let (unknown, connection) = try await member("unknown", once)
+        sessions.detach(unknown, connection, sentUpTo: 0, expiry: .seconds(3_600))
+        await sessions.shutdown()
+        let later = DurableSessions(store: store, time: time)
+        try await later.load()
+        let (known, second) = try await member("known", once, of: later, reader: NamedReader(""))
+        later.detach(known, second, sentUpTo: 0, expiry: .seconds(3_600))
+        for number in 1...4 { try await later.published("\(number)", to: "t") }
+        #expect(try await texts(known, of: later) == ["1", "2", "3", "4"])
+        #expect(try await texts(unknown, of: later) == [])
+        await later.shutdown()
+    }
+
+    private final class NamedReader: TopicReader {
+        private let name: String
+
+        init(_ name: String) { self.name = name }
+
+        func mayRead(_ topic: TopicName) -> Bool { true }
+
+        func without(_ name: String) -> any TopicReader { name == self.name ? NoReader() : self }
+    }
+
     // MARK: Clean and kept members
 
     private final class CleanMember: SharedMember {
