@@ -160,7 +160,9 @@ extension SQLiteStore {
     private static func updateAcknowledged(_ db: Database, of user: UserID) throws {
         try db.execute(
             sql: """
-                UPDATE inbox_head SET acknowledged = coalesce((SELECT min(cursor) FROM device WHERE device.user = ?), 0)
+                UPDATE inbox_head SET acknowledged = coalesce(
+                    (SELECT iif(max(proof) > \(DeviceProof.claim.rawValue), min(cursor), 0) FROM device
+                        WHERE device.user = ?), 0)
                 WHERE user = ?
                 """,
             arguments: [user.rawValue, user.rawValue]

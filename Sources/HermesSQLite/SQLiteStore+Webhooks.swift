@@ -197,8 +197,8 @@ extension SQLiteStore: WebhookStore {
             """
             SELECT h.user FROM inbox_head h LEFT JOIN webhook_mark m ON m.user = h.user
             WHERE h.user > ? AND h.head > max(coalesce(m.reported_up_to, 0),
-                coalesce((SELECT coalesce(max(CASE WHEN proof > \(DeviceProof.claim.rawValue) THEN cursor END), max(cursor))
-                    FROM device d WHERE d.user = h.user), 0))
+                coalesce((SELECT max(cursor) FROM device d
+                    WHERE d.user = h.user AND d.proof > \(DeviceProof.claim.rawValue)), 0))
             ORDER BY h.user LIMIT ?
             """,
             after: user,

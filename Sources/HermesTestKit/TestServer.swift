@@ -118,6 +118,9 @@ package final class TestServer: Sendable {
     /// - Throws: while it does not run.
     package func messenger() throws -> Messenger { try assembly().messenger }
 
+    /// The number of connections of devices.
+    package func connectedDevices() throws -> Int { try messenger().devices.count }
+
     /// The running server.
     /// - Throws: while it does not run.
     package func assembly() throws -> ServerAssembly {

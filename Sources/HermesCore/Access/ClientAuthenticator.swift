@@ -85,6 +85,14 @@ package struct ClientAuthenticator: Sendable {
         return .success(Outcome(identity: ClientIdentity(clientID: clientID)))
     }
 
+    /// Whether a login with this secret hashes it: it does not look like a token.
+    package func isHashed(_ password: ByteBuffer?) -> Bool {
+        guard let password, let secret = String(validating: password.readableBytesView, as: UTF8.self) else {
+            return false
+        }
+        return verifier?.isToken(secret) != true && secret.utf8.count != AccessToken.length
+    }
+
     /// Identifies a client as ``identify(userName:password:clientID:certificateIdentity:address:)`` does, and returns
     /// what opens its inbox. Registers no device.
     package func logIn(

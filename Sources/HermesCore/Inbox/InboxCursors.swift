@@ -5,8 +5,8 @@
 /// same for every store.
 ///
 /// An entry waits for all devices. Once an inbox is crowded (``InboxBudget/isCrowded(_:)``), it waits only for the
-/// first of them: a device that stays away keeps no sender out, and is told about the hole when it returns. A device
-/// that was merely claimed takes nothing for those that showed a proof.
+/// first of them: a device that stays away keeps no sender out, and is told about the hole when it returns. Devices that
+/// were merely claimed take nothing: while an account has no others, its entries stay until they expire.
 package struct InboxCursors: Sendable {
     package struct Cursor: Sendable, Hashable {
         package var seq: UInt64
@@ -35,15 +35,16 @@ package struct InboxCursors: Sendable {
 
     package mutating func move(_ device: DeviceID, to seq: UInt64) { cursors[device]?.seq = seq }
 
-    /// The last entry that nobody waits for; 0 without devices.
+    /// The last entry that nobody waits for; 0 if no device showed a proof.
     package func released(isCrowded: Bool) -> UInt64 {
-        isCrowded ? delivered : cursors.values.lazy.map(\.seq).min() ?? 0
+        guard let delivered = lastTaken else { return 0 }
+        return isCrowded ? delivered : cursors.values.lazy.map(\.seq).min() ?? 0
     }
 
     /// The last entry that has reached the account, because one of its devices has taken it. Devices that were merely
-    /// claimed count only if none showed a proof.
-    package var delivered: UInt64 {
-        let proven = cursors.values.lazy.filter { $0.proof > .claim }.map(\.seq).max()
-        return proven ?? cursors.values.lazy.map(\.seq).max() ?? 0
-    }
+    /// claimed do not count: anybody may claim to be one.
+    package var delivered: UInt64 { lastTaken ?? 0 }
+
+    /// Nil if no device showed a proof.
+    private var lastTaken: UInt64? { cursors.values.lazy.filter { $0.proof > .claim }.map(\.seq).max() }
 }

@@ -152,13 +152,16 @@ package final class InboxRequests: Sendable {
             start = first
         }
         let limit = PageLimit.history.applied(to: limit)
+        // Expired messages may be stored until the next purge.
+        let expiryTime = time.expiryTime()
         // One more than requested, to know whether more follow.
         let found = try await store.history(
             of: conversation,
             after: start,
             before: seq.map(Self.storable),
             limit: limit + 1,
-            maxBytes: maxBytes
+            maxBytes: maxBytes,
+            unexpiredAt: expiryTime
         )
         let bytes = found.reduce(0) { $0 + $1.content.bytes.count }
         // The store ends a page of many bytes by itself.

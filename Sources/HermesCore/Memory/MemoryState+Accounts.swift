@@ -135,7 +135,8 @@ extension MemoryState {
     }
 
     func tokens(of user: UserID) -> [DeviceToken] {
-        tokens.values.filter { $0.owner.user == user }.sorted { $0.number > $1.number }
+        tokens.values.filter { $0.owner.user == user }
+            .sorted { ($0.issuedAt, $0.number) > ($1.issuedAt, $1.number) }
             .map { DeviceToken(device: $0.owner.device, issuedAt: $0.issuedAt) }
     }
 

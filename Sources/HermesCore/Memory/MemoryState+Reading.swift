@@ -40,7 +40,8 @@ extension MemoryState {
         after first: UInt64,
         before seq: UInt64?,
         limit: Int,
-        maxBytes: Int
+        maxBytes: Int,
+        unexpiredAt time: ExpiryTime?
     ) -> [Message] {
         guard let known = conversations[conversation]?.messages else { return [] }
         let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
@@ -50,7 +51,7 @@ extension MemoryState {
         for (_, id) in known.filter({ $0.key > first && $0.key < seq ?? .max }).sorted(by: { $0.key > $1.key }) {
             guard messages.count < limit, bytes < maxBytes else { break }
             guard let stored = self.messages[id], stored.hasContent, stored.contentKeptUntil.rawValue > 0,
-                let message = current(id)
+                let message = current(id), !message.isOver(at: time)
             else { continue }
             bytes += message.content.bytes.count
             messages.append(message)

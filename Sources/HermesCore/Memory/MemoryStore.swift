@@ -48,10 +48,18 @@ extension MemoryStore: MessageStore {
         after first: UInt64,
         before seq: UInt64?,
         limit: Int,
-        maxBytes: Int
+        maxBytes: Int,
+        unexpiredAt time: ExpiryTime?
     ) async throws(HermesError) -> [Message] {
         try run { (state) throws(HermesError) in
-            state.history(of: conversation, after: first, before: seq, limit: limit, maxBytes: maxBytes)
+            state.history(
+                of: conversation,
+                after: first,
+                before: seq,
+                limit: limit,
+                maxBytes: maxBytes,
+                unexpiredAt: time
+            )
         }
     }
 

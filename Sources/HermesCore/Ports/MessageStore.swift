@@ -34,13 +34,15 @@ package protocol MessageStore: Sendable {
     /// ``StoreSettings/maxPageBytes``.
     ///
     /// Returns only what history keeps (``StoreSettings/historyPeriod``); nothing while history is off, because waiting
-    /// messages arrive through the inbox. Recalled messages are included, empty.
+    /// messages arrive through the inbox. Recalled messages are included, empty; expired ones are not, unless `time` is
+    /// nil.
     func history(
         of conversation: ConversationID,
         after first: UInt64,
         before seq: UInt64?,
         limit: Int,
-        maxBytes: Int
+        maxBytes: Int,
+        unexpiredAt time: ExpiryTime?
     ) async throws(HermesError) -> [Message]
 
     /// Reads the conversations of an account behind `place` (nil: from the first), in the order of
@@ -227,7 +229,7 @@ extension MessageStore {
         before seq: UInt64?,
         limit: Int
     ) async throws(HermesError) -> [Message] {
-        try await history(of: conversation, after: 0, before: seq, limit: limit, maxBytes: .max)
+        try await history(of: conversation, after: 0, before: seq, limit: limit, maxBytes: .max, unexpiredAt: nil)
     }
 }
 

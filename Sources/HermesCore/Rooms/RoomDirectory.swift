@@ -49,8 +49,15 @@ package actor RoomDirectory {
     ///   - text: in any case; empty: all rooms.
     ///   - after: only rooms behind this name.
     ///   - limit: the most rooms in the page.
-    package func rooms(containing text: String = "", after name: String = "", limit: Int) async -> Page {
+    ///   - mayRead: whether a room is shown and counted; nil: all are.
+    package func rooms(
+        containing text: String = "",
+        after name: String = "",
+        limit: Int,
+        where mayRead: (@Sendable (RoomName) -> Bool)? = nil
+    ) async -> Page {
         var rooms = await all()
+        if let mayRead { rooms = rooms.filter { mayRead($0.name) } }
         if !text.isEmpty {
             let text = text.lowercased()
             rooms = rooms.filter { $0.name.rawValue.lowercased().contains(text) }

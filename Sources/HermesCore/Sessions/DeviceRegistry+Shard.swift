@@ -60,7 +60,11 @@ extension DeviceRegistry {
                 let isFirst = attachments.isEmpty
                 state.records[principal.user]?.resting.remove(principal.device)
                 var replaced: (any Attachment)?
-                if let index = attachments.firstIndex(where: { $0.principal.device == principal.device }) {
+                // Whoever takes no events is no device of the account, whatever it calls itself.
+                let index = attachments.firstIndex {
+                    $0.principal.device == principal.device && $0.takesEvents == attachment.takesEvents
+                }
+                if let index {
                     replaced = attachments[index]
                     attachments[index] = attachment
                 } else {

@@ -53,6 +53,9 @@ package final class DelimitedConnection: GatewayConnection {
     /// Whether another protocol carries the packets.
     var isCarried: Bool { carrier != nil }
 
+    /// ``InboxLink/isRepeating``.
+    var isRepeating: Bool { sender?.link.isRepeating ?? false }
+
     var messenger: Messenger { environment.messenger }
 
     // MARK: Frames

@@ -56,11 +56,12 @@ extension IMPBTranslation {
 
     /// The newest messages of a page that fit into a frame.
     static func history(_ page: HistoryPage, reader: Principal) -> IMPB_history_response {
+        // Beside the answer's own fields. The first message fits in any case, or else nobody could get past it.
         var room = IMPBFrame.maxBodyBytes - 64
         var messages: [IMPB_History_msg] = []
         for message in page.messages.reversed() {
             var item = IMPB_History_msg()
-            item.msg = base(message, seq: 0, reader: reader)
+            item.msg = base(message, seq: 0, reader: reader, maxBytes: IMPBFrame.maxBodyBytes - 128)
             item.conversationSeq = message.conversationSeq
             item.recalled = message.isRecalled
             room -= item.msg.body.count + 32

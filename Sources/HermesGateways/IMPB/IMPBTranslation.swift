@@ -157,20 +157,27 @@ enum IMPBTranslation {
         return notification(.readMark, for: reader, body)
     }
 
-    /// A message as a frame's body, or its ``StandIn`` if the content does not fit into a frame.
-    static func base(_ message: Message, seq: UInt64, reader: Principal) -> IMPB_base_msg {
+    /// A message as a frame's body, or its ``StandIn`` if the content does not fit.
+    ///
+    /// - Parameter maxBytes: the most bytes; by default, it is a frame of its own.
+    static func base(
+        _ message: Message,
+        seq: UInt64,
+        reader: Principal,
+        maxBytes: Int = IMPBFrame.maxBodyBytes - 16
+    ) -> IMPB_base_msg {
         switch message.conversation {
         case .group(let group):
             var body = IMPB_Group_msg()
             body.groupID = group.rawValue
-            return base(.group, body, message, seq: seq, reader: reader)
+            return base(.group, body, message, seq: seq, reader: reader, maxBytes: maxBytes)
         case .direct:
             var body = IMPB_C2C_msg()
             let receiver = message.conversation.peer(of: message.sender) ?? reader.user
             body.to = receiver.rawValue
             body.toInfo.uid = UInt32(receiver.rawValue)
             if receiver == reader.user { body.toInfo.nickName = reader.nickName.rawValue }
-            return base(.c2C, body, message, seq: seq, reader: reader)
+            return base(.c2C, body, message, seq: seq, reader: reader, maxBytes: maxBytes)
         }
     }
 
@@ -179,7 +186,8 @@ enum IMPBTranslation {
         _ addressed: some IMPBChatMessage,
         _ message: Message,
         seq: UInt64,
-        reader: Principal
+        reader: Principal,
+        maxBytes: Int
     ) -> IMPB_base_msg {
         var body = addressed
         body.from = message.sender.rawValue
@@ -191,7 +199,7 @@ enum IMPBTranslation {
         if message.sender == reader.user { body.clientID = message.clientID ?? "" }
         if !message.isRecalled { IMPBContent.fill(&body, with: message.content) }
         var base = base(type, body)
-        if base.body.count > IMPBFrame.maxBodyBytes - 16 {
+        if base.body.count > maxBytes {
             let standIn = StandIn(for: CanonicalContent.parsed(message.content), bytes: message.content.bytes.count)
             IMPBContent.fill(&body, with: standIn.content)
             base = self.base(type, body)

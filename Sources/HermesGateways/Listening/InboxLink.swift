@@ -33,6 +33,9 @@ package final class InboxLink {
     private var isLeftOut = false
     /// The bytes of a page that the peer asked for, while it leaves; nothing is read from the peer meanwhile.
     private var leavingBytes: Int?
+    /// Whether the entry that is being written is one of a page that the peer asked for: a repetition, ahead of others
+    /// that the peer does not have. An acknowledgement of it says nothing about those.
+    private(set) var isRepeating = false
     /// Whether the rest of it waits for its turn.
     private var waitsForTurn = false
 
@@ -157,6 +160,8 @@ package final class InboxLink {
     ///
     /// - Returns: the first entry that was not written; nil if all were.
     private func writeWhatFits(_ entries: ArraySlice<InboxEntry>) -> InboxEntry? {
+        isRepeating = true
+        defer { isRepeating = false }
         for (index, entry) in entries.enumerated() {
             guard connection.hasRoom else { return entry }
             if index > 0, index % Self.entriesPerLook == 0, !connection.loop.hasTime() {

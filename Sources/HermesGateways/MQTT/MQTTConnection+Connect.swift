@@ -23,15 +23,15 @@ extension MQTTConnection {
         version = connect.version
         phase = .connecting
         connection.charge(.login)
-        // Tokens of Hermes have 43 characters, foreign ones more.
-        if let password = connect.password, password.readableBytes < 43 { connection.charge(.password) }
+        let authenticator = environment.authenticator
+        let isHashed = authenticator.isHashed(connect.password)
+        if isHashed { connection.charge(.password) }
         for case .maximumPacketSize(let bytes) in connect.properties.list { outbound.maxPacketBytes = Int(bytes) }
         if let problem = problem(of: connect) { return refuse(problem) }
         if connect.authenticationMethod != nil { return logInNatively(connect) }
         let isAssigned = connect.clientID.isEmpty
         let clientID = isAssigned ? Self.randomClientID() : connect.clientID
         let certificate = connection.certificateName
-        let authenticator = environment.authenticator
         if connect.userName == nil, connect.password == nil, certificate == nil {
             return identified(authenticator.anonymous(clientID: clientID), since: nil, connect, isAssigned: isAssigned)
         }
@@ -46,6 +46,8 @@ extension MQTTConnection {
                 address: address
             )
         } then: { [self] result in
+            // What looked like a token was hashed, because the server does not know it.
+            if case .failure = result, !isHashed { connection.chargeInTheEnd(.password) }
             identified(result, since: stamp, connect, isAssigned: isAssigned)
         }
     }

@@ -135,6 +135,10 @@ extension MQTTConnection {
         default:
             let parts = ApplicationTopics.partCount(of: publication.topic, publication.payload)
             connection.charge(.parts(parts))
+            if ApplicationTopics.contains(publication.topic.rawValue) {
+                // It may be read as JSON.
+                connection.charge(.json(publication.payload.readableBytes))
+            }
             // As many as a message may have.
             guard parts <= MessageParts.max else {
                 answer(head, .payloadFormatInvalid)

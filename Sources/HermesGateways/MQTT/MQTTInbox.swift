@@ -96,9 +96,12 @@ final class MQTTInbox {
 
     // MARK: The window
 
-    /// The packet identifier for an entry; nil if it is sent at most once.
+    /// The packet identifier for an entry; nil if it is sent at most once. So are entries that the client asked for: a
+    /// PUBACK stands for all entries up to its own, and these are ahead of others. They come again in their turn.
     func nextPacketID(for packet: Hermes_V1_Packet) -> UInt16? {
-        guard form.qos > .atMostOnce, case .event = packet.body, window.hasRoom else { return nil }
+        guard packets?.isRepeating != true, form.qos > .atMostOnce, case .event = packet.body, window.hasRoom else {
+            return nil
+        }
         return UInt16(MQTTInbox.firstPacketID - 1) + window.nextPacketID
     }
 

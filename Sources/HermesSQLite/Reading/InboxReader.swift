@@ -80,7 +80,8 @@ struct InboxReader {
         after first: UInt64,
         before seq: UInt64?,
         limit: Int,
-        maxBytes: Int
+        maxBytes: Int,
+        unexpiredAt time: ExpiryTime?
     ) throws -> [Message] {
         let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
         let maxBytes = min(maxBytes, StoreSettings.maxPageBytes)
@@ -105,7 +106,7 @@ struct InboxReader {
         try query.forEachRow { row in
             guard messages.count < limit, bytes < maxBytes else { return false }
             let found = try damage.skipping("message \(row.integer(0))") { try message(row, from: 0) }
-            guard let found else { return true }
+            guard let found, !found.isOver(at: time) else { return true }
             bytes += found.content.bytes.count
             messages.append(found)
             return true

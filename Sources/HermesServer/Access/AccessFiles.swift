@@ -7,8 +7,9 @@ import HermesGateways
 import Logging
 import ServiceLifecycle
 
-/// The files with access rules: topic rules and token keys. Read at start and on SIGHUP; the rules also when their file
-/// has changed.
+/// The files with access rules: topic rules and token keys. Read at start and on SIGHUP. The rules are also read when
+/// their file has changed, once it has been the same for ``interval``; a file that has become empty needs SIGHUP, because
+/// editors and shells empty a file before they write it.
 struct AccessFiles: Service {
     /// The interval of checks of the rule file.
     static let interval = Duration.seconds(1)
@@ -57,13 +58,15 @@ struct AccessFiles: Service {
             return
         }
         await cancelWhenGracefulShutdown {
-            var last = stamp
+            var (last, seen) = (stamp, stamp)
             while !Task.isCancelled {
-                // A file that is gone for the moment is being replaced.
-                if let stamp = Stamp(path), stamp != last {
+                // A file that is gone, empty, or other than a moment ago is being replaced.
+                let stamp = Stamp(path)
+                if let stamp, stamp == seen, stamp != last, !stamp.isEmpty {
                     last = stamp
                     reloadRules()
                 }
+                seen = stamp
                 // Throws when the server stops; then the loop ends.
                 try? await Task.sleep(for: Self.interval)
             }
@@ -85,7 +88,9 @@ struct AccessFiles: Service {
     private func reloadRules() {
         guard let path = settings.rulesPath else { return }
         do {
+            let stamp = Stamp(path)
             let rules = try Self.rules(path)
+            guard Stamp(path) == stamp else { throw Changing() }
             access.replace(with: rules)
             logger.info("topic rules read", metadata: ["rules": "\(rules.count)"])
         } catch {
@@ -106,8 +111,14 @@ struct AccessFiles: Service {
         return try TopicRules(parsing: text)
     }
 
+    private struct Changing: Error, CustomStringConvertible {
+        var description: String { "it changes at this moment" }
+    }
+
     /// The properties that change with a file.
     private struct Stamp: Equatable {
+        var isEmpty: Bool { size == 0 }
+
         let modified: Date?
         let size: UInt64?
         let number: UInt64?

@@ -247,6 +247,38 @@ extension MessageStoreConformance {
             try world.send("11", from: 0, to: 1)
             try expectEqual(try await world.inbox(1), ["1-10:hole", "11:11"])
         },
+        ConformanceCase("Claimed devices take nothing from an account that has no other ones") { makeStore in
+            let world = try await StoreWorld(makeStore, settings: settings())
+            let user = world[1].user
+            let watch = StoreWorld.device("watch")
+            for device in [StoreWorld.phone, StoreWorld.tablet] {
+                try await world.store.revoke(.device(device, of: user), now: StoreWorld.now)
+            }
+            let opening = DeviceOpening(user: user, device: DeviceDescription(id: watch), proof: .claim)
+            _ = try await world.store.open(opening, now: StoreWorld.now)
+            for number in 1...3 {
+                try world.send("\(number)", from: 0, to: 1)
+                try world.acknowledge(1, on: [watch])
+                try await world.purge()
+            }
+            try expectEqual(try await world.inbox(1), ["1:1", "2:2", "3:3"])
+            // Nor if the inbox is full.
+            for number in 4...10 { try world.send("\(number)", from: 0, to: 1) }
+            try world.acknowledge(1, on: [watch])
+            try await world.purge()
+            try expectEqual(try await world.inbox(1).count, 10)
+            try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: 1))), .inboxFull)
+            // Nor when the claim goes.
+            try await world.store.revoke(.device(watch, of: user), now: StoreWorld.now)
+            try await world.purge()
+            try expectEqual(try await world.inbox(1).count, 10)
+            // The owner's device gets all of it, and then it may go.
+            let own = DeviceOpening(user: user, device: DeviceDescription(id: StoreWorld.phone), proof: .account)
+            try expectEqual(try await world.store.open(own, now: StoreWorld.now).cursor, 0)
+            try world.acknowledge(1, on: [StoreWorld.phone])
+            try await world.purge()
+            try expectEqual(try await world.inbox(1), ["1-10:hole"])
+        },
         ConformanceCase("The sender's own copies give way, not the messages") { makeStore in
             let world = try await StoreWorld(makeStore, people: 3, settings: settings())
             for number in 1...10 { try world.send("\(number)", from: 0, to: 1) }

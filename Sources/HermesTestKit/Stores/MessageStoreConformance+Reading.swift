@@ -74,8 +74,15 @@ extension MessageStoreConformance {
             try expectEqual(try await history(before: nil, limit: 0), [])
             // Messages that a member may not read are left out, and a page ends with the message that fills it.
             func seqs(after first: UInt64, maxBytes: Int) async throws -> [UInt64] {
-                try await world.store.history(of: conversation, after: first, before: nil, limit: 9, maxBytes: maxBytes)
-                    .map(\.conversationSeq)
+                try await world.store.history(
+                    of: conversation,
+                    after: first,
+                    before: nil,
+                    limit: 9,
+                    maxBytes: maxBytes,
+                    unexpiredAt: nil
+                )
+                .map(\.conversationSeq)
             }
             try expectEqual(try await seqs(after: 3, maxBytes: .max), [4, 5])
             try expectEqual(try await seqs(after: 5, maxBytes: .max), [])
@@ -106,6 +113,32 @@ extension MessageStoreConformance {
                 try expectEqual(messages.count, expected, "after \(time) s")
             }
             try expectEqual(try world.send("next", from: 1, to: 0).conversationSeq, 3)
+        },
+        ConformanceCase("History leaves out what has expired and is not purged") { makeStore in
+            let world = try await StoreWorld(makeStore, settings: withHistory)
+            for number in 1...4 {
+                try world.send("\(number)", from: 0, to: 1, lifetime: number % 2 == 0 ? .seconds(60) : nil)
+            }
+            func seqs(limit: Int, at time: ExpiryTime) async throws -> [UInt64] {
+                try await world.store.history(
+                    of: world.conversation(0, 1),
+                    after: 0,
+                    before: nil,
+                    limit: limit,
+                    maxBytes: .max,
+                    unexpiredAt: time
+                )
+                .map(\.conversationSeq)
+            }
+            let later = StoreWorld.later(.seconds(60))
+            try expectEqual(
+                try await seqs(limit: 9, at: ExpiryTime(now: StoreWorld.later(.seconds(59)))),
+                [1, 2, 3, 4]
+            )
+            try expectEqual(try await seqs(limit: 9, at: ExpiryTime(now: later)), [1, 3])
+            try expectEqual(try await seqs(limit: 2, at: ExpiryTime(now: later)), [1, 3], "a page is full of others")
+            // What was stored before the clock can be trusted stays.
+            try expectEqual(try await seqs(limit: 9, at: ExpiryTime(now: later, storedSince: later)), [1, 2, 3, 4])
         },
         ConformanceCase("Readers beside a writer see whole prefixes") { makeStore in
             let world = try await StoreWorld(makeStore)

@@ -36,6 +36,18 @@ import Testing
         #expect(devices.count == 0)
     }
 
+    @Test func `who takes no events and a device are two, whatever they are called`() throws {
+        let viewer = RecordingAttachment(try principal(1, "liveroom"), takesEvents: false)
+        devices.attach(viewer)
+        let device = try attach(1, "liveroom")
+        #expect(try viewer.ends.isEmpty && devices.attachments(of: user(1)).count == 2)
+        let second = RecordingAttachment(try principal(1, "liveroom"), takesEvents: false)
+        devices.attach(second)
+        #expect(viewer.ends == [.replaced] && device.ends.isEmpty)
+        let other = try attach(1, "liveroom")
+        #expect(device.ends == [.replaced] && second.ends.isEmpty && other.ends.isEmpty)
+    }
+
     @Test func `ends those that match`() throws {
         let phone = try attach(1)
         let pad = try attach(1, "pad")

@@ -28,7 +28,14 @@ final class RecordingAttachment: HermesCore.Attachment {
     let principal: Principal
     private let state = Mutex((entries: [[InboxEntry]](), events: [EphemeralEvent](), ends: [AttachmentEnd]()))
 
-    init(_ principal: Principal) { self.principal = principal }
+    let takesEvents: Bool
+
+    convenience init(_ principal: Principal) { self.init(principal, takesEvents: true) }
+
+    init(_ principal: Principal, takesEvents: Bool) {
+        self.principal = principal
+        self.takesEvents = takesEvents
+    }
 
     var calls: [[InboxEntry]] { state.withLock { $0.entries } }
     var events: [EphemeralEvent] { state.withLock { $0.events } }
@@ -115,7 +122,8 @@ final class FakeStore: MessageStore {
         after first: UInt64,
         before seq: UInt64?,
         limit: Int,
-        maxBytes: Int
+        maxBytes: Int,
+        unexpiredAt time: ExpiryTime?
     ) async throws(HermesError) -> [Message] {
         await waitToRead()
         return try await base.history(
@@ -123,7 +131,8 @@ final class FakeStore: MessageStore {
             after: first,
             before: seq,
             limit: limit,
-            maxBytes: maxBytes
+            maxBytes: maxBytes,
+            unexpiredAt: time
         )
     }
 

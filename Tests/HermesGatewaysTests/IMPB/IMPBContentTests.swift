@@ -88,4 +88,33 @@ struct IMPBContentTests {
         let content = try IMPBContent.canonical(message).get()
         #expect(CanonicalContent.parsed(content).text == "hello")
     }
+
+    /// A text just below the length of a frame of its own does not fit beside an answer's other fields.
+    @Test func `a message of any length fits into an answer with history`() throws {
+        let reader = Principal(
+            user: try #require(UserID(1)),
+            nickName: try NickName("ann"),
+            device: try #require(DeviceID("phone"))
+        )
+        for count in stride(from: 65_200, through: 65_600, by: 4) {
+            var content = Hermes_V1_Content()
+            content.text = String(repeating: "x", count: count)
+            let message = Message(
+                id: MessageID(high: 1, low: 2),
+                conversation: .group(try #require(GroupID(rawValue: 1))),
+                conversationSeq: .max,
+                sender: try #require(UserID(2)),
+                senderName: String(repeating: "n", count: 64),
+                senderDevice: nil,
+                clientID: nil,
+                content: try CanonicalContent.encoded(content).get(),
+                sentAt: Timestamp(rawValue: .max),
+                expiresAt: Timestamp(rawValue: .max)
+            )
+            let page = HistoryPage(messages: [message], hasMore: true)
+            let answer = IMPBTranslation.history(page, reader: reader)
+            #expect(answer.messages.count == 1, "\(count)")
+            #expect(try answer.wireBytes(as: [UInt8].self).count <= IMPBFrame.maxBodyBytes - 32, "\(count)")
+        }
+    }
 }

@@ -145,6 +145,33 @@ import Testing
         }
     }
 
+    @Test func `an entry that was asked for has no acknowledgement, which would stand for earlier ones`() async throws {
+        try await with { pair in
+            let client = try await pair.client()
+            _ = try await client.subscribe(Self.down, qos: .atLeastOnce)
+            for number in 1...3 { try await pair.write("\(number)") }
+            var first: [MQTTPublish] = []
+            for _ in 1...3 { first.append(try await client.publication()) }
+            #expect(first.allSatisfy { $0.packetID != nil })
+            var request = Hermes_V1_Packet()
+            request.id = 9
+            request.synchronize.afterSeq = 2
+            request.synchronize.limit = 1
+            try await client.publish("hermes/v1/up", request)
+            #expect(try Hermes_V1_Packet(wire: try await client.publication().payload).result.synchronized.count == 1)
+            let asked = try await client.publication()
+            #expect(try event(asked).seq == 3 && asked.packetID == nil)
+            // What comes by itself is acknowledged as before.
+            try await acknowledge(first[0], client)
+            while try await pair.cursor() < 1 { _ = try await client.untilPong() }
+            try await pair.write("4")
+            let next = try await client.publication()
+            #expect(try event(next).seq == 4 && next.packetID != nil)
+            for publication in [first[1], first[2], next] { try await acknowledge(publication, client) }
+            while try await pair.cursor() < 4 { _ = try await client.untilPong() }
+        }
+    }
+
     // MARK: While it is subscribed to
 
     @Test(.statements("5.0 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-3]"))

@@ -38,14 +38,41 @@ import Testing
         let path = try files.write("rules", "deny all write a\n")
         let access = try AccessFiles(AccessSettings(rulesPath: path), logger: logger)
         let watching = Task { try await access.run() }
-        // Written again and again, for it is not known when the watch begins; the size changes each time.
-        var text = "deny all write b\n"
+        try await Task.sleep(for: AccessFiles.interval)
+        try files.write("rules", "deny all write b\n\n")
         while access.access.current.allows(.publish, "b", for: anyone) {
-            text += "\n"
-            try files.write("rules", text)
-            try await Task.sleep(for: .milliseconds(100))
+            try await Task.sleep(for: .milliseconds(10))
         }
         #expect(access.access.current.allows(.publish, "a", for: anyone))
+        watching.cancel()
+        try await watching.value
+    }
+
+    @Test func `a rule file that is being written is left alone`() async throws {
+        let files = try TemporaryFiles()
+        defer { files.remove() }
+        let path = try files.write("rules", "deny all write a\n")
+        let access = try AccessFiles(AccessSettings(rulesPath: path), logger: logger)
+        let watching = Task { try await access.run() }
+        // As a shell does: it empties the file before the program that writes it has begun.
+        try files.write("rules", "")
+        try await Task.sleep(for: AccessFiles.interval * 3)
+        #expect(!access.access.current.allows(.publish, "a", for: anyone))
+        // It grows line by line.
+        var text = ""
+        for number in 1...20 {
+            text += "deny all write b\(number)\n"
+            try files.write("rules", text)
+            #expect(!access.access.current.allows(.publish, "a", for: anyone))
+            try await Task.sleep(for: AccessFiles.interval / 10)
+        }
+        while access.access.current.allows(.publish, "b20", for: anyone) {
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        // Whoever wants no rules says so.
+        try files.write("rules", "")
+        access.reload()
+        #expect(access.access.current.allows(.publish, "b20", for: anyone))
         watching.cancel()
         try await watching.value
     }

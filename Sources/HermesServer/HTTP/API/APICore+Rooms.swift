@@ -95,12 +95,21 @@ extension APICore {
         let page = await rooms.rooms(
             containing: call.query["text"] ?? "",
             after: call.query["after"] ?? "",
-            limit: Self.limit(of: call)
+            limit: Self.limit(of: call),
+            where: readable(by: call)
         )
         return APIAnswer([
             "total": .integer(page.total),
             "rooms": .array(page.rooms.map { ["name": .string($0.name.rawValue), "members": .integer($0.members)] }),
         ])
+    }
+
+    /// The rooms that the rules show to the caller; nil: all of them.
+    private func readable(by call: APICall) -> (@Sendable (RoomName) -> Bool)? {
+        let rules = access.current
+        guard let key = call.key, rules.count > 0 else { return nil }
+        let bound = rules.bound(to: ClientIdentity(clientID: "", apiKey: key.name))
+        return { bound.allows(.subscribe, $0.topic.rawValue) }
     }
 
     private func sayInRoom(_ call: APICall) async throws -> APIAnswer {
@@ -121,6 +130,7 @@ extension APICore {
 
     private func removeFromRoom(_ call: APICall) async throws -> APIAnswer {
         let room = try room(of: call)
+        try check(call, may: .publish, room.topic)
         let account = try await account(of: call)
         let connections = await loops.remove(account, from: room)
         let kept = try await messenger.durable.endSubscriptions(of: .account(account.id), to: room.topic)

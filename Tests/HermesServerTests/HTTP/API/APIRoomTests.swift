@@ -4,6 +4,7 @@
 import Hermes
 import HermesCore
 import HermesTestKit
+import HermesWire
 import Testing
 
 @testable import HermesServer
@@ -140,6 +141,31 @@ struct APIRoomTests {
             }
             #expect(try await statuses(api) == [403, 202, 403, 403, 403, 403, 403])
             #expect(try await statuses(other) == [202, 202, 202, 202, 202, 200, 204])
+        }
+    }
+
+    @Test func `a key that may not use a room neither sees it nor removes anybody from it`() async throws {
+        try await withServer { server in
+            let api = try await APIClient(server)
+            let other = try await APIClient(server)
+            try await api.send("POST", "/v1/users", #"{"nick_name":"ann","password":"secret1"}"#)
+            let member = try MQTTClient(Self.mqtt(server, "ann"))
+            try await member.connect()
+            for room in ["staff", "lobby"] { try await member.subscribe(to: "room/\(room)", qos: .atLeastOnce) }
+            let rules = "deny key \(api.keyName) readwrite room/staff"
+            try #require(try server.assembly().api).core.access.replace(with: try TopicRules(parsing: rules))
+            func rooms(_ client: APIClient) async throws -> (names: [String], total: Int64?) {
+                let body = try await client.send("GET", "/v1/rooms").body
+                return (body["rooms"]?.array?.compactMap { $0["name"]?.string } ?? [], body["total"]?.integer)
+            }
+            let (few, all) = (try await rooms(api), try await rooms(other))
+            #expect(few.names == ["lobby"] && few.total == 1)
+            #expect(all.names == ["lobby", "staff"] && all.total == 2)
+            #expect(try await api.send("DELETE", "/v1/rooms/staff/members/ann").status == 403)
+            #expect(try await rooms(other).total == 2)
+            #expect(try await other.send("DELETE", "/v1/rooms/staff/members/ann").status == 204)
+            #expect(try await rooms(other).names == ["lobby"])
+            await member.close()
         }
     }
 
