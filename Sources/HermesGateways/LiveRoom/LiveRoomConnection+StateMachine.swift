@@ -53,8 +53,9 @@ extension LiveRoomConnection {
             return frame.hasGoodBody ? .publish : .ignore(.badBody)
         case .leave:
             guard frame.hasGoodBody else { return .ignore(.badBody) }
+            let isOfJoin = joinBody != nil
             _ = end()
-            return .leave(LiveRoomDeparture(room: room, announcement: frame.body))
+            return .leave(LiveRoomDeparture(room: room, announcement: frame.body, isOfJoin: isOfJoin))
         case .enter:
             return enterReceived(frame.body, wasInside: true)
         default:

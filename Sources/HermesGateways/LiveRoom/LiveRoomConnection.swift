@@ -103,10 +103,13 @@ package struct LiveRoomDeparture: Hashable, Sendable {
     package let room: RoomName
     /// A UserInfo; nil if the viewer never joined, so that the others have nothing to remove.
     package let announcement: ByteBuffer?
+    /// Whether the others saw the join; the budget of arrivals then has paid for the leave as well.
+    package let isOfJoin: Bool
 
-    package init(room: RoomName, announcement: ByteBuffer?) {
+    package init(room: RoomName, announcement: ByteBuffer?, isOfJoin: Bool = true) {
         self.room = room
         self.announcement = announcement
+        self.isOfJoin = isOfJoin
     }
 
     /// The same, silent if the viewer may not talk.

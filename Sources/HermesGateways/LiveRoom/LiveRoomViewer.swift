@@ -157,13 +157,18 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
             connection.authenticated()
             if subscription == nil { enter(room) }
         case .leave(let departure):
-            depart(departure.map { $0.said(if: may(.publish, $0.room)) })
+            depart(departure.map { $0.said(if: may(.publish, $0.room) && isTold($0)) })
             connection.end(.finished)
         case .kick(let kick, let departure):
             depart(departure)
             tell(kick)
             connection.end(.finished)
         }
+    }
+
+    /// Whether the others see a leave. One without a join counts as an arrival.
+    private func isTold(_ departure: LiveRoomDeparture) -> Bool {
+        departure.isOfJoin || departure.announcement == nil || connection.tellsArrival(in: departure.room.topic)
     }
 
     private func enter(_ room: RoomName) {

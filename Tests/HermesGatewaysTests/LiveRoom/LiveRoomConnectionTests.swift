@@ -152,8 +152,12 @@ import Testing
     @Test func `leave is announced with the viewer's own bytes`() throws {
         var session = inside()
         let leave = try Frames.leave("ann")
-        #expect(session.frameReceived(leave) == .leave(LiveRoomDeparture(room: lobby, announcement: leave.body)))
+        let departure = LiveRoomDeparture(room: lobby, announcement: leave.body, isOfJoin: false)
+        #expect(session.frameReceived(leave) == .leave(departure))
         #expect(session.state == .ended)
+        var joined = inside()
+        _ = joined.frameReceived(try Frames.join("ann"))
+        #expect(joined.frameReceived(leave) == .leave(LiveRoomDeparture(room: lobby, announcement: leave.body)))
     }
 
     // MARK: Enter

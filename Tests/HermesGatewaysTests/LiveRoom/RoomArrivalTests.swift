@@ -226,6 +226,15 @@ import Testing
             #expect(frames[0]?.type == .text && frames[1]?.type == .join)
             let last = try Frames.text("two", from: "eve")
             #expect(frames[2]?.type == .leave && frames[3] == last)
+
+            // Nor is the leave of a join that nobody saw told, or one without a join.
+            let third = try await WireClient<LiveRoomFrameDecoder>.connect(port: server.port("liveroom"))
+            try await third.send(try Frames.text("three", from: "max"), try Frames.leave("max"))
+            #expect(try await viewer.next() == Frames.text("three", from: "max"))
+            for gone in [other, third] { while try await gone.next() != nil {} }
+            let fourth = try await WireClient<LiveRoomFrameDecoder>.connect(port: server.port("liveroom"))
+            try await fourth.send(try Frames.text("four", from: "tom"))
+            #expect(try await viewer.next() == Frames.text("four", from: "tom"))
         }
     }
 
