@@ -144,7 +144,9 @@ package struct OwnerShares: Sendable {
         return max(0, min(count, entries, bytes / max(1, weight)))
     }
 
-    /// Takes so much, if there is room.
+    /// Counts a holding of an owner, if there is room for it.
+    ///
+    /// - Returns: false if there is no room; then nothing was counted.
     package mutating func take(_ holding: Holding, of owner: CommitSource) -> Bool {
         guard hasRoom(for: holding, of: owner) else { return false }
         tally.add(holding, of: owner)

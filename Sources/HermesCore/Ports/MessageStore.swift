@@ -69,8 +69,8 @@ package protocol MessageStore: Sendable {
     /// - Returns: the number of rows handled; 0 when nothing is left to do.
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
-    /// Remembers a jump of the clock. Entries, messages and records that were stored by the clock before it expire
-    /// later by its length, and ``entries(of:after:limit:)`` returns their corrected expiry. Returns once it is
+    /// Remembers a jump of the clock. Entries, messages and records that were stored before the jump then expire later,
+    /// by the jump's length, and ``entries(of:after:limit:)`` returns their corrected expiry. Returns once the jump is
     /// durable.
     func record(_ jump: ClockJump) async throws(HermesError)
 

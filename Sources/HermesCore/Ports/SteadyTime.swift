@@ -7,8 +7,8 @@ import Synchronization
 ///
 /// A wall clock that agrees with the monotonic one is trusted. One that has jumped ahead is trusted once it has agreed
 /// with the monotonic clock for ``confirmation``; until then time continues from before the jump. One that has gone
-/// back is trusted at once: a time too early deletes nothing. Once it has agreed with the monotonic clock for as long, it
-/// may take back a jump ahead that was wrong (``ClockSetback``).
+/// back is trusted at once: a time too early deletes nothing. Once that clock has also agreed for ``confirmation``, an
+/// earlier jump ahead that was wrong is undone (``ClockSetback``).
 package struct SteadyClock: Sendable {
     /// The drift of the two clocks that is allowed between two checks.
     package static let tolerance = Duration.seconds(2)

@@ -124,7 +124,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// A clock that never goes back, for limits.
     package var uptime: Duration { .nanoseconds((eventLoop.now - startedAt).nanoseconds) }
 
-    /// Whether a join to a room is told to those who are there; called once for each join.
+    /// Whether a join to a room is told to those who are there; called once for each join, and for each leave without
+    /// one.
     ///
     /// - Parameter source: who joins; an address, where it is known.
     func tellsArrival(in room: TopicName, by source: CommitSource) -> Bool {

@@ -120,7 +120,8 @@ extension MQTTConnection {
         case now
         /// As soon as earlier ones of the client are stored.
         case later
-        /// They are stored before, for kept sessions or as retained.
+        /// They are stored before they are delivered and acknowledged: for kept sessions, as retained, or because they
+        /// are of QoS 2 from a kept session.
         case store(DurableRoute?)
     }
 

@@ -32,7 +32,7 @@ package final class EventFaults: Sendable {
         /// The numbers of a room's pushes that were lost.
         package var lostPushes: Set<UInt64> = []
 
-        /// The number of entries that went on again.
+        /// The number of repetitions: how often entries went to the client after their first time.
         package var repeated: Int { passed.values.reduce(0) { $0 + $1 - 1 } }
     }
 

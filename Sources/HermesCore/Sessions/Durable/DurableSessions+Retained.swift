@@ -9,8 +9,8 @@ extension DurableSessions {
     /// The records that are examined at once for them.
     private static let stepsAtOnce = 4_096
 
-    /// Removes the publications retained below `user/NAME/`, which belong to the account of that name, in parts: others
-    /// commit between them.
+    /// Removes the publications retained below `user/NAME/`, which belong to the account of that name. The removal is
+    /// done in parts, and others commit between them.
     ///
     /// - Parameter source: who pays for the commits.
     /// - Returns: their number; nil if the store did not take all removals.
