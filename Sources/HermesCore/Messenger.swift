@@ -127,7 +127,7 @@ package final class Messenger: Sendable {
             settings: accountSettings,
             reads: messages.reads,
             committer: messages.committer,
-            acknowledged: { [messages] in messages.acknowledged($0, $1) },
+            acknowledged: { [messages] in messages.acknowledged($0, $1, by: $2) },
             endTopicClients: { [durable] user, name, reason, devices in
                 durable.end(user, name, reason, devices)
                 roster?.tell(.topicClients(user, name: name, reason, devices))

@@ -15,6 +15,9 @@ package struct ClientAuthenticator: Sendable {
         /// The login of the client's device, if the account has it already.
         package let login: Login?
 
+        /// Whether it logged in with an access token, which is not hashed.
+        package var isOfToken: Bool { device?.admission.tokenHash != nil }
+
         init(
             identity: ClientIdentity,
             device: (admission: Admission, description: DeviceDescription)? = nil,
@@ -85,12 +88,18 @@ package struct ClientAuthenticator: Sendable {
         return .success(Outcome(identity: ClientIdentity(clientID: clientID)))
     }
 
-    /// Whether a login with this secret hashes it: it does not look like a token.
-    package func isHashed(_ password: ByteBuffer?) -> Bool {
-        guard let password, let secret = String(validating: password.readableBytesView, as: UTF8.self) else {
-            return false
-        }
-        return verifier?.isToken(secret) != true && secret.utf8.count != AccessToken.length
+    /// Whether a login with a secret hashes it. A client with a trusted certificate shows none.
+    package enum Hashing: Sendable, Hashable {
+        case always, never
+        /// It has the length of an access token, and is hashed if it is none.
+        case unlessToken
+    }
+
+    package func hashing(of password: ByteBuffer?) -> Hashing {
+        guard let password, let secret = String(validating: password.readableBytesView, as: UTF8.self),
+            verifier?.isToken(secret) != true
+        else { return .never }
+        return secret.utf8.count == AccessToken.bytes ? .unlessToken : .always
     }
 
     /// Identifies a client as ``identify(userName:password:clientID:certificateIdentity:address:)`` does, and returns

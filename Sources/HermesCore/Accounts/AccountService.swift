@@ -30,7 +30,7 @@ package final class AccountService: Sendable {
     let hasher: PasswordHasher
     /// Creates, lists and revokes invitations.
     package let invitations: InvitationService
-    let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
+    let acknowledged: @Sendable (UserID, DeviceID, DeviceProof) -> UInt64
     private let committer: InboxCommitter?
     let endTopicClients: EndOfTopicClients
     private let clearTopics: @Sendable (_ name: KeptName, _ isLate: Bool) async -> Bool
@@ -68,7 +68,7 @@ package final class AccountService: Sendable {
         settings: AccountSettings = AccountSettings(),
         reads: ReadGate? = nil,
         committer: InboxCommitter? = nil,
-        acknowledged: @escaping @Sendable (UserID, DeviceID) -> UInt64 = { _, _ in 0 },
+        acknowledged: @escaping @Sendable (UserID, DeviceID, DeviceProof) -> UInt64 = { _, _, _ in 0 },
         endTopicClients: @escaping EndOfTopicClients = { _, _, _, _ in },
         clearTopics: @escaping @Sendable (_ name: KeptName, _ isLate: Bool) async -> Bool = { _, _ in true }
     ) {
@@ -219,7 +219,7 @@ package final class AccountService: Sendable {
         let user = admission.account.id
         let token = isNewToken ? AccessToken() : nil
         // Read before the store: acknowledgements that are stored meanwhile are not in it any more.
-        let acknowledged = acknowledged(user, description.id)
+        let acknowledged = acknowledged(user, description.id, admission.proof)
         var position = admission.standing.position
         var device: Device
         if token == nil, let known = admission.standing.device, known.description.id == description.id,

@@ -21,9 +21,6 @@ package struct TokenHash: Sendable, Hashable {
 
 /// A new access token in the clear: 256 random bits as base64url, 43 characters.
 package struct AccessToken: Sendable {
-    /// In characters, each of one byte.
-    package static let length = 43
-
     package let text: String
     package let hash: TokenHash
 

@@ -192,7 +192,7 @@ package final class AdministratorService: Sendable {
                 // without end. The thief learns here that it is right, so its owner must be able to see the attempt.
                 withoutCode(Place(name: administrator.name, address: network), charge)
                 let result = "right password, no code yet"
-                await recordRefusal(of: text, address, result)
+                await recordRefusal(of: text, address, result, nil)
                 return .codeNeeded
             }
             guard try await isRight(code, factor, administrator) else {
@@ -277,18 +277,23 @@ package final class AdministratorService: Sendable {
     }
 
     private func refused(_ name: String, _ address: String, _ reason: String) async -> HermesError {
-        await recordRefusal(of: name, address, reason)
+        await recordRefusal(of: name, address, reason, .wrongCredentials)
         return HermesError(.wrongCredentials, "The name, the password or the code is wrong.")
     }
 
-    private func recordRefusal(of name: String, _ address: String, _ reason: String) async {
+    private func recordRefusal(
+        of name: String,
+        _ address: String,
+        _ reason: String,
+        _ code: HermesError.Code?
+    ) async {
         await record(
             AuditEvent(
                 who: name,
                 address: address,
                 action: "logIn",
                 result: reason,
-                code: .wrongCredentials,
+                code: code,
                 isRefused: true
             )
         )

@@ -18,6 +18,8 @@ package final class InboxCommitter: Sendable {
     private struct DeviceKey: Sendable, Hashable {
         let user: UserID
         let device: DeviceID
+        /// False: by a mere claim.
+        let isProven: Bool
     }
 
     /// The highest seq that each device has acknowledged.
@@ -78,7 +80,7 @@ package final class InboxCommitter: Sendable {
     func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64, isProven: Bool = true) {
         watch.acknowledged(user, device, upTo: seq, isProven: isProven)
         traces.acknowledged(user, device, upTo: seq)
-        let key = DeviceKey(user: user, device: device)
+        let key = DeviceKey(user: user, device: device, isProven: isProven)
         queue.note { noted in
             if let known = noted.seqs[key] {
                 if seq > known { noted.seqs[key] = seq }
@@ -92,10 +94,19 @@ package final class InboxCommitter: Sendable {
     }
 
     /// The cursor of a device that is not in the store yet; nil if there is none.
-    func acknowledged(_ user: UserID, _ device: DeviceID) -> UInt64? {
-        let key = DeviceKey(user: user, device: device)
-        // The newer cursor is the higher one.
-        return queue.withRiders { waiting, inProgress in waiting.seqs[key] ?? inProgress.seqs[key] }
+    ///
+    /// - Parameter proof: the strongest proof of the device: what a mere claim has acknowledged counts for no other.
+    func acknowledged(_ user: UserID, _ device: DeviceID, by proof: DeviceProof) -> UInt64? {
+        queue.withRiders { waiting, inProgress in
+            // The newer cursor is the higher one.
+            func seq(isProven: Bool) -> UInt64? {
+                let key = DeviceKey(user: user, device: device, isProven: isProven)
+                return waiting.seqs[key] ?? inProgress.seqs[key]
+            }
+            let proven = seq(isProven: true)
+            guard proof == .claim, let claimed = seq(isProven: false) else { return proven }
+            return max(proven ?? 0, claimed)
+        }
     }
 
     /// Commits everything that waits, then refuses further operations with `.shuttingDown`. Returns when the thread has
@@ -108,7 +119,9 @@ package final class InboxCommitter: Sendable {
         var operations: [WriteOperation] = []
         operations.reserveCapacity(batch.count + acknowledgements.seqs.count)
         for entry in batch { operations.append(entry.item.submission.operation) }
-        for (key, seq) in acknowledgements.seqs { operations.append(.acknowledge(key.user, key.device, upTo: seq)) }
+        for (key, seq) in acknowledgements.seqs {
+            operations.append(.acknowledge(key.user, key.device, upTo: seq, isProven: key.isProven))
+        }
         var waiting = batch
         do throws(HermesError) {
             try Queue.commitInParts(operations) { rest throws(HermesError) in

@@ -113,7 +113,7 @@ struct InboxSubmission: Sendable {
     var source: CommitSource {
         switch operation {
         case .append(let message): .account(message.sender.user)
-        case .acknowledge(let user, _, _), .markRead(_, let user, _), .recall(_, _, let user, _): .account(user)
+        case .acknowledge(let user, _, _, _), .markRead(_, let user, _), .recall(_, _, let user, _): .account(user)
         case .contact(_, let principal, _, _): .account(principal.user)
         case .group(_, let user, _): .account(user)
         // Anybody may claim to be a device: claims wait for one another, and not before what the account does.

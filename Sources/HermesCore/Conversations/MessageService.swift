@@ -78,7 +78,11 @@ package final class MessageService: Sendable {
     }
 
     /// A device's acknowledgement that is not in the store yet; 0 if there is none.
-    func acknowledged(_ user: UserID, _ device: DeviceID) -> UInt64 { committer.acknowledged(user, device) ?? 0 }
+    ///
+    /// - Parameter proof: the device's strongest proof.
+    func acknowledged(_ user: UserID, _ device: DeviceID, by proof: DeviceProof) -> UInt64 {
+        committer.acknowledged(user, device, by: proof) ?? 0
+    }
 
     /// The position of a user's inbox.
     package func position(of user: UserID) async throws(HermesError) -> InboxPosition {

@@ -74,13 +74,6 @@ extension InboxEntry {
     }
 }
 
-extension Message {
-    /// Whether it has expired.
-    ///
-    /// - Parameter time: nil: nothing has.
-    package func isOver(at time: ExpiryTime?) -> Bool { time?.isOver(expiresAt, storedAt: sentAt) ?? false }
-}
-
 extension InboxPage {
     /// The page without expired messages and pushes, which are not delivered even if the purge has not deleted them
     /// yet. Each run of them is one ``InboxEvent/expired(through:)`` entry.

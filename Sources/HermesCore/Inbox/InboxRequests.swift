@@ -152,7 +152,7 @@ package final class InboxRequests: Sendable {
             start = first
         }
         let limit = PageLimit.history.applied(to: limit)
-        // Expired messages may be stored until the next purge.
+        // What history keeps no longer may be stored until the next purge.
         let expiryTime = time.expiryTime()
         // One more than requested, to know whether more follow.
         let found = try await store.history(

@@ -67,6 +67,10 @@ extension MemoryState {
             index = known
             record.devices[index].description = opening.device
             record.devices[index].lastSeenAt = now
+            if record.devices[index].proof == .claim, opening.proof > .claim {
+                // Whoever claimed to be this device before need not have been it.
+                record.devices[index].cursor = record.inbox.oldest - 1
+            }
             record.devices[index].proof = max(record.devices[index].proof, opening.proof)
         } else {
             index = record.devices.count
@@ -82,7 +86,7 @@ extension MemoryState {
         }
         if let token = opening.token { add(token, of: TokenOwner(user: user, device: opening.device.id), now) }
         records[user] = record
-        if known == nil { releaseEntries(of: user) }
+        releaseEntries(of: user)
         return record.devices[index]
     }
 

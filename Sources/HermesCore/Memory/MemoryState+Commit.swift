@@ -18,8 +18,8 @@ extension MemoryState {
                     return try self.append(append, now: now)
                 case .markRead(let conversation, let user, let seq):
                     return .eventAppended(try markRead(conversation, by: user, upTo: seq, now: now))
-                case .acknowledge(let user, let device, let seq):
-                    return .acknowledged(try acknowledge(user, device, upTo: seq))
+                case .acknowledge(let user, let device, let seq, let isProven):
+                    return .acknowledged(try acknowledge(user, device, upTo: seq, isProven: isProven))
                 case .recall(let id, let conversation, let user, let notBefore):
                     return .eventAppended(
                         try recall(id, in: conversation, by: user, notBefore: notBefore, now: now)
@@ -215,15 +215,17 @@ extension MemoryState {
     private mutating func acknowledge(
         _ user: UserID,
         _ device: DeviceID,
-        upTo seq: UInt64
+        upTo seq: UInt64,
+        isProven: Bool
     ) throws(HermesError) -> UInt64 {
         guard let record = records[user],
             let index = record.devices.firstIndex(where: { $0.description.id == device })
         else {
             throw StoreRefusals.noSuchDevice
         }
-        let cursor = max(record.devices[index].cursor, min(seq, record.inbox.head))
-        guard cursor > record.devices[index].cursor else { return cursor }
+        let known = record.devices[index]
+        let cursor = max(known.cursor, min(seq, record.inbox.head))
+        guard cursor > known.cursor, isProven || known.proof == .claim else { return known.cursor }
         records[user]?.devices[index].cursor = cursor
         releaseEntries(of: user)
         return cursor

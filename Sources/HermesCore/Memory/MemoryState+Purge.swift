@@ -61,7 +61,7 @@ extension MemoryState {
         }
     }
 
-    private func corrected(_ time: Timestamp, of stored: StoredMessage) -> Timestamp {
+    func corrected(_ time: Timestamp, of stored: StoredMessage) -> Timestamp {
         clockJumps.corrected(time, storedAt: stored.message.sentAt)
     }
 

@@ -51,7 +51,8 @@ extension MemoryState {
         for (_, id) in known.filter({ $0.key > first && $0.key < seq ?? .max }).sorted(by: { $0.key > $1.key }) {
             guard messages.count < limit, bytes < maxBytes else { break }
             guard let stored = self.messages[id], stored.hasContent, stored.contentKeptUntil.rawValue > 0,
-                let message = current(id), !message.isOver(at: time)
+                let message = current(id),
+                time?.isOver(corrected(stored.contentKeptUntil, of: stored), storedAt: message.sentAt) != true
             else { continue }
             bytes += message.content.bytes.count
             messages.append(message)

@@ -34,8 +34,8 @@ package protocol MessageStore: Sendable {
     /// ``StoreSettings/maxPageBytes``.
     ///
     /// Returns only what history keeps (``StoreSettings/historyPeriod``); nothing while history is off, because waiting
-    /// messages arrive through the inbox. Recalled messages are included, empty; expired ones are not, unless `time` is
-    /// nil.
+    /// messages arrive through the inbox. Recalled messages are included, empty. What history keeps no longer is not,
+    /// even if it is not purged yet, unless `time` is nil.
     func history(
         of conversation: ConversationID,
         after first: UInt64,
@@ -126,7 +126,8 @@ package enum WriteOperation: Sendable {
     /// the reader takes no part.
     case markRead(ConversationID, by: UserID, upTo: UInt64)
     /// Moves a device's cursor forward; a seq that is not ahead of it, or is beyond the head, is clamped.
-    case acknowledge(UserID, DeviceID, upTo: UInt64)
+    /// - Parameter isProven: false: a mere claim, which moves nothing once the device has shown a proof.
+    case acknowledge(UserID, DeviceID, upTo: UInt64, isProven: Bool = true)
     /// Empties a message that `by` sent not before `notBefore`, and appends
     /// ``InboxEvent/recalled(_:)`` to all its recipients. Changes nothing if the message is
     /// recalled already (`.eventAppended([])`). In a group, `by` must still be a member.

@@ -17,7 +17,7 @@ extension PushHandOff {
     func candidate(_ user: UserID, _ device: DeviceID) async throws(HermesError) -> Candidate? {
         let targets = try await tokens.store.pushTargets(of: user)
         guard let target = targets.first(where: { $0.device == device }) else { return nil }
-        let taken = max(target.cursor, acknowledged(user, device))
+        let taken = max(target.cursor, acknowledged(user, device, .claim))
         // Before pages are read, because the store corrects expiries before the clock jumps (``ClockJump``).
         let expiryTime = time.expiryTime()
         var page = try await store.entries(of: user, after: taken, limit: StoreSettings.maxPageEntries)
@@ -56,7 +56,7 @@ extension PushHandOff {
         guard let webhooks else { return false }
         var cursors = InboxCursors()
         for device in try await accounts.devices(of: user) {
-            let seq = max(device.cursor, acknowledged(user, device.description.id))
+            let seq = max(device.cursor, acknowledged(user, device.description.id, device.proof))
             cursors[device.description.id] = InboxCursors.Cursor(seq: seq, proof: device.proof)
         }
         let start = max(cursors.delivered, try await webhooks.store.undeliveredMark(of: user))

@@ -50,7 +50,7 @@ package final class PushHandOff: Sendable {
     let tokens: PushTokenService
     let store: any MessageStore
     let accounts: any AccountStore
-    let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
+    let acknowledged: @Sendable (UserID, DeviceID, DeviceProof) -> UInt64
     let devices: DeviceRegistry
     /// Nil: there are no pushes, only webhooks.
     let sender: (any PushSender)?
@@ -94,7 +94,7 @@ package final class PushHandOff: Sendable {
         tokens = messenger.pushTokens
         self.store = store
         self.accounts = accounts
-        acknowledged = { [messages = messenger.messages] in messages.acknowledged($0, $1) }
+        acknowledged = { [messages = messenger.messages] in messages.acknowledged($0, $1, by: $2) }
         devices = messenger.devices
         self.sender = sender
         self.webhooks = webhooks

@@ -50,18 +50,18 @@ package actor RoomDirectory {
     ///   - after: only rooms behind this name.
     ///   - limit: the most rooms in the page.
     ///   - mayRead: whether a room is shown and counted; nil: all are.
-    package func rooms(
+    package nonisolated func rooms(
         containing text: String = "",
         after name: String = "",
         limit: Int,
         where mayRead: (@Sendable (RoomName) -> Bool)? = nil
     ) async -> Page {
         var rooms = await all()
-        if let mayRead { rooms = rooms.filter { mayRead($0.name) } }
         if !text.isEmpty {
             let text = text.lowercased()
             rooms = rooms.filter { $0.name.rawValue.lowercased().contains(text) }
         }
+        if let mayRead { rooms = rooms.filter { mayRead($0.name) } }
         let start = name.isEmpty ? 0 : rooms.firstIndex { $0.name.rawValue > name } ?? rooms.count
         return Page(rooms: Array(rooms[start...].prefix(limit)), total: rooms.count)
     }

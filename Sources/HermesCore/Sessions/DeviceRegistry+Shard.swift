@@ -58,7 +58,7 @@ extension DeviceRegistry {
                 var attachments = state.records[principal.user]?.attachments ?? []
                 if attachments.contains(where: { $0 === attachment }) { return (nil, false, 0) }
                 let isFirst = attachments.isEmpty
-                state.records[principal.user]?.resting.remove(principal.device)
+                if attachment.takesEvents { state.records[principal.user]?.resting.remove(principal.device) }
                 var replaced: (any Attachment)?
                 // Whoever takes no events is no device of the account, whatever it calls itself.
                 let index = attachments.firstIndex {
@@ -84,7 +84,7 @@ extension DeviceRegistry {
                     return false
                 }
                 state.records[user]?.attachments.remove(at: index)
-                state.records[user]?.resting.remove(attachment.principal.device)
+                if attachment.takesEvents { state.records[user]?.resting.remove(attachment.principal.device) }
                 return Self.settle(user, &state)
             }
         }
@@ -130,7 +130,7 @@ extension DeviceRegistry {
             let (attachments, resting) = state.withLock { state in
                 (state.records[user]?.attachments ?? [], state.records[user]?.resting ?? [])
             }
-            return attachments.map(\.principal.device).filter { !resting.contains($0) }
+            return attachments.filter(\.takesEvents).map(\.principal.device).filter { !resting.contains($0) }
         }
 
         var count: Int {

@@ -168,7 +168,12 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
 
     /// Whether the others see a leave. One without a join counts as an arrival.
     private func isTold(_ departure: LiveRoomDeparture) -> Bool {
-        departure.isOfJoin || departure.announcement == nil || connection.tellsArrival(in: departure.room.topic)
+        guard !departure.isOfJoin, departure.announcement != nil else { return true }
+        guard connection.tellsArrival(in: departure.room.topic) else {
+            gateway.metrics.ignored(.crowded)
+            return false
+        }
+        return true
     }
 
     private func enter(_ room: RoomName) {

@@ -24,8 +24,8 @@ extension MQTTConnection {
         phase = .connecting
         connection.charge(.login)
         let authenticator = environment.authenticator
-        let isHashed = authenticator.isHashed(connect.password)
-        if isHashed { connection.charge(.password) }
+        let hashing = connection.certificateName == nil ? authenticator.hashing(of: connect.password) : .never
+        if hashing == .always { connection.charge(.password) }
         for case .maximumPacketSize(let bytes) in connect.properties.list { outbound.maxPacketBytes = Int(bytes) }
         if let problem = problem(of: connect) { return refuse(problem) }
         if connect.authenticationMethod != nil { return logInNatively(connect) }
@@ -46,9 +46,16 @@ extension MQTTConnection {
                 address: address
             )
         } then: { [self] result in
-            // What looked like a token was hashed, because the server does not know it.
-            if case .failure = result, !isHashed { connection.chargeInTheEnd(.password) }
+            if hashing == .unlessToken, Self.isHashed(result) { connection.chargeInTheEnd(.password) }
             identified(result, since: stamp, connect, isAssigned: isAssigned)
+        }
+    }
+
+    /// Whether a secret that may be a token was hashed, because it is none.
+    private static func isHashed(_ result: Result<ClientAuthenticator.Outcome, HermesError>) -> Bool {
+        switch result {
+        case .success(let outcome): !outcome.isOfToken
+        case .failure(let error): error.code == .wrongCredentials
         }
     }
 

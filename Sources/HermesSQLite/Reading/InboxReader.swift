@@ -92,21 +92,25 @@ struct InboxReader {
             FROM (SELECT id FROM conversation WHERE kind = ? AND a = ? AND b = ?) this \
             JOIN message m ON m.conversation = this.id \(Self.messageJoins) \
             WHERE m.conversation_seq < ? AND m.conversation_seq > ? AND m.content_until > 0 AND m.content IS NOT NULL \
-            ORDER BY m.conversation_seq DESC
+            AND (m.content_until > ? OR m.committed_at < ?) ORDER BY m.conversation_seq DESC
             """
         )
+        // Rows of before a jump of the clock are corrected when they are purged.
+        let time = jumps.all.isEmpty ? time : nil
         let columns = ConversationColumns(conversation)
         query.bind(columns.kind, at: 1)
         query.bind(columns.a, at: 2)
         query.bind(columns.b, at: 3)
         query.bind(min(seq ?? .max, UInt64(Int64.max)), at: 4)
         query.bind(min(first, UInt64(Int64.max)), at: 5)
+        query.bind(time?.now ?? Timestamp(rawValue: 0), at: 6)
+        query.bind(time?.storedSince ?? Timestamp(rawValue: .min), at: 7)
         var messages: [Message] = []
         var bytes = 0
         try query.forEachRow { row in
             guard messages.count < limit, bytes < maxBytes else { return false }
             let found = try damage.skipping("message \(row.integer(0))") { try message(row, from: 0) }
-            guard let found, !found.isOver(at: time) else { return true }
+            guard let found else { return true }
             bytes += found.content.bytes.count
             messages.append(found)
             return true

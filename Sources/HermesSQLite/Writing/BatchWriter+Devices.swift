@@ -25,12 +25,19 @@ extension BatchWriter {
         if var renewed = known {
             renewed.description = opening.device
             renewed.lastSeenAt = now
+            let isProvenNow = renewed.proof == .claim && opening.proof > .claim
             renewed.proof = max(renewed.proof, opening.proof)
-            // As the writer knows it, which may be ahead of the row.
-            renewed.cursor = cache.cursors[user]?[opening.device.id]?.seq ?? renewed.cursor
+            if isProvenNow {
+                // Whoever claimed to be this device before need not have been it.
+                renewed.cursor = max(cache.inboxes.values[index].oldest, 1) - 1
+            } else {
+                // As the writer knows it, which may be ahead of the row.
+                renewed.cursor = cache.cursors[user]?[opening.device.id]?.seq ?? renewed.cursor
+            }
             device = renewed
             try write(device, of: user)
-            cache.cursors[user]?[opening.device.id]?.proof = device.proof
+            cache.cursors[user]?[opening.device.id] = InboxCursors.Cursor(seq: device.cursor, proof: device.proof)
+            if isProvenNow { release(index) }
         } else {
             device = Device(
                 description: opening.device,
@@ -54,7 +61,8 @@ extension BatchWriter {
             INSERT INTO device (user, device_id, name, platform, app_version, created_at, last_seen_at, cursor, proof)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (user, device_id) DO UPDATE SET name = excluded.name, platform = excluded.platform,
-                app_version = excluded.app_version, last_seen_at = excluded.last_seen_at, proof = excluded.proof
+                app_version = excluded.app_version, last_seen_at = excluded.last_seen_at, cursor = excluded.cursor,
+                proof = excluded.proof
             """
         )
         let description = device.description

@@ -53,14 +53,19 @@ extension BatchWriter {
         return try appendEvent(.readMark(ReadMark(conversation, by: reader, upTo: mark)), to: recipients)
     }
 
-    mutating func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) throws -> WriteOutcome {
+    mutating func acknowledge(
+        _ user: UserID,
+        _ device: DeviceID,
+        upTo seq: UInt64,
+        isProven: Bool
+    ) throws -> WriteOutcome {
         guard try loadInbox(of: user) else { return .refused(StoreRefusals.noSuchDevice) }
         try loadCursors(of: user)
-        guard let cursor = cache.cursors[user]?[device]?.seq, let index = cache.inboxes.index(forKey: user) else {
+        guard let known = cache.cursors[user]?[device], let index = cache.inboxes.index(forKey: user) else {
             return .refused(StoreRefusals.noSuchDevice)
         }
         let moved = min(seq, cache.inboxes.values[index].head)
-        guard moved > cursor else { return .acknowledged(cursor) }
+        guard moved > known.seq, isProven || known.proof == .claim else { return .acknowledged(known.seq) }
         cache.cursors[user]?.move(device, to: moved)
         dirtyCursors.insert(DeviceKey(user: user, device: device))
         release(index)

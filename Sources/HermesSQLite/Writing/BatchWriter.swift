@@ -80,8 +80,8 @@ struct BatchWriter {
             try self.append(append)
         case .markRead(let conversation, let user, let seq):
             try markRead(conversation, by: user, upTo: seq)
-        case .acknowledge(let user, let device, let seq):
-            try acknowledge(user, device, upTo: seq)
+        case .acknowledge(let user, let device, let seq, let isProven):
+            try acknowledge(user, device, upTo: seq, isProven: isProven)
         case .recall(let id, let conversation, let user, let notBefore):
             try recall(id, in: conversation, by: user, notBefore: notBefore)
         case .contact(let command, let principal, let peer, let message):

@@ -6,11 +6,12 @@ import HermesCore
 import HermesGateways
 import Logging
 import ServiceLifecycle
+import Synchronization
 
 /// The files with access rules: topic rules and token keys. Read at start and on SIGHUP. The rules are also read when
 /// their file has changed, once it has been the same for ``interval``; a file that has become empty needs SIGHUP, because
 /// editors and shells empty a file before they write it.
-struct AccessFiles: Service {
+final class AccessFiles: Service, Sendable {
     /// The interval of checks of the rule file.
     static let interval = Duration.seconds(1)
 
@@ -18,8 +19,7 @@ struct AccessFiles: Service {
     let verifier: JWTVerifier?
     private let settings: AccessSettings
     private let logger: Logger
-    /// The rule file's properties before it was read: a change from then on is noticed, also during the start.
-    private let stamp: Stamp?
+    private let watch: Mutex<FileWatch>
 
     /// Reads the files.
     ///
@@ -27,7 +27,8 @@ struct AccessFiles: Service {
     init(_ settings: AccessSettings, logger: Logger) throws(ServerFailure) {
         self.settings = settings
         self.logger = logger
-        stamp = settings.rulesPath.flatMap { Stamp($0) }
+        // Before the file is read: a change from then on is noticed, also during the start.
+        watch = Mutex(FileWatch(read: settings.rulesPath.flatMap { FileStamp($0) }))
         var rules = TopicRules()
         if let path = settings.rulesPath {
             do {
@@ -57,16 +58,9 @@ struct AccessFiles: Service {
             try? await gracefulShutdown()
             return
         }
-        await cancelWhenGracefulShutdown {
-            var (last, seen) = (stamp, stamp)
+        await cancelWhenGracefulShutdown { [self] in
             while !Task.isCancelled {
-                // A file that is gone, empty, or other than a moment ago is being replaced.
-                let stamp = Stamp(path)
-                if let stamp, stamp == seen, stamp != last, !stamp.isEmpty {
-                    last = stamp
-                    reloadRules()
-                }
-                seen = stamp
+                if watch.withLock({ $0.isDue(FileStamp(path)) }) { reloadRules() }
                 // Throws when the server stops; then the loop ends.
                 try? await Task.sleep(for: Self.interval)
             }
@@ -88,9 +82,10 @@ struct AccessFiles: Service {
     private func reloadRules() {
         guard let path = settings.rulesPath else { return }
         do {
-            let stamp = Stamp(path)
+            let stamp = FileStamp(path)
             let rules = try Self.rules(path)
-            guard Stamp(path) == stamp else { throw Changing() }
+            guard FileStamp(path) == stamp else { throw Changing() }
+            watch.withLock { $0.read = stamp }
             access.replace(with: rules)
             logger.info("topic rules read", metadata: ["rules": "\(rules.count)"])
         } catch {
@@ -114,20 +109,52 @@ struct AccessFiles: Service {
     private struct Changing: Error, CustomStringConvertible {
         var description: String { "it changes at this moment" }
     }
+}
 
-    /// The properties that change with a file.
-    private struct Stamp: Equatable {
-        var isEmpty: Bool { size == 0 }
+/// Decides when a file that has changed is read again. Pure.
+struct FileWatch {
+    /// The file as it was read last.
+    var read: FileStamp? {
+        didSet { judged = nil }
+    }
+    /// As it was at the last look.
+    private var seen: FileStamp?
+    /// One that was to be read since then; it may be of no use.
+    private var judged: FileStamp?
 
-        let modified: Date?
-        let size: UInt64?
-        let number: UInt64?
+    init(read: FileStamp?) {
+        self.read = read
+        seen = read
+    }
 
-        init?(_ path: String) {
-            guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else { return nil }
-            modified = attributes[.modificationDate] as? Date
-            size = (attributes[.size] as? NSNumber)?.uint64Value
-            number = (attributes[.systemFileNumber] as? NSNumber)?.uint64Value
-        }
+    /// Whether to read the file, which is like this now; nil: there is none. A file that is gone, empty, or other than at
+    /// the last look is being replaced.
+    mutating func isDue(_ stamp: FileStamp?) -> Bool {
+        defer { seen = stamp }
+        guard let stamp, stamp == seen, stamp != read, stamp != judged, !stamp.isEmpty else { return false }
+        judged = stamp
+        return true
+    }
+}
+
+/// The properties that change with a file.
+struct FileStamp: Equatable {
+    let modified: Date?
+    let size: UInt64?
+    let number: UInt64?
+
+    var isEmpty: Bool { size == 0 }
+
+    init(modified: Date?, size: UInt64?, number: UInt64?) {
+        self.modified = modified
+        self.size = size
+        self.number = number
+    }
+
+    init?(_ path: String) {
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else { return nil }
+        modified = attributes[.modificationDate] as? Date
+        size = (attributes[.size] as? NSNumber)?.uint64Value
+        number = (attributes[.systemFileNumber] as? NSNumber)?.uint64Value
     }
 }

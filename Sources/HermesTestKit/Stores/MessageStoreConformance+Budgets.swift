@@ -279,6 +279,43 @@ extension MessageStoreConformance {
             try await world.purge()
             try expectEqual(try await world.inbox(1), ["1-10:hole"])
         },
+        ConformanceCase("A device that shows its first proof gets what a claim to its name has taken") { makeStore in
+            let world = try await StoreWorld(makeStore, settings: settings())
+            let user = world[1].user
+            for device in [StoreWorld.phone, StoreWorld.tablet] {
+                try await world.store.revoke(.device(device, of: user), now: StoreWorld.now)
+            }
+            func open(_ proof: DeviceProof) throws -> Device {
+                let description = DeviceDescription(id: StoreWorld.phone)
+                let opening = DeviceOpening(user: user, device: description, proof: proof)
+                guard case .deviceOpened(let device) = try world.commit(.openDevice(opening)) else {
+                    throw ConformanceFailure(description: "not opened")
+                }
+                return device
+            }
+            func acknowledge(upTo seq: UInt64, isProven: Bool) throws -> WriteOutcome {
+                try world.commit(.acknowledge(user, StoreWorld.phone, upTo: seq, isProven: isProven))
+            }
+            try expectEqual(try open(.claim).cursor, 0)
+            for number in 1...3 { try world.send("\(number)", from: 0, to: 1) }
+            guard case .acknowledged(3) = try acknowledge(upTo: 3, isProven: false) else {
+                throw ConformanceFailure(description: "a claim has a cursor of its own")
+            }
+            try expectEqual(try open(.claim).cursor, 3)
+            try expectEqual(try open(.account).cursor, 0)
+            // What the claim acknowledged a moment ago comes late.
+            guard case .acknowledged(0) = try acknowledge(upTo: 2, isProven: false) else {
+                throw ConformanceFailure(description: "a claim moved the cursor of a device with a proof")
+            }
+            try await world.purge()
+            try expectEqual(try await world.inbox(1), ["1:1", "2:2", "3:3"])
+            guard case .acknowledged(2) = try acknowledge(upTo: 2, isProven: true) else {
+                throw ConformanceFailure(description: "the device has no cursor")
+            }
+            try expectEqual(try open(.account).cursor, 2)
+            try await world.purge()
+            try expectEqual(try await world.inbox(1), ["1-2:hole", "3:3"])
+        },
         ConformanceCase("The sender's own copies give way, not the messages") { makeStore in
             let world = try await StoreWorld(makeStore, people: 3, settings: settings())
             for number in 1...10 { try world.send("\(number)", from: 0, to: 1) }

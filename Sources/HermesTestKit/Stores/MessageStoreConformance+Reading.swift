@@ -137,8 +137,19 @@ extension MessageStoreConformance {
             )
             try expectEqual(try await seqs(limit: 9, at: ExpiryTime(now: later)), [1, 3])
             try expectEqual(try await seqs(limit: 2, at: ExpiryTime(now: later)), [1, 3], "a page is full of others")
+            // The time that a message waits for devices does not end its time in the history.
+            let old = world.message("5", from: 0, to: 1, retention: .seconds(60))
+            guard case .appended = try world.commit(.append(old)) else {
+                throw ConformanceFailure(description: "refused")
+            }
+            let days = 24 * 3_600
+            try expectEqual(
+                try await seqs(limit: 9, at: ExpiryTime(now: StoreWorld.later(.seconds(9 * days)))),
+                [1, 3, 5]
+            )
+            try expectEqual(try await seqs(limit: 9, at: ExpiryTime(now: StoreWorld.later(.seconds(10 * days)))), [])
             // What was stored before the clock can be trusted stays.
-            try expectEqual(try await seqs(limit: 9, at: ExpiryTime(now: later, storedSince: later)), [1, 2, 3, 4])
+            try expectEqual(try await seqs(limit: 9, at: ExpiryTime(now: later, storedSince: later)), [1, 2, 3, 4, 5])
         },
         ConformanceCase("Readers beside a writer see whole prefixes") { makeStore in
             let world = try await StoreWorld(makeStore)

@@ -150,7 +150,7 @@ struct RoamingDevice {
         let devices = try await world.store.devices(of: user)
         let known = try #require(devices.first { $0.description.id == name })
         let position = try await world.store.position(of: user)
-        let waiting = min(world.cores[core].messages.acknowledged(user, name), position.head)
+        let waiting = min(world.cores[core].messages.acknowledged(user, name, by: .account), position.head)
         let cursor = max(known.cursor, waiting)
         let connection = RecordingAttachment(principal)
         self.core = core

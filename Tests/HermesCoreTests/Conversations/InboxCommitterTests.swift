@@ -100,7 +100,7 @@ import Testing
         store.letThrough(10)
         await committer.shutdown()
         let last = store.batches.joined().reversed().first
-        guard case .acknowledge(_, _, upTo: 1) = last else {
+        guard case .acknowledge(_, _, upTo: 1, _) = last else {
             Issue.record("\(String(describing: last))")
             return
         }
@@ -244,7 +244,7 @@ import Testing
         _ = await results.next(1)
         await committer.shutdown()
         let acknowledged = store.batches.joined().compactMap { operation -> UInt64? in
-            guard case .acknowledge(_, _, let seq) = operation else { return nil }
+            guard case .acknowledge(_, _, let seq, _) = operation else { return nil }
             return seq
         }
         #expect(acknowledged == [9])

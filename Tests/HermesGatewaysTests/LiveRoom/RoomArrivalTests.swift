@@ -227,7 +227,7 @@ import Testing
             let last = try Frames.text("two", from: "eve")
             #expect(frames[2]?.type == .leave && frames[3] == last)
 
-            // Nor is the leave of a join that nobody saw told, or one without a join.
+            // The leave of eve's join, which nobody saw, is not told; nor is one without a join.
             let third = try await WireClient<LiveRoomFrameDecoder>.connect(port: server.port("liveroom"))
             try await third.send(try Frames.text("three", from: "max"), try Frames.leave("max"))
             #expect(try await viewer.next() == Frames.text("three", from: "max"))

@@ -25,7 +25,12 @@ final class DurableLoad: Sendable {
     func setReader(_ new: (any TopicReader)?) { reader.withLock { $0 = new } }
 
     /// The session's account has this name no more (``NickName/key``).
-    func lost(_ name: String) { setReader(reader.withLock { $0 }?.without(name)) }
+    func lost(_ name: String) {
+        guard let old = reader.withLock({ $0 }) else { return }
+        let new = old.without(name)
+        // A connection that came meanwhile has told newer ones.
+        reader.withLock { if $0 === old { $0 = new } }
+    }
 
     /// Whether a connection of this process has told the permissions.
     var isReaderKnown: Bool { reader.withLock { $0 != nil } }

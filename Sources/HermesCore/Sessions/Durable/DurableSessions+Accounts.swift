@@ -20,7 +20,7 @@ extension DurableSessions {
         guard reason.freesName, let name else { return }
         let keys = shared.state.withLock { $0.seats.keys(of: owner) }
         for key in keys { nameFreed(key) }
-        shared.state.withLock { $0.lost(name, of: keys) }
+        for load in shared.state.withLock({ $0.loads(of: keys) }) { load.lost(name) }
         guard reason.endsKeptSessions else { return }
         endAll(of: owner)
         forgetRetained(of: name)

@@ -7,9 +7,9 @@ extension DurableState {
     /// The number of filters that come or leave at once: some tenths of a millisecond.
     static let filtersAtOnce = 256
 
-    /// The account of these sessions has lost a name, and with it what only that name may read.
-    func lost(_ name: String, of keys: [SessionKey]) {
-        for key in keys { seats[key].flatMap { records[$0.session] }?.load.lost(name) }
+    /// The loads of stored sessions.
+    func loads(of keys: [SessionKey]) -> [DurableLoad] {
+        keys.compactMap { key in seats[key].flatMap { records[$0.session]?.load } }
     }
 
     /// The load of a session that publications may go to; nil if it has ended.
