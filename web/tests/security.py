@@ -295,7 +295,7 @@ def check_sources(server: Server) -> None:
             text = answer.body.decode()
             # Visitors from this machine see in commands where the data are; no others.
             elsewhere = ask(port, "GET", target, {"Host": "localhost", "X-Forwarded-For": "192.0.2.7"}).body.decode()
-            require(str(server.folder) not in (elsewhere if target == "/" else text) and "/home/" not in
+            require(str(server.folder) not in (elsewhere if target in ("/", "/api") else text) and "/home/" not in
                     elsewhere.replace("/home/home.css", "").replace("/home/icon.svg", ""), "a path of the machine", target)
             if answer["content-type"].startswith("text/html") and answer.status == 200:
                 sources = Sources()
