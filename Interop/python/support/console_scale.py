@@ -148,7 +148,7 @@ def paths(accounts: int) -> list[str]:
              "/administrators", "/audit?limit=200", "/keys", "/invitations", "/log?limit=500", "/log?text=nothing-like-it&limit=500",
              "/trace?id=nothing", "/webhooks?limit=500", "/stats/delivery",
              "/stats/delivery?period=month", "/stats/delivery/series?period=month", "/rooms", "/users?limit=50",
-             f"/users?after={last}&limit=50", f"/users/{last}", f"/users/{quoted('@Person 7')}", f"/users/{last}/devices",
+             f"/users?after={last}&limit=50", f"/users/{last}", f"/users/{quoted('@Person 7')}", f"/users/{last}/devices", f"/users/{last}/tokens",
              f"/users/{last}/groups", "/topics/retained?topic=news"]
     for text in ("person", "999", "son 12345", "nobody-like-this"):
         found += [f"/search/users?text={quoted(text)}&limit=50"]
