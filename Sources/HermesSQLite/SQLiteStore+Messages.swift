@@ -37,25 +37,10 @@ extension SQLiteStore: MessageStore {
         }
     }
 
-    package func history(
-        of conversation: ConversationID,
-        after first: UInt64,
-        before seq: UInt64?,
-        limit: Int,
-        maxBytes: Int,
-        unexpiredAt time: ExpiryTime?
-    ) async throws(HermesError) -> [Message] {
+    package func history(_ query: HistoryQuery) async throws(HermesError) -> [Message] {
         let jumps = clockJumps.withLock { $0 }
         return try await read { [epoch, damage] db in
-            try InboxReader(db: db, epoch: epoch, damage: damage, jumps: jumps)
-                .history(
-                    of: conversation,
-                    after: first,
-                    before: seq,
-                    limit: limit,
-                    maxBytes: maxBytes,
-                    unexpiredAt: time
-                )
+            try InboxReader(db: db, epoch: epoch, damage: damage, jumps: jumps).history(query)
         }
     }
 

@@ -41,6 +41,9 @@ package struct ClientIdentity: Sendable, Hashable {
         self.expiresAt = expiresAt
     }
 
+    /// A request of the HTTP API.
+    package init(apiKey name: String) { self.init(clientID: "", apiKey: name) }
+
     /// The owner of the client's sessions.
     package var owner: SessionOwner {
         if let account { return .account(account) }

@@ -100,7 +100,7 @@ extension AccountService {
             return try await store.update(user, change)
         }
         // Whoever has such a name may still write it in other letters.
-        if let nickName, change.nickName?.key != old.key { _ = try NickName(new: nickName) }
+        if let new = change.nickName, new.key != old.key { try new.checkAsNew() }
         let account = try await store.update(user, change)
         if account.nickName.rawValue != old.rawValue { devices.rename(user, to: account.nickName) }
         if account.nickName.key != old.key {

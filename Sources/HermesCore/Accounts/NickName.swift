@@ -52,13 +52,19 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         self.key = key
     }
 
-    /// Checks and normalizes a name that an account is to get from now on. It refuses some names that older accounts
-    /// may have: those with a character that is drawn as a blank, with two blanks in a row, or with the capital ẞ,
-    /// which the compared form does not fold to ss.
+    /// Checks and normalizes a name that an account is to get from now on (``checkAsNew()``).
     ///
     /// - Throws: `.invalidArgument`.
     package init(new text: String) throws(HermesError) {
         try self.init(text)
+        try checkAsNew()
+    }
+
+    /// Refuses some names that older accounts may have: those with a character that is drawn as a blank, with two
+    /// blanks in a row, or with the capital ẞ, which the compared form does not fold to ss.
+    ///
+    /// - Throws: `.invalidArgument`.
+    func checkAsNew() throws(HermesError) {
         var isAfterBlank = false
         for scalar in (rawValue + "\0" + key).unicodeScalars {
             guard scalar != "\u{1E9E}" else { throw Self.refusal("holds the capital ẞ; write ß or SS") }

@@ -152,16 +152,17 @@ package final class InboxRequests: Sendable {
             start = first
         }
         let limit = PageLimit.history.applied(to: limit)
-        // What history keeps no longer may be stored until the next purge.
-        let expiryTime = time.expiryTime()
         // One more than requested, to know whether more follow.
         let found = try await store.history(
-            of: conversation,
-            after: start,
-            before: seq.map(Self.storable),
-            limit: limit + 1,
-            maxBytes: maxBytes,
-            unexpiredAt: expiryTime
+            HistoryQuery(
+                of: conversation,
+                after: start,
+                before: seq.map(Self.storable),
+                limit: limit + 1,
+                maxBytes: maxBytes,
+                // What history keeps no longer may be stored until the next purge.
+                unexpiredAt: time.expiryTime()
+            )
         )
         let bytes = found.reduce(0) { $0 + $1.content.bytes.count }
         // The store ends a page of many bytes by itself.

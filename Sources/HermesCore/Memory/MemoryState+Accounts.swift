@@ -62,31 +62,27 @@ extension MemoryState {
             password: record.stored.password,
             isTokenKnown: owns(opening.shown.token, user)
         )
-        let index: Int
-        if let known {
-            index = known
-            record.devices[index].description = opening.device
-            record.devices[index].lastSeenAt = now
-            if record.devices[index].proof == .claim, opening.proof > .claim {
-                // Whoever claimed to be this device before need not have been it.
-                record.devices[index].cursor = record.inbox.oldest - 1
-            }
-            record.devices[index].proof = max(record.devices[index].proof, opening.proof)
-        } else {
-            index = record.devices.count
+        let beginsAnew = opening.beginsAnew(known.map { record.devices[$0].proof })
+        let start = record.inbox.oldest - 1
+        let index = known ?? record.devices.count
+        if known == nil {
             record.devices.append(
                 Device(
                     description: opening.device,
                     createdAt: now,
                     lastSeenAt: now,
-                    cursor: record.inbox.oldest - 1,
+                    cursor: start,
                     proof: opening.proof
                 )
             )
         }
+        record.devices[index].description = opening.device
+        record.devices[index].lastSeenAt = now
+        record.devices[index].proof = max(record.devices[index].proof, opening.proof)
+        if beginsAnew { record.devices[index].cursor = start }
         if let token = opening.token { add(token, of: TokenOwner(user: user, device: opening.device.id), now) }
         records[user] = record
-        releaseEntries(of: user)
+        if beginsAnew { releaseEntries(of: user) }
         return record.devices[index]
     }
 

@@ -35,24 +35,16 @@ extension MemoryState {
         return page.finish(position(of: user))
     }
 
-    func history(
-        of conversation: ConversationID,
-        after first: UInt64,
-        before seq: UInt64?,
-        limit: Int,
-        maxBytes: Int,
-        unexpiredAt time: ExpiryTime?
-    ) -> [Message] {
-        guard let known = conversations[conversation]?.messages else { return [] }
-        let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
-        let maxBytes = min(maxBytes, StoreSettings.maxPageBytes)
+    func history(_ query: HistoryQuery) -> [Message] {
+        guard let known = conversations[query.conversation]?.messages else { return [] }
+        let wanted = known.filter { $0.key > query.after && $0.key < query.before ?? .max }
         var messages: [Message] = []
         var bytes = 0
-        for (_, id) in known.filter({ $0.key > first && $0.key < seq ?? .max }).sorted(by: { $0.key > $1.key }) {
-            guard messages.count < limit, bytes < maxBytes else { break }
+        for (_, id) in wanted.sorted(by: { $0.key > $1.key }) {
+            guard messages.count < query.limit, bytes < query.maxBytes else { break }
             guard let stored = self.messages[id], stored.hasContent, stored.contentKeptUntil.rawValue > 0,
                 let message = current(id),
-                time?.isOver(corrected(stored.contentKeptUntil, of: stored), storedAt: message.sentAt) != true
+                query.time?.isOver(corrected(stored.contentKeptUntil, of: stored), storedAt: message.sentAt) != true
             else { continue }
             bytes += message.content.bytes.count
             messages.append(message)

@@ -43,24 +43,8 @@ extension MemoryStore: MessageStore {
         try run { (state) throws(HermesError) in state.position(of: user) }
     }
 
-    package func history(
-        of conversation: ConversationID,
-        after first: UInt64,
-        before seq: UInt64?,
-        limit: Int,
-        maxBytes: Int,
-        unexpiredAt time: ExpiryTime?
-    ) async throws(HermesError) -> [Message] {
-        try run { (state) throws(HermesError) in
-            state.history(
-                of: conversation,
-                after: first,
-                before: seq,
-                limit: limit,
-                maxBytes: maxBytes,
-                unexpiredAt: time
-            )
-        }
+    package func history(_ query: HistoryQuery) async throws(HermesError) -> [Message] {
+        try run { (state) throws(HermesError) in state.history(query) }
     }
 
     package func conversations(

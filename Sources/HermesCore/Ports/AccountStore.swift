@@ -172,6 +172,14 @@ package struct DeviceOpening: Sendable, Hashable {
         self.maxDevices = maxDevices
     }
 
+    /// Whether the device begins at the oldest entry: it is new, or shows its first proof. Anybody may have claimed to be
+    /// it before, so what such a claim has taken does not count.
+    ///
+    /// - Parameter known: the device's proof until now; nil: there is no such device.
+    package func beginsAnew(_ known: DeviceProof?) -> Bool {
+        known.map { $0 == .claim && proof > .claim } ?? true
+    }
+
     /// Checks the opening: a new device needs room, and a known one a proof as strong as before. For both, the proof
     /// that the login showed must still be valid.
     ///

@@ -29,21 +29,11 @@ package protocol MessageStore: Sendable {
     /// The position of the inbox.
     func position(of user: UserID) async throws(HermesError) -> InboxPosition
 
-    /// Reads stored messages of a conversation with a conversation seq above `after` and below `before` (nil: the
-    /// newest), ascending. The page ends with the message that reaches `maxBytes` of contents, at most
-    /// ``StoreSettings/maxPageBytes``.
+    /// Reads stored messages of a conversation, ascending.
     ///
     /// Returns only what history keeps (``StoreSettings/historyPeriod``); nothing while history is off, because waiting
-    /// messages arrive through the inbox. Recalled messages are included, empty. What history keeps no longer is not,
-    /// even if it is not purged yet, unless `time` is nil.
-    func history(
-        of conversation: ConversationID,
-        after first: UInt64,
-        before seq: UInt64?,
-        limit: Int,
-        maxBytes: Int,
-        unexpiredAt time: ExpiryTime?
-    ) async throws(HermesError) -> [Message]
+    /// messages arrive through the inbox. Recalled messages are included, empty.
+    func history(_ query: HistoryQuery) async throws(HermesError) -> [Message]
 
     /// Reads the conversations of an account behind `place` (nil: from the first), in the order of
     /// ``ConversationPlace``: 1:1 conversations with messages, and the groups that it is a member of. The cost depends
@@ -126,6 +116,7 @@ package enum WriteOperation: Sendable {
     /// the reader takes no part.
     case markRead(ConversationID, by: UserID, upTo: UInt64)
     /// Moves a device's cursor forward; a seq that is not ahead of it, or is beyond the head, is clamped.
+    ///
     /// - Parameter isProven: false: a mere claim, which moves nothing once the device has shown a proof.
     case acknowledge(UserID, DeviceID, upTo: UInt64, isProven: Bool = true)
     /// Empties a message that `by` sent not before `notBefore`, and appends
@@ -230,7 +221,38 @@ extension MessageStore {
         before seq: UInt64?,
         limit: Int
     ) async throws(HermesError) -> [Message] {
-        try await history(of: conversation, after: 0, before: seq, limit: limit, maxBytes: .max, unexpiredAt: nil)
+        try await history(HistoryQuery(of: conversation, before: seq, limit: limit))
+    }
+}
+
+/// The part of a conversation's history to read.
+package struct HistoryQuery: Sendable {
+    package let conversation: ConversationID
+    /// Only messages with a conversation seq above this one.
+    package let after: UInt64
+    /// Only messages with a conversation seq below this one; nil: up to the newest.
+    package let before: UInt64?
+    /// The most messages; at most ``StoreSettings/maxPageEntries``.
+    package let limit: Int
+    /// The page ends with the message that reaches so many bytes of contents, at most ``StoreSettings/maxPageBytes``.
+    package let maxBytes: Int
+    /// What history keeps no longer at this time is left out, even if it is not purged yet; nil: it is included.
+    package let time: ExpiryTime?
+
+    package init(
+        of conversation: ConversationID,
+        after: UInt64 = 0,
+        before: UInt64? = nil,
+        limit: Int,
+        maxBytes: Int = .max,
+        unexpiredAt time: ExpiryTime? = nil
+    ) {
+        self.conversation = conversation
+        self.after = after
+        self.before = before
+        self.limit = min(max(limit, 0), StoreSettings.maxPageEntries)
+        self.maxBytes = min(maxBytes, StoreSettings.maxPageBytes)
+        self.time = time
     }
 }
 

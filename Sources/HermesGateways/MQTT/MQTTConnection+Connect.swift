@@ -24,14 +24,14 @@ extension MQTTConnection {
         phase = .connecting
         connection.charge(.login)
         let authenticator = environment.authenticator
-        let hashing = connection.certificateName == nil ? authenticator.hashing(of: connect.password) : .never
+        let certificate = connection.certificateName
+        let hashing = certificate == nil ? authenticator.hashing(of: connect.password) : .never
         if hashing == .always { connection.charge(.password) }
         for case .maximumPacketSize(let bytes) in connect.properties.list { outbound.maxPacketBytes = Int(bytes) }
         if let problem = problem(of: connect) { return refuse(problem) }
         if connect.authenticationMethod != nil { return logInNatively(connect) }
         let isAssigned = connect.clientID.isEmpty
         let clientID = isAssigned ? Self.randomClientID() : connect.clientID
-        let certificate = connection.certificateName
         if connect.userName == nil, connect.password == nil, certificate == nil {
             return identified(authenticator.anonymous(clientID: clientID), since: nil, connect, isAssigned: isAssigned)
         }

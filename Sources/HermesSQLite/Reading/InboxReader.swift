@@ -75,17 +75,8 @@ struct InboxReader {
         }
     }
 
-    func history(
-        of conversation: ConversationID,
-        after first: UInt64,
-        before seq: UInt64?,
-        limit: Int,
-        maxBytes: Int,
-        unexpiredAt time: ExpiryTime?
-    ) throws -> [Message] {
-        let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
-        let maxBytes = min(maxBytes, StoreSettings.maxPageBytes)
-        let query = try PreparedStatement(
+    func history(_ query: HistoryQuery) throws -> [Message] {
+        let select = try PreparedStatement(
             db,
             """
             SELECT \(Self.messageColumns) \
@@ -96,19 +87,19 @@ struct InboxReader {
             """
         )
         // Rows of before a jump of the clock are corrected when they are purged.
-        let time = jumps.all.isEmpty ? time : nil
-        let columns = ConversationColumns(conversation)
-        query.bind(columns.kind, at: 1)
-        query.bind(columns.a, at: 2)
-        query.bind(columns.b, at: 3)
-        query.bind(min(seq ?? .max, UInt64(Int64.max)), at: 4)
-        query.bind(min(first, UInt64(Int64.max)), at: 5)
-        query.bind(time?.now ?? Timestamp(rawValue: 0), at: 6)
-        query.bind(time?.storedSince ?? Timestamp(rawValue: .min), at: 7)
+        let time = jumps.all.isEmpty ? query.time : nil
+        let columns = ConversationColumns(query.conversation)
+        select.bind(columns.kind, at: 1)
+        select.bind(columns.a, at: 2)
+        select.bind(columns.b, at: 3)
+        select.bind(min(query.before ?? .max, UInt64(Int64.max)), at: 4)
+        select.bind(min(query.after, UInt64(Int64.max)), at: 5)
+        select.bind(time?.now ?? Timestamp(rawValue: 0), at: 6)
+        select.bind(time?.storedSince ?? Timestamp(rawValue: .min), at: 7)
         var messages: [Message] = []
         var bytes = 0
-        try query.forEachRow { row in
-            guard messages.count < limit, bytes < maxBytes else { return false }
+        try select.forEachRow { row in
+            guard messages.count < query.limit, bytes < query.maxBytes else { return false }
             let found = try damage.skipping("message \(row.integer(0))") { try message(row, from: 0) }
             guard let found else { return true }
             bytes += found.content.bytes.count

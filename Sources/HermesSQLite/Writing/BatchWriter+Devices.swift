@@ -21,35 +21,19 @@ extension BatchWriter {
             password: stored.password,
             isTokenKnown: try reader.owns(opening.shown.token, user)
         )
-        var device: Device
-        if var renewed = known {
-            renewed.description = opening.device
-            renewed.lastSeenAt = now
-            let isProvenNow = renewed.proof == .claim && opening.proof > .claim
-            renewed.proof = max(renewed.proof, opening.proof)
-            if isProvenNow {
-                // Whoever claimed to be this device before need not have been it.
-                renewed.cursor = max(cache.inboxes.values[index].oldest, 1) - 1
-            } else {
-                // As the writer knows it, which may be ahead of the row.
-                renewed.cursor = cache.cursors[user]?[opening.device.id]?.seq ?? renewed.cursor
-            }
-            device = renewed
-            try write(device, of: user)
-            cache.cursors[user]?[opening.device.id] = InboxCursors.Cursor(seq: device.cursor, proof: device.proof)
-            if isProvenNow { release(index) }
-        } else {
-            device = Device(
-                description: opening.device,
-                createdAt: now,
-                lastSeenAt: now,
-                cursor: max(cache.inboxes.values[index].oldest, 1) - 1,
-                proof: opening.proof
-            )
-            try write(device, of: user)
-            cache.cursors[user]?[opening.device.id] = InboxCursors.Cursor(seq: device.cursor, proof: device.proof)
-            release(index)
-        }
+        let beginsAnew = opening.beginsAnew(known?.proof)
+        let start = max(cache.inboxes.values[index].oldest, 1) - 1
+        var device =
+            known
+            ?? Device(description: opening.device, createdAt: now, lastSeenAt: now, cursor: start, proof: opening.proof)
+        device.description = opening.device
+        device.lastSeenAt = now
+        device.proof = max(device.proof, opening.proof)
+        // As the writer knows it, which may be ahead of the row.
+        device.cursor = beginsAnew ? start : cache.cursors[user]?[opening.device.id]?.seq ?? device.cursor
+        try write(device, of: user)
+        cache.cursors[user]?[opening.device.id] = InboxCursors.Cursor(seq: device.cursor, proof: device.proof)
+        if beginsAnew { release(index) }
         if let token = opening.token { try add(token, of: user, opening.device.id) }
         return device
     }

@@ -60,7 +60,8 @@ final class AccessFiles: Service, Sendable {
         }
         await cancelWhenGracefulShutdown { [self] in
             while !Task.isCancelled {
-                if watch.withLock({ $0.isDue(FileStamp(path)) }) { reloadRules() }
+                let stamp = FileStamp(path)
+                if watch.withLock({ $0.isDue(stamp) }) { reloadRules() }
                 // Throws when the server stops; then the loop ends.
                 try? await Task.sleep(for: Self.interval)
             }

@@ -74,15 +74,8 @@ extension MessageStoreConformance {
             try expectEqual(try await history(before: nil, limit: 0), [])
             // Messages that a member may not read are left out, and a page ends with the message that fills it.
             func seqs(after first: UInt64, maxBytes: Int) async throws -> [UInt64] {
-                try await world.store.history(
-                    of: conversation,
-                    after: first,
-                    before: nil,
-                    limit: 9,
-                    maxBytes: maxBytes,
-                    unexpiredAt: nil
-                )
-                .map(\.conversationSeq)
+                let query = HistoryQuery(of: conversation, after: first, limit: 9, maxBytes: maxBytes)
+                return try await world.store.history(query).map(\.conversationSeq)
             }
             try expectEqual(try await seqs(after: 3, maxBytes: .max), [4, 5])
             try expectEqual(try await seqs(after: 5, maxBytes: .max), [])
@@ -120,15 +113,8 @@ extension MessageStoreConformance {
                 try world.send("\(number)", from: 0, to: 1, lifetime: number % 2 == 0 ? .seconds(60) : nil)
             }
             func seqs(limit: Int, at time: ExpiryTime) async throws -> [UInt64] {
-                try await world.store.history(
-                    of: world.conversation(0, 1),
-                    after: 0,
-                    before: nil,
-                    limit: limit,
-                    maxBytes: .max,
-                    unexpiredAt: time
-                )
-                .map(\.conversationSeq)
+                let query = HistoryQuery(of: world.conversation(0, 1), limit: limit, unexpiredAt: time)
+                return try await world.store.history(query).map(\.conversationSeq)
             }
             let later = StoreWorld.later(.seconds(60))
             try expectEqual(

@@ -117,23 +117,9 @@ final class FakeStore: MessageStore {
 
     func position(of user: UserID) async throws(HermesError) -> InboxPosition { try await base.position(of: user) }
 
-    func history(
-        of conversation: ConversationID,
-        after first: UInt64,
-        before seq: UInt64?,
-        limit: Int,
-        maxBytes: Int,
-        unexpiredAt time: ExpiryTime?
-    ) async throws(HermesError) -> [Message] {
+    func history(_ query: HistoryQuery) async throws(HermesError) -> [Message] {
         await waitToRead()
-        return try await base.history(
-            of: conversation,
-            after: first,
-            before: seq,
-            limit: limit,
-            maxBytes: maxBytes,
-            unexpiredAt: time
-        )
+        return try await base.history(query)
     }
 
     func conversations(

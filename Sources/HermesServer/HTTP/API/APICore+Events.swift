@@ -69,7 +69,7 @@ extension APICore {
                 "The key \"\(key.name)\" lacks the scope topics:read, which publications need."
             )
         }
-        let rules = access.current.bound(to: ClientIdentity(clientID: "", apiKey: key.name))
+        let rules = access.current.bound(to: ClientIdentity(apiKey: key.name))
         // As for subscriptions of MQTT: a filter that may match something readable is granted, and each topic is
         // checked.
         for filter in topics where rules.access(to: filter) == .none {

@@ -108,7 +108,7 @@ extension APICore {
     private func readable(by call: APICall) -> (@Sendable (RoomName) -> Bool)? {
         let rules = access.current
         guard let key = call.key, rules.count > 0 else { return nil }
-        let bound = rules.bound(to: ClientIdentity(clientID: "", apiKey: key.name))
+        let bound = rules.bound(to: ClientIdentity(apiKey: key.name))
         return { bound.allows(.subscribe, $0.topic.rawValue) }
     }
 

@@ -77,7 +77,7 @@ struct APICore: Sendable {
     /// - Throws: ``APIProblem`` 403.
     func check(_ call: APICall, may action: TopicAction, _ topic: TopicName) throws(APIProblem) {
         guard let key = call.key else { return }
-        let identity = ClientIdentity(clientID: "", apiKey: key.name)
+        let identity = ClientIdentity(apiKey: key.name)
         guard !access.current.allows(action, topic.rawValue, for: identity) else { return }
         let verb =
             switch action {

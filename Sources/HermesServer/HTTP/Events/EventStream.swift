@@ -230,7 +230,7 @@ final class EventSubscriber: TopicSubscriber {
     init(_ stream: EventStream, access: TopicAccess) {
         self.stream = stream
         self.access = access
-        identity = ClientIdentity(clientID: "", apiKey: stream.key.name)
+        identity = ClientIdentity(apiKey: stream.key.name)
     }
 
     fileprivate func begin(_ filters: [TopicFilter], on topics: TopicShard) {
