@@ -8,18 +8,18 @@ import Synchronization
 extension SQLiteStore: MessageStore {
     package func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome] {
         do {
-            return try commitBatch(operations[...], isWhole: true, now: now)
+            return try commitBatch(operations, now: now)
         } catch {
             throw failure(error)
         }
     }
 
     package func commit(
-        firstOf operations: ArraySlice<WriteOperation>,
+        taking next: (_ isLong: Bool) -> WriteOperation?,
         now: Timestamp
     ) throws(HermesError) -> [WriteOutcome] {
         do {
-            return try commitBatch(operations, isWhole: false, now: now)
+            return try commitBatch([], taking: next, now: now)
         } catch {
             throw failure(error)
         }

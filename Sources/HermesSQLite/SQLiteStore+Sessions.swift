@@ -7,25 +7,26 @@ import Synchronization
 
 extension SQLiteStore: SessionStore {
     package func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
-        try commit(operations[...], isWhole: true)
+        try commit(operations) { _ in nil }
     }
 
     package func commit(
-        firstOf operations: ArraySlice<SessionOperation>,
+        taking next: (_ isLong: Bool) -> SessionOperation?,
         now: Timestamp
     ) throws(HermesError) -> [SessionOutcome] {
-        try commit(operations, isWhole: false)
+        try commit([], taking: next)
     }
 
     private func commit(
-        _ operations: ArraySlice<SessionOperation>,
-        isWhole: Bool
+        _ operations: [SessionOperation],
+        taking next: (_ isLong: Bool) -> SessionOperation?
     ) throws(HermesError) -> [SessionOutcome] {
+        var operations = operations
         do {
             do {
-                return try commitSessions(operations, isWhole: isWhole, isolating: false)
+                return try commitSessions(&operations, taking: next, isolating: false)
             } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
-                return try commitSessions(operations, isWhole: isWhole, isolating: true)
+                return try commitSessions(&operations, taking: { _ in nil }, isolating: true)
             }
         } catch {
             throw failure(error)
@@ -99,11 +100,12 @@ extension SQLiteStore: SessionStore {
     /// Runs a batch on the writer, with the cache taken out; the cache returns only if the transaction commits.
     ///
     /// - Parameters:
-    ///   - isWhole: whether all operations are applied, or only those that fit into a ``TimeSlice``.
+    ///   - operations: all applied; also gets what is taken.
+    ///   - next: gives further ones (``MessageStore/commit(taking:now:)``).
     ///   - isolating: whether each operation can be rolled back separately; slow.
     private func commitSessions(
-        _ operations: ArraySlice<SessionOperation>,
-        isWhole: Bool,
+        _ operations: inout [SessionOperation],
+        taking next: (_ isLong: Bool) -> SessionOperation?,
         isolating: Bool
     ) throws -> [SessionOutcome] {
         try pool.writeWithoutTransaction { db in
@@ -133,13 +135,22 @@ extension SQLiteStore: SessionStore {
                 )
                 taken = SessionCache()
                 for operation in operations {
-                    guard isWhole || outcomes.isEmpty || writer.hasTime else { break }
                     guard isolating else {
                         outcomes.append(try writer.apply(operation))
                         continue
                     }
                     let outcome = try isolated(db, &writer) { try $0.apply(operation) }
                     outcomes.append(outcome ?? .refused(Damage.refusal))
+                }
+                var isLong = false
+                while let operation = next(isLong) {
+                    if isLong { writer.extend() }
+                    operations.append(operation)
+                    outcomes.append(try writer.apply(operation))
+                    if writer.isFull { break }
+                    guard !writer.hasTime else { continue }
+                    if isLong { break }
+                    isLong = true
                 }
                 changes = writer.queueChanges
                 refused = writer.refused

@@ -126,20 +126,22 @@ package final class SQLiteStore: Sendable {
     ///
     /// An operation that meets a damaged row is refused, and the others are applied.
     ///
-    /// - Parameter isWhole: whether all operations are applied, or only those that fit into a ``TimeSlice``.
+    /// - Parameters:
+    ///   - operations: all applied.
+    ///   - next: gives further ones (``MessageStore/commit(taking:now:)``).
     func commitBatch(
-        _ operations: ArraySlice<WriteOperation>,
-        isWhole: Bool,
+        _ operations: [WriteOperation],
+        taking next: (_ isLong: Bool) -> WriteOperation? = { _ in nil },
         now: Timestamp
     ) throws -> [WriteOutcome] {
-        try pool.writeWithoutTransaction { db in try commitBatch(operations, isWhole: isWhole, now: now, in: db) }
+        try pool.writeWithoutTransaction { db in try commitBatch(operations, taking: next, now: now, in: db) }
     }
 
     /// The same for one operation, for callers that cannot block.
     func commitAlone(_ operation: WriteOperation, now: Timestamp) async throws(HermesError) -> WriteOutcome? {
         do {
             return try await pool.writeWithoutTransaction { [self] db in
-                try commitBatch([operation], isWhole: true, now: now, in: db).first
+                try commitBatch([operation], taking: { _ in nil }, now: now, in: db).first
             }
         } catch {
             throw failure(error)
@@ -147,22 +149,25 @@ package final class SQLiteStore: Sendable {
     }
 
     private func commitBatch(
-        _ operations: ArraySlice<WriteOperation>,
-        isWhole: Bool,
+        _ operations: [WriteOperation],
+        taking next: (_ isLong: Bool) -> WriteOperation?,
         now: Timestamp,
         in db: Database
     ) throws -> [WriteOutcome] {
+        var operations = operations
         do {
-            return try commitBatch(operations, isWhole: isWhole, now: now, in: db, isolating: false)
+            return try commitBatch(&operations, taking: next, now: now, in: db, isolating: false)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
-            return try commitBatch(operations, isWhole: isWhole, now: now, in: db, isolating: true)
+            return try commitBatch(&operations, taking: { _ in nil }, now: now, in: db, isolating: true)
         }
     }
 
-    /// - Parameter isolating: whether each operation can be rolled back separately; slow.
+    /// - Parameters:
+    ///   - operations: also gets what is taken.
+    ///   - isolating: whether each operation can be rolled back separately; slow.
     private func commitBatch(
-        _ operations: ArraySlice<WriteOperation>,
-        isWhole: Bool,
+        _ operations: inout [WriteOperation],
+        taking next: (_ isLong: Bool) -> WriteOperation?,
         now: Timestamp,
         in db: Database,
         isolating: Bool
@@ -191,13 +196,21 @@ package final class SQLiteStore: Sendable {
             )
             taken = WriterCache()
             for operation in operations {
-                guard isWhole || outcomes.isEmpty || writer.hasTime else { break }
                 guard isolating else {
                     outcomes.append(try writer.apply(operation))
                     continue
                 }
                 let outcome = try isolated(db, &writer) { try $0.apply(operation) }
                 outcomes.append(outcome ?? .refused(Damage.refusal))
+            }
+            var isLong = false
+            while let operation = next(isLong) {
+                if isLong { writer.extend() }
+                operations.append(operation)
+                outcomes.append(try writer.apply(operation))
+                guard !writer.hasTime else { continue }
+                if isLong { break }
+                isLong = true
             }
             removedSessions = writer.removedSessions
             removedQueues = writer.removedQueues

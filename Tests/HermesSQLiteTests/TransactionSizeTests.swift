@@ -187,15 +187,15 @@ struct TransactionSizeTests {
         var commits: [Int] { rows.withLock { $0 } }
 
         func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
-            try commit(firstOf: operations[...], now: now)
+            try base.commit(operations, now: now)
         }
 
         func commit(
-            firstOf operations: ArraySlice<SessionOperation>,
+            taking next: (_ isLong: Bool) -> SessionOperation?,
             now: Timestamp
         ) throws(HermesError) -> [SessionOutcome] {
             let before = changes
-            let outcomes = try base.commit(firstOf: operations, now: now)
+            let outcomes = try base.commit(taking: next, now: now)
             let after = changes
             rows.withLock { $0.append(after - before) }
             return outcomes

@@ -25,6 +25,19 @@ private final class SteppingClock: TimeSource {
     }
 }
 
+extension SQLiteStore {
+    /// Commits the first of these operations, as many as one short transaction takes.
+    func commit(firstOf operations: ArraySlice<WriteOperation>, now: Timestamp) throws -> [WriteOutcome] {
+        var rest = operations
+        return try commit(taking: { isLong in isLong ? nil : rest.popFirst() }, now: now)
+    }
+
+    func commit(firstOf operations: ArraySlice<SessionOperation>, now: Timestamp) throws -> [SessionOutcome] {
+        var rest = operations
+        return try commit(taking: { isLong in isLong ? nil : rest.popFirst() }, now: now)
+    }
+}
+
 /// Commits wait for one another, so each stops after a time; ``TransactionSizeTests`` counts rows.
 @Suite("How long one transaction works")
 struct TransactionTimeTests {
@@ -70,6 +83,49 @@ struct TransactionTimeTests {
         try await checkInbox(store, of: world[2].user, count: 300)
         // Others apply all of it.
         #expect(try store.commit(messages(301..<401, in: world), now: StoreWorld.now).count == 100)
+        try store.close()
+    }
+
+    @Test
+    func `a transaction goes on as long as it is given more, up to a limit`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore(clock: clock)
+        let world = try await StoreWorld(store: store, people: 3)
+        let session = try SessionWorld(store).open("s", expiry: nil).id
+        clock.start()
+        var asked: [Bool] = []
+        var rest = messages(1..<101, in: world)[...]
+        let outcomes = try store.commit(
+            taking: { isLong in
+                asked.append(isLong)
+                return rest.popFirst()
+            },
+            now: StoreWorld.now
+        )
+        // A look at the clock for each: 5 ms, then 20.
+        #expect((15...20).contains(outcomes.count) && asked.count == outcomes.count, "\(outcomes.count)")
+        #expect((1...6).contains(asked.prefix { !$0 }.count) && asked.drop { !$0 }.allSatisfy { $0 })
+        try await checkInbox(store, of: world[2].user, count: outcomes.count)
+        // A flood is told once that others wait.
+        asked = []
+        let cut = try store.commit(
+            taking: { isLong in
+                asked.append(isLong)
+                return asked.count > 10 ? nil : rest.popFirst()
+            },
+            now: StoreWorld.now
+        )
+        #expect(cut.count == 10 && asked.last == true)
+        var count = 0
+        let close = SessionOperation.close(session, sentUpTo: 0, expiresAt: nil)
+        let done = try store.commit(
+            taking: { _ in
+                count += 1
+                return close
+            },
+            now: StoreWorld.now
+        )
+        #expect((15...20).contains(done.count) && done.count == count)
         try store.close()
     }
 

@@ -10,9 +10,11 @@ import Synchronization
 ///
 /// State: a ``CommitQueue``.
 package final class InboxCommitter: Sendable {
-    private struct Pending: Sendable {
+    private struct Pending: CommitItem {
         let submission: InboxSubmission
         let submittedAt: Duration
+
+        func operation() -> WriteOperation { submission.operation }
     }
 
     private struct DeviceKey: Sendable, Hashable {
@@ -58,8 +60,8 @@ package final class InboxCommitter: Sendable {
         self.time = time
         self.limits = limits
         traces = MessageTraces(time: time)
-        queue = Queue(limits: limits)
-        queue.start(named: "hermes-commit") { [self] batch, acknowledgements in commit(batch, acknowledgements) }
+        queue = Queue(limits: limits, ordersRiders: false)
+        queue.start(named: "hermes-commit") { [self] acknowledgements in commit(acknowledgements) }
     }
 
     /// Counts since the start.
@@ -115,34 +117,29 @@ package final class InboxCommitter: Sendable {
 
     // MARK: The thread
 
-    private func commit(_ batch: ArraySlice<Queue.Entry>, _ acknowledgements: Acknowledgements) {
-        var operations: [WriteOperation] = []
-        operations.reserveCapacity(batch.count + acknowledgements.seqs.count)
-        for entry in batch { operations.append(entry.item.submission.operation) }
-        for (key, seq) in acknowledgements.seqs {
-            operations.append(.acknowledge(key.user, key.device, upTo: seq, isProven: key.isProven))
+    private func commit(_ acknowledgements: Acknowledgements) {
+        let operations = acknowledgements.seqs.map { key, seq in
+            WriteOperation.acknowledge(key.user, key.device, upTo: seq, isProven: key.isProven)
         }
-        var waiting = batch
-        do throws(HermesError) {
-            try Queue.commitInParts(operations) { rest throws(HermesError) in
-                try store.commit(firstOf: rest, now: time.now())
-            } committed: { part, outcomes in
+        var left = operations.count
+        do throws(Queue.Failure) {
+            try queue.commit(after: operations) { next throws(HermesError) in
+                try store.commit(taking: next, now: time.now())
+            } committed: { batch, operations, outcomes in
+                let acknowledged = operations.count - batch.count
+                left -= acknowledged
                 // Before the queue forgets them: a concurrent reader of the store looks again.
-                if part.endIndex == operations.endIndex, !acknowledgements.isEmpty {
-                    acknowledgementCounter.add(1, ordering: .acquiringAndReleasing)
-                }
-                let done = waiting.prefix(part.count)
-                waiting = waiting.dropFirst(done.count)
-                queue.finished(done)
-                committed(done, outcomes)
+                if acknowledged > 0, left == 0 { acknowledgementCounter.add(1, ordering: .acquiringAndReleasing) }
+                queue.finished(batch)
+                committed(batch, outcomes.dropFirst(acknowledged))
             }
         } catch {
-            queue.finished(waiting, takingBack: acknowledgements)
-            for entry in waiting { entry.item.submission.complete(.failure(error), 0) }
+            queue.finished(error.batch, takingBack: acknowledgements)
+            for entry in error.batch { entry.item.submission.complete(.failure(error.error), 0) }
         }
     }
 
-    private func committed(_ batch: ArraySlice<Queue.Entry>, _ outcomes: [WriteOutcome]) {
+    private func committed(_ batch: [Queue.Entry], _ outcomes: ArraySlice<WriteOutcome>) {
         let (now, clock) = (time.uptime(), time.latest())
         // Before anybody hears of them, so that a search for what was confirmed finds it.
         traces.committed(
@@ -185,7 +182,7 @@ package final class InboxCommitter: Sendable {
         for (user, entries) in deliveries {
             for attachment in attachments[user] ?? [] { attachment.inboxAdvanced(entries) }
         }
-        if !nodes.isEmpty { devices.roster?.deliver(outcomes, to: nodes) }
+        if !nodes.isEmpty { devices.roster?.deliver(Array(outcomes), to: nodes) }
         watch.committed(deliveries)
     }
 }

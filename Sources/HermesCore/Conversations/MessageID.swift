@@ -3,7 +3,7 @@
 
 /// The id of a message: 16 bytes, sortable by time and unguessable.
 ///
-/// 48 bits of milliseconds, then 80 random bits. As text: 26 characters of Crockford's base 32, like a ULID.
+/// 48 bits of milliseconds, 16 bits that count within one from a random number, 64 random bits. As text: 26 characters of Crockford's base 32, like a ULID.
 package struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible {
     package let high: UInt64
     package let low: UInt64
@@ -81,14 +81,11 @@ package struct MessageIDGenerator: Sendable {
     /// Returns the next id.
     package mutating func next(now: Timestamp) -> MessageID {
         let milliseconds = UInt64(max(0, now.rawValue)) & 0xFFFF_FFFF_FFFF
-        if milliseconds > last.high >> 16 {
-            last = MessageID(high: milliseconds << 16 | random.next() & 0xFFFF, low: random.next())
-        } else {
-            // A random step of up to 2⁴⁰ keeps the next id unguessable; the carry runs into the milliseconds at worst.
-            let step = (random.next() & 0xFF_FFFF_FFFF) + 1
-            let (low, carry) = last.low.addingReportingOverflow(step)
-            last = MessageID(high: last.high &+ (carry ? 1 : 0), low: low)
-        }
+        // The upper halves differ, so that a store can use them as keys: after a random one they count. The first has room
+        // for 32,768 in its millisecond; the next ones would take the time of the following.
+        let isLater = milliseconds > last.high >> 16
+        let high = isLater ? milliseconds << 16 | random.next() & 0x7FFF : last.high &+ 1
+        last = MessageID(high: high, low: random.next())
         return last
     }
 }

@@ -124,7 +124,7 @@ package final class ReadGate: Sendable {
     /// - Returns: the next read, if the caller has to run it.
     private func finishOne() -> (@Sendable () async -> Void)? {
         let next = state.withLock { state -> Waiter? in
-            if let next = state.waiting.take(maxCount: 1, maxBytes: 1).first { return next }
+            if let next = state.waiting.takeOne() { return next }
             state.running -= 1
             return nil
         }

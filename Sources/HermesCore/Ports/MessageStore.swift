@@ -15,9 +15,12 @@ package protocol MessageStore: Sendable {
     /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
     func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome]
 
-    /// Like ``commit(_:now:)``, but applies only the first operations, at least one: as many as fit into one short
-    /// transaction. The caller commits the rest later.
-    func commit(firstOf operations: ArraySlice<WriteOperation>, now: Timestamp) throws(HermesError) -> [WriteOutcome]
+    /// Like ``commit(_:now:)``, but takes the operations while the transaction runs, as many as fit into a short one.
+    ///
+    /// - Parameter next: called in turn with whether the transaction has worked for long, first with false; nil: the
+    ///   transaction ends. It may also end before, after one operation at least.
+    /// - Returns: an outcome for each operation taken.
+    func commit(taking next: (_ isLong: Bool) -> WriteOperation?, now: Timestamp) throws(HermesError) -> [WriteOutcome]
 
     /// Reads up to `limit` entries behind `seq`. Sees everything committed before the call.
     ///
@@ -82,6 +85,16 @@ package protocol MessageStore: Sendable {
 }
 
 extension MessageStore {
+    /// The default, for stores without long transactions.
+    package func commit(
+        taking next: (_ isLong: Bool) -> WriteOperation?,
+        now: Timestamp
+    ) throws(HermesError) -> [WriteOutcome] {
+        var operations: [WriteOperation] = []
+        while let operation = next(false) { operations.append(operation) }
+        return try commit(operations, now: now)
+    }
+
     /// The default, for stores without times.
     package func record(_ jump: ClockJump) async throws(HermesError) {}
 
@@ -90,14 +103,6 @@ extension MessageStore {
 
     /// The default, for stores that delete at once.
     package func deletions() async throws(HermesError) -> [UserID] { [] }
-
-    /// The default, for stores without long transactions.
-    package func commit(
-        firstOf operations: ArraySlice<WriteOperation>,
-        now: Timestamp
-    ) throws(HermesError) -> [WriteOutcome] {
-        try commit(Array(operations), now: now)
-    }
 
     /// The default, for stores without files.
     package func maintain(uptime: Duration) async throws(HermesError) {}

@@ -13,10 +13,10 @@ package protocol SessionStore: Sendable {
     /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
     func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome]
 
-    /// Like ``commit(_:now:)``, but applies only the first operations, at least one: as many as fit into one short
-    /// transaction. The caller commits the rest later.
+    /// Like ``commit(_:now:)``, but takes the operations while the transaction runs, as many as fit into a short one:
+    /// as ``MessageStore/commit(taking:now:)`` does.
     func commit(
-        firstOf operations: ArraySlice<SessionOperation>,
+        taking next: (_ isLong: Bool) -> SessionOperation?,
         now: Timestamp
     ) throws(HermesError) -> [SessionOutcome]
 
@@ -87,10 +87,12 @@ extension SessionStore {
 
     /// The default, for stores without long transactions.
     package func commit(
-        firstOf operations: ArraySlice<SessionOperation>,
+        taking next: (_ isLong: Bool) -> SessionOperation?,
         now: Timestamp
     ) throws(HermesError) -> [SessionOutcome] {
-        try commit(Array(operations), now: now)
+        var operations: [SessionOperation] = []
+        while let operation = next(false) { operations.append(operation) }
+        return try commit(operations, now: now)
     }
 }
 

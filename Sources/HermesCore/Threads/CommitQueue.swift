@@ -3,6 +3,13 @@
 
 import Foundation
 
+/// An item of a ``CommitQueue``.
+protocol CommitItem: Sendable {
+    associatedtype Operation
+    /// What the next transaction does for it.
+    func operation() -> Operation
+}
+
 /// Records that can wait for the next commit, and whose loss only causes a repetition.
 protocol CommitRiders: Sendable {
     /// Creates an empty set.
@@ -14,13 +21,13 @@ protocol CommitRiders: Sendable {
 
 /// The waiting items of ``InboxCommitter`` and ``SessionCommitter``, and the thread that commits them.
 ///
-/// The thread takes a batch of waiting items and commits it. A single item is committed at once: a batch grows only
-/// while the commit before it runs, and only to what the store commits in one transaction (``BatchPace``). Sources take
-/// turns in a batch, so that the waiting items of one do not delay another's. Riders go with the next batch, or alone
-/// after a short while.
+/// A batch is what one transaction of the store holds. The transaction takes item after item while it runs: it ends when
+/// nothing waits, when it is full, or when it has worked for a while and a source with little to do waits for it
+/// (``FairQueue/isBatchAwaited``). Sources take turns in a batch, so that the waiting items of one do not delay another's.
+/// Riders go before the next batch, or alone after a short while.
 ///
 /// State: a ``Monitor``; the thread owns what it has taken.
-final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
+final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     /// An item, and its approximate memory in bytes.
     struct Entry: Sendable {
         let item: Item
@@ -28,11 +35,12 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         /// What a transaction does for it, in bytes.
         let cost: Int
         let source: CommitSource
+        /// The batch that has the riders of before it.
+        let batch: UInt64
     }
 
     private struct State {
         var waiting = FairQueue<Entry>()
-        var pace: BatchPace
         /// The number of items taken by the thread and not completed.
         var inProgress = 0
         /// The bytes of all waiting and running items.
@@ -42,6 +50,8 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         var ridersInProgress = Riders()
         /// When to commit riders without a batch; set while there are any.
         var flushAt: Date?
+        /// The number of batches that have begun.
+        var batches: UInt64 = 0
         var isThreadIdle = false
         var isStopping = false
         var hasStopped = false
@@ -49,25 +59,22 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         var statistics = CommitStatistics()
     }
 
-    /// The items and riders that the thread took together.
-    private struct Taken {
-        var entries: [Entry]
-        var riders: Riders
-    }
-
     private let limits: CommitLimits
+    private let ordersRiders: Bool
     private let monitor: Monitor<State>
 
-    init(limits: CommitLimits) {
+    /// - Parameter ordersRiders: whether an item is committed after all riders that were noted before it, or may join a
+    ///   transaction that has begun without them.
+    init(limits: CommitLimits, ordersRiders: Bool) {
         self.limits = limits
-        monitor = Monitor(State(pace: BatchPace(most: limits.maxBatch)))
+        self.ordersRiders = ordersRiders
+        monitor = Monitor(State())
     }
 
     /// Starts the thread, which ends with ``shutdown()``; called once.
     ///
-    /// - Parameter commit: commits a batch with riders, calls ``finished(_:continuing:takingBack:)``, then completes
-    ///   the items. Called on the thread.
-    func start(named name: String, _ commit: @escaping @Sendable (ArraySlice<Entry>, Riders) -> Void) {
+    /// - Parameter commit: commits riders and waiting items (``commit(after:in:committed:)``). Called on the thread.
+    func start(named name: String, _ commit: @escaping @Sendable (Riders) -> Void) {
         let thread = Thread { [self] in run(commit) }
         thread.name = name
         thread.start()
@@ -105,7 +112,8 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
             guard isUrgent || hasRoom(for: source, state) else { return .failure(.committerOverloaded) }
             state.bytes += bytes
             let cost = partCost ?? bytes
-            let entry = Entry(item: item, bytes: bytes, cost: cost, source: source)
+            let batch = ordersRiders && !state.riders.isEmpty ? state.batches + 1 : 0
+            let entry = Entry(item: item, bytes: bytes, cost: cost, source: source, batch: batch)
             state.waiting.append(entry, bytes: bytes, cost: cost, endsTurn: partCost != nil, of: source)
             defer { state.isThreadIdle = false }
             return .success(state.isThreadIdle)
@@ -141,19 +149,19 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         monitor.withLock { body($0.riders, $0.ridersInProgress) }
     }
 
-    /// A batch, or its first part, was committed or failed. This makes room.
+    /// A batch was committed or failed. This makes room.
     ///
     /// - Parameters:
     ///   - continuing: the entries of it that have parts left. They are in the next batch with room for them, before
     ///     everything of their sources.
     ///   - riders: those of a failed batch, to be committed later.
-    func finished(_ batch: ArraySlice<Entry>, continuing: [Entry] = [], takingBack riders: Riders? = nil) {
+    func finished(_ batch: [Entry], continuing: [Entry] = [], takingBack riders: Riders? = nil) {
         let bytes = batch.reduce(0) { $0 + $1.bytes } - continuing.reduce(0) { $0 + $1.bytes }
         monitor.withLock { state in
             for entry in continuing {
                 state.waiting.putBack(entry, bytes: entry.bytes, cost: entry.cost, of: entry.source)
             }
-            if riders == nil { state.pace.committed(batch.count, of: state.inProgress) }
+            state.waiting.endBatch()
             state.inProgress -= batch.count
             state.bytes -= bytes
             state.statistics.batches += 1
@@ -181,35 +189,76 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
 
     // MARK: The thread
 
-    /// Commits operations in as many parts as the store makes of them.
+    /// Commits riders, and the waiting items that the last transaction has time for.
     ///
     /// - Parameters:
-    ///   - commit: commits the first of these operations, at least one if there are any; returns their outcomes.
-    ///   - committed: called after each part.
-    /// - Throws: what `commit` throws, or `.internalError` if it breaks its promise.
-    static func commitInParts<Operation, Outcome>(
-        _ operations: [Operation],
-        _ commit: (ArraySlice<Operation>) throws(HermesError) -> [Outcome],
-        committed: (ArraySlice<Operation>, [Outcome]) -> Void
-    ) throws(HermesError) {
-        var rest = operations[...]
+    ///   - riders: their operations; one or more transactions.
+    ///   - transaction: commits operations that it takes from the given function, and returns their outcomes.
+    ///   - committed: called after each transaction; calls ``finished(_:continuing:takingBack:)``, then completes the
+    ///     items.
+    /// - Throws: ``Failure``.
+    func commit<Outcome>(
+        after riders: [Item.Operation],
+        in transaction: (_ next: (_ isLong: Bool) -> Item.Operation?) throws(HermesError) -> [Outcome],
+        committed: (_ batch: [Entry], _ operations: [Item.Operation], [Outcome]) -> Void
+    ) throws(Failure) {
+        var riders = riders[...]
         repeat {
-            let outcomes = try commit(rest)
-            guard outcomes.count <= rest.count, !outcomes.isEmpty || rest.isEmpty else {
-                throw HermesError(.internalError, "the store answered \(outcomes.count) of \(rest.count) operations")
+            var batch: [Entry] = []
+            var operations: [Item.Operation] = []
+            let before = riders.count
+            do throws(HermesError) {
+                let outcomes = try transaction { isLong in
+                    if !riders.isEmpty && isLong { return nil }
+                    if let rider = riders.popFirst() {
+                        operations.append(rider)
+                        return rider
+                    }
+                    guard let entry = next(isLong: isLong) else { return nil }
+                    batch.append(entry)
+                    operations.append(entry.item.operation())
+                    return operations.last
+                }
+                guard outcomes.count == operations.count, !outcomes.isEmpty || before == 0 else {
+                    throw HermesError(
+                        .internalError,
+                        "the store answered \(outcomes.count) of \(operations.count) operations"
+                    )
+                }
+                committed(batch, operations, outcomes)
+            } catch {
+                // As many as a batch holds: a store that fails would fail for each of them.
+                while let entry = next(isLong: false) { batch.append(entry) }
+                throw Failure(error: error, batch: batch)
             }
-            let part = rest.prefix(outcomes.count)
-            rest = rest.dropFirst(outcomes.count)
-            committed(part, outcomes)
-        } while !rest.isEmpty
+        } while !riders.isEmpty
     }
 
-    private func run(_ commit: (ArraySlice<Entry>, Riders) -> Void) {
-        while let taken = take() {
-            let duration = ContinuousClock().measure { commit(taken.entries[...], taken.riders) }
+    /// A transaction failed.
+    struct Failure: Error {
+        let error: HermesError
+        /// The items that fail with it. The caller calls ``finished(_:continuing:takingBack:)``.
+        let batch: [Entry]
+    }
+
+    /// The next item of the batch; nil: the batch ends.
+    private func next(isLong: Bool) -> Entry? {
+        monitor.withLock { state in
+            if isLong, state.waiting.isBatchAwaited { return nil }
+            let entry = state.waiting.next(maxCount: limits.maxBatch, maxBytes: limits.maxBatchBytes) {
+                $0.batch <= state.batches
+            }
+            if entry != nil { state.inProgress += 1 }
+            return entry
+        }
+    }
+
+    private func run(_ commit: (Riders) -> Void) {
+        while let riders = takeRiders() {
+            let duration = ContinuousClock().measure { commit(riders) }
             monitor.withLock { state in
                 state.statistics.committing += duration
-                if !taken.riders.isEmpty { state.ridersInProgress = Riders() }
+                if !riders.isEmpty { state.ridersInProgress = Riders() }
             }
         }
         let stopped = monitor.withLock { state in
@@ -220,9 +269,9 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         for notify in stopped { notify() }
     }
 
-    /// Waits for something to commit; nil: the end.
-    private func take() -> Taken? {
-        monitor.wait(until: \.flushAt) { state -> Taken?? in
+    /// Waits for something to commit, and takes the riders of it; nil: the end.
+    private func takeRiders() -> Riders? {
+        monitor.wait(until: \.flushAt) { state -> Riders?? in
             let isFlushDue = state.flushAt.map { $0.timeIntervalSinceNow <= 0 } ?? false
             guard !state.waiting.isEmpty || isFlushDue || state.isStopping else {
                 state.isThreadIdle = true
@@ -235,13 +284,12 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
                 return nil
             }
             state.isThreadIdle = false
-            let entries = state.waiting.take(maxCount: state.pace.count, maxBytes: limits.maxBatchBytes)
-            let taken = Taken(entries: entries, riders: state.riders)
-            state.inProgress = entries.count
-            state.ridersInProgress = state.riders
+            state.batches += 1
+            let riders = state.riders
+            state.ridersInProgress = riders
             state.riders = Riders()
             state.flushAt = nil
-            return .some(taken)
+            return .some(riders)
         }
     }
 }

@@ -10,6 +10,8 @@ struct FairQueue<Item: Sendable>: Sendable {
         let bytes: Int
         let cost: Int
         let endsTurn: Bool
+        /// Its source had nothing else to wait for.
+        let isQuiet: Bool
     }
 
     private struct Line: Sendable {
@@ -17,10 +19,26 @@ struct FairQueue<Item: Sendable>: Sendable {
         var bytes = 0
     }
 
+    /// What is taken together.
+    private struct Batch: Sendable {
+        var count = 0
+        var bytes = 0
+        /// Several sources have waited at once.
+        var isContended = false
+        var parts: [CommitSource: Int] = [:]
+        /// Those that have had their part.
+        var postponed: [CommitSource] = []
+        /// Those whose lines were empty at a time.
+        var emptied: [CommitSource] = []
+        var hasQuiet = false
+    }
+
     private var lines: [CommitSource: Line] = [:]
     /// The sources with waiting items, in turn.
     private var turns: Deque<CommitSource> = []
     private(set) var count = 0
+    private var batch = Batch()
+    private var quietCount = 0
 
     var isEmpty: Bool { count == 0 }
 
@@ -31,8 +49,8 @@ struct FairQueue<Item: Sendable>: Sendable {
 
     /// - Parameters:
     ///   - bytes: its memory.
-    ///   - cost: its part of what is taken at once, in bytes; nil: its memory.
-    ///   - endsTurn: whether nothing of its source is taken together with it and behind it.
+    ///   - cost: its part of a batch, in bytes; nil: its memory.
+    ///   - endsTurn: whether nothing of its source is in a batch with it and behind it.
     mutating func append(
         _ item: Item,
         bytes: Int,
@@ -40,8 +58,10 @@ struct FairQueue<Item: Sendable>: Sendable {
         endsTurn: Bool = false,
         of source: CommitSource
     ) {
-        if lines[source] == nil { turns.append(source) }
-        let waiting = Waiting(item: item, bytes: bytes, cost: cost ?? bytes, endsTurn: endsTurn)
+        let isQuiet = lines[source] == nil && source != .server
+        if isQuiet { quietCount += 1 }
+        makeTurn(of: source)
+        let waiting = Waiting(item: item, bytes: bytes, cost: cost ?? bytes, endsTurn: endsTurn, isQuiet: isQuiet)
         lines[source, default: Line()].items.append(waiting)
         lines[source]?.bytes += bytes
         count += 1
@@ -50,50 +70,85 @@ struct FairQueue<Item: Sendable>: Sendable {
     /// Puts an item that ended its source's turn before all others of its source: it is not done. The other sources come
     /// first.
     mutating func putBack(_ item: Item, bytes: Int, cost: Int, of source: CommitSource) {
-        if lines[source] == nil { turns.append(source) }
-        let waiting = Waiting(item: item, bytes: bytes, cost: cost, endsTurn: true)
+        makeTurn(of: source)
+        let waiting = Waiting(item: item, bytes: bytes, cost: cost, endsTurn: true, isQuiet: false)
         lines[source, default: Line()].items.prepend(waiting)
         lines[source]?.bytes += bytes
         count += 1
     }
 
-    /// Smaller items do not count for ``take(maxCount:maxBytes:)``'s part of one source.
+    private mutating func makeTurn(of source: CommitSource) {
+        if lines[source]?.items.isEmpty ?? true { turns.append(source) }
+    }
+
+    /// Smaller items do not count for ``next(maxCount:maxBytes:)``'s part of one source.
     private static var leastCounted: Int { 4_096 }
 
-    /// Removes one item of each source in turn, until the limit of items or bytes is reached; at least one. Items of
-    /// one source keep their order.
+    /// Moves the next item into the batch, one of each source in turn; nil: the batch has reached its limit of items or
+    /// bytes, or nothing waits. A batch holds one item at least. Items of one source keep their order.
     ///
     /// While several sources wait, each gets a 16th of the bytes, or one item: all of them wait for what one takes.
-    mutating func take(maxCount: Int, maxBytes: Int) -> [Item] {
-        var taken: [Item] = []
-        taken.reserveCapacity(min(count, maxCount))
-        var bytes = 0
-        let isContended = turns.count > 1
-        var parts: [CommitSource: Int] = [:]
-        var postponed: [CommitSource] = []
-        defer { turns.append(contentsOf: postponed) }
-        while taken.count < maxCount, bytes < maxBytes || taken.isEmpty, let source = turns.popFirst() {
-            if isContended, let first = lines[source]?.items.first, first.cost >= Self.leastCounted {
-                let part = parts[source, default: 0]
-                guard part == 0 || part + first.cost <= maxBytes / 16 else {
-                    postponed.append(source)
+    ///
+    /// - Parameter isDue: false ends the batch before the item.
+    mutating func next(maxCount: Int, maxBytes: Int, if isDue: (Item) -> Bool = { _ in true }) -> Item? {
+        guard batch.count < maxCount, batch.bytes < maxBytes || batch.count == 0 else { return nil }
+        if turns.count > 1 { batch.isContended = true }
+        while let source = turns.popFirst() {
+            guard let first = lines[source]?.items.first else { continue }
+            if first.cost >= Self.leastCounted {
+                let part = batch.parts[source, default: 0]
+                guard !batch.isContended || part == 0 || part + first.cost <= maxBytes / 16 else {
+                    batch.postponed.append(source)
                     continue
                 }
-                parts[source] = part + first.cost
             }
-            guard let next = lines[source]?.items.popFirst() else { continue }
-            taken.append(next.item)
-            bytes += next.cost
-            count -= 1
-            lines[source]?.bytes -= next.bytes
-            if lines[source]?.items.isEmpty ?? true {
-                lines[source] = nil
-            } else if next.endsTurn {
-                postponed.append(source)
-            } else {
-                turns.append(source)
+            guard isDue(first.item) else {
+                turns.prepend(source)
+                return nil
             }
+            take(first, of: source)
+            return first.item
         }
-        return taken
+        return nil
+    }
+
+    private mutating func take(_ first: Waiting, of source: CommitSource) {
+        guard let index = lines.index(forKey: source) else { return }
+        lines.values[index].items.removeFirst()
+        lines.values[index].bytes -= first.bytes
+        count -= 1
+        batch.count += 1
+        batch.bytes += first.cost
+        if first.cost >= Self.leastCounted { batch.parts[source, default: 0] += first.cost }
+        if first.isQuiet {
+            quietCount -= 1
+            batch.hasQuiet = true
+        }
+        if lines.values[index].items.isEmpty {
+            batch.emptied.append(source)
+        } else if first.endsTurn {
+            batch.postponed.append(source)
+        } else {
+            turns.append(source)
+        }
+    }
+
+    /// Whether somebody waits who would profit from a batch that ends now: a source that has nothing else under way, in
+    /// the batch or behind it, and whose turn comes soon. Where more sources wait than the batch holds items, a longer
+    /// one is better for all.
+    var isBatchAwaited: Bool { (batch.hasQuiet || quietCount > 0) && turns.count <= batch.count }
+
+    /// Removes the next item, as a batch of its own.
+    mutating func takeOne() -> Item? {
+        defer { endBatch() }
+        return next(maxCount: 1, maxBytes: .max)
+    }
+
+    /// The batch is done; the next one begins.
+    mutating func endBatch() {
+        // A source with an empty line had something under way until now.
+        for source in batch.emptied where lines[source]?.items.isEmpty ?? false { lines[source] = nil }
+        turns.append(contentsOf: batch.postponed)
+        batch = Batch()
     }
 }

@@ -11,7 +11,7 @@ import HermesCore
 struct SessionWriter {
     let db: Database
     let settings: StoreSettings
-    let time: TimeSlice
+    private(set) var time: TimeSlice
     /// The number of fresh rows that starts a sweep.
     let sweepRows: Int
     let statements: SessionStatements
@@ -56,9 +56,14 @@ struct SessionWriter {
 
     /// Whether another operation fits into the transaction; a sweep gets its share.
     var hasTime: Bool {
-        publicationBytes < Self.maxPublicationBytes
-            && time.elapsed < FreshSweep.share(of: time, beside: cache.sweep, isLate: cache.freshRows >= 4 * sweepRows)
+        time.elapsed < FreshSweep.share(of: time, beside: cache.sweep, isLate: cache.freshRows >= 4 * sweepRows)
     }
+
+    /// The transaction writes enough, however short it is.
+    var isFull: Bool { publicationBytes >= Self.maxPublicationBytes }
+
+    /// The transaction may go on.
+    mutating func extend() { time.extend() }
 
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: SessionOperation) throws -> SessionOutcome {

@@ -12,7 +12,7 @@ struct BatchWriter {
     let db: Database
     let now: Timestamp
     let settings: StoreSettings
-    let time: TimeSlice
+    private(set) var time: TimeSlice
     /// The number of fresh rows that starts a sweep.
     let sweepRows: Int
     let statements: Statements
@@ -64,6 +64,9 @@ struct BatchWriter {
         let isLate = cache.freshEntries >= 4 * sweepRows
         return time.elapsed < FreshSweep.share(of: time, beside: cache.sweep, isLate: isLate)
     }
+
+    /// The transaction may go on.
+    mutating func extend() { time.extend() }
 
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: WriteOperation) throws -> WriteOutcome {

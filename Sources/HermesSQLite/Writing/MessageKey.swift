@@ -6,8 +6,8 @@ import HermesCore
 /// The primary key of a message's row: the upper half of its id, which begins with the time, or one of the next few
 /// numbers if other ids have the same upper half.
 enum MessageKey {
-    /// The number of ids that may share their upper half. With 16 random bits in it, a second one in the same
-    /// millisecond is rare; but a generator that counts within a millisecond must work too.
+    /// The number of ids that may share their upper half. A generator's own differ; those of another one in the same
+    /// millisecond may not.
     static let maxShift: Int64 = 4095
 
     /// The possible keys of a message with this id.

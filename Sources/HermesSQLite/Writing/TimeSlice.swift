@@ -11,8 +11,11 @@ struct TimeSlice {
     static let duration = Duration.milliseconds(5)
     /// The time if each commit waits for the disk, which takes about as long or longer.
     static let durationWithSync = Duration.milliseconds(20)
+    /// The time of a transaction that nobody waits for but those who keep it busy. Its own cost, and that of pages that
+    /// many rows share, is borne by more rows.
+    static let longest = Duration.milliseconds(20)
 
-    let duration: Duration
+    private(set) var duration: Duration
     private let clock: any TimeSource
     private let start: Duration
 
@@ -27,6 +30,9 @@ struct TimeSlice {
     var elapsed: Duration { clock.uptime() - start }
 
     var isSpent: Bool { elapsed >= duration }
+
+    /// The transaction may go on.
+    mutating func extend() { duration = max(duration, Self.longest) }
 }
 
 /// The number of rows of a step that takes a small part of a ``TimeSlice``; follows the time that the last steps took,

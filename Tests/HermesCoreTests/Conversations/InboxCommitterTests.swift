@@ -89,21 +89,54 @@ import Testing
         await store.waitForCommit()
         store.fail(1)
         store.letThrough(1)
-        #expect(clientIDs(await results.next(4)) == (1..<5).map(String.init))
+        // An acknowledgement and three of them.
+        #expect(clientIDs(await results.next(3)) == (1..<4).map(String.init))
         await store.waitForCommit()
-        #expect(committer.statistics.waiting == 6)
+        #expect(committer.statistics.waiting == 7)
+        committer.acknowledge(try user(2), try device("phone"), upTo: 2)
         store.letThrough(1)
-        #expect(clientIDs(await results.next(6)) == Array(repeating: nil, count: 6))
+        // The others of a batch fail with those that the store has tried.
+        #expect(clientIDs(await results.next(7)) == Array(repeating: nil, count: 7))
         #expect(store.batches.map(\.count) == [1, 4, 4])
         #expect(committer.statistics.waiting == 0)
-        // The acknowledgement was not lost with them.
         store.letThrough(10)
         await committer.shutdown()
-        let last = store.batches.joined().reversed().first
-        guard case .acknowledge(_, _, upTo: 1, _) = last else {
-            Issue.record("\(String(describing: last))")
+        guard case .acknowledge(_, _, upTo: 2, _) = store.batches.joined().reversed().first else {
+            Issue.record("\(String(describing: store.batches.joined().reversed().first))")
             return
         }
+    }
+
+    @Test func `acknowledgements of a commit that fails are not lost`() async throws {
+        let committer = committer(CommitLimits(maxBatch: 10, acknowledgementDelay: .seconds(3600)))
+        store.close()
+        try submit(0..<1, to: committer)
+        await store.waitForCommit()
+        committer.acknowledge(try user(2), try device("phone"), upTo: 1)
+        try submit(1..<3, to: committer)
+        // The first has begun.
+        store.fail(1)
+        store.letThrough(1)
+        #expect(clientIDs(await results.next(1)) == ["0"])
+        await store.waitForCommit()
+        store.letThrough(1)
+        #expect(clientIDs(await results.next(2)) == [nil, nil])
+        store.letThrough(10)
+        await committer.shutdown()
+        #expect(store.batches.map(\.count) == [1, 3, 1])
+        guard case .acknowledge(_, _, upTo: 1, _) = store.batches.last?.first else {
+            Issue.record("\(store.batches)")
+            return
+        }
+    }
+
+    @Test func `what comes while a transaction takes its operations joins it`() async throws {
+        let committer = committer(CommitLimits(maxBatch: 10))
+        store.whileTaking { try? self.submit(1..<4, to: committer) }
+        try submit(0..<1, to: committer)
+        #expect(clientIDs(await results.next(4)) == (0..<4).map(String.init))
+        #expect(store.batches.map(\.count) == [4])
+        await committer.shutdown()
     }
 
     @Test

@@ -13,6 +13,9 @@ import Testing
         }
         #expect(ids == ids.sorted())
         #expect(Set(ids).count == ids.count)
+        // A store that uses the upper half as a key finds it free.
+        #expect(Set(ids.map(\.high)).count == ids.count)
+        #expect(Set(ids.map(\.low)).count == ids.count)
         #expect(ids[0].timestamp.rawValue == 5)
         #expect(ids[699].timestamp.rawValue == 7)
         #expect(ids.map(\.description) == ids.map(\.description).sorted())

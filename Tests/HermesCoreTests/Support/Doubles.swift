@@ -63,12 +63,28 @@ final class FakeStore: MessageStore {
     func fail(_ count: Int) { state.withLock { $0.failures = count } }
 
     private let most = Mutex(Int.max)
+    private let taking = Mutex<(@Sendable () -> Void)?>(nil)
+
+    /// Calls `body` once, after the first operation of the next transaction.
+    func whileTaking(_ body: @escaping @Sendable () -> Void) { taking.withLock { $0 = body } }
 
     /// From now on a transaction takes no more operations than these.
     func cut(to count: Int) { most.withLock { $0 = count } }
 
-    func commit(firstOf operations: ArraySlice<WriteOperation>, now: Timestamp) throws(HermesError) -> [WriteOutcome] {
-        try commit(Array(operations.prefix(most.withLock { $0 })), now: now)
+    func commit(
+        taking next: (_ isLong: Bool) -> WriteOperation?,
+        now: Timestamp
+    ) throws(HermesError) -> [WriteOutcome] {
+        let most = most.withLock { $0 }
+        var operations: [WriteOperation] = []
+        while operations.count < most, let operation = next(false) {
+            operations.append(operation)
+            taking.withLock { taking in
+                defer { taking = nil }
+                return taking
+            }?()
+        }
+        return try commit(operations, now: now)
     }
 
     /// From now on each commit waits for a `letThrough`.

@@ -5,6 +5,16 @@ import Testing
 
 @testable import HermesCore
 
+extension FairQueue {
+    /// Removes a whole batch.
+    fileprivate mutating func take(maxCount: Int, maxBytes: Int) -> [Item] {
+        defer { endBatch() }
+        var taken: [Item] = []
+        while let item = next(maxCount: maxCount, maxBytes: maxBytes) { taken.append(item) }
+        return taken
+    }
+}
+
 @Suite struct FairQueueTests {
     private let flooder = CommitSource(host: "10.0.0.1")
     private let other = CommitSource.subject("ann")
@@ -65,5 +75,38 @@ import Testing
         #expect(queue.take(maxCount: 1_000, maxBytes: 160_000).sorted() == [12, 103])
         #expect(queue.take(maxCount: 1_000, maxBytes: .max) == Array(13..<40))
         #expect(queue.isEmpty)
+    }
+
+    @Test func `what comes to a batch that is being taken has its turn in it`() {
+        var queue = FairQueue<String>()
+        for number in 0..<10 { queue.append("f\(number)", bytes: 10, of: flooder) }
+        #expect(queue.next(maxCount: 9, maxBytes: .max) == "f0")
+        queue.append("o", bytes: 10, of: other)
+        #expect(queue.take(maxCount: 4, maxBytes: .max) == ["f1", "o", "f2"])
+        #expect(queue.take(maxCount: .max, maxBytes: .max) == (3..<10).map { "f\($0)" })
+    }
+
+    @Test func `a batch is awaited by whoever has nothing else under way, if its turn comes soon`() {
+        var queue = FairQueue<String>()
+        for number in 0..<9 { queue.append("f\(number)", bytes: 10, of: flooder) }
+        // Its first was quiet.
+        #expect(queue.next(maxCount: 99, maxBytes: .max) == "f0" && queue.isBatchAwaited)
+        queue.endBatch()
+        #expect(queue.next(maxCount: 99, maxBytes: .max) == "f1" && !queue.isBatchAwaited)
+        queue.append("o0", bytes: 10, of: other)
+        queue.append("o1", bytes: 10, of: other)
+        // Two sources wait, and only one item is taken.
+        #expect(!queue.isBatchAwaited)
+        #expect(queue.next(maxCount: 99, maxBytes: .max) == "f2" && queue.isBatchAwaited)
+        #expect(queue.next(maxCount: 99, maxBytes: .max) == "o0" && queue.isBatchAwaited)
+        queue.endBatch()
+        #expect(queue.next(maxCount: 99, maxBytes: .max) == "f3")
+        #expect(queue.next(maxCount: 99, maxBytes: .max) == "o1" && !queue.isBatchAwaited)
+        // It has something in the batch.
+        queue.append("o2", bytes: 10, of: other)
+        #expect(!queue.isBatchAwaited)
+        queue.endBatch()
+        queue.append("s", bytes: 10, of: .server)
+        #expect(queue.next(maxCount: 99, maxBytes: .max) == "f4" && !queue.isBatchAwaited)
     }
 }

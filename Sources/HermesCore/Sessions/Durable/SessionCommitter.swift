@@ -25,11 +25,10 @@ final class SessionCommitter: Sendable {
         case parts(any SessionParts)
     }
 
-    private struct Pending: Sendable {
+    private struct Pending: CommitItem {
         let work: Work
         let completion: Completion?
 
-        /// What the next transaction does for it.
         func operation() -> SessionOperation {
             switch work {
             case .whole(let operation): operation
@@ -86,8 +85,8 @@ final class SessionCommitter: Sendable {
         self.time = time
         self.limits = limits
         self.committed = committed
-        queue = Queue(limits: limits)
-        queue.start(named: "hermes-sessions") { [self] batch, completed in commit(batch, completed) }
+        queue = Queue(limits: limits, ordersRiders: true)
+        queue.start(named: "hermes-sessions") { [self] completed in commit(completed) }
     }
 
     var statistics: CommitStatistics { queue.statistics }
@@ -166,41 +165,38 @@ final class SessionCommitter: Sendable {
 
     // MARK: The thread
 
-    private func commit(_ batch: ArraySlice<Queue.Entry>, _ completed: Completed) {
-        var operations: [SessionOperation] = []
-        operations.reserveCapacity(batch.count + completed.seqs.count)
-        // First: they free memory, and must be done before a session is opened again.
-        for (id, seqs) in completed.seqs { operations.append(.completed(id, seqs)) }
-        for entry in batch { operations.append(entry.item.operation()) }
-        var waiting = batch
-        do throws(HermesError) {
-            try Queue.commitInParts(operations) { rest throws(HermesError) in
-                try store.commit(firstOf: rest, now: time.now())
-            } committed: { part, outcomes in
-                let lazy = max(0, completed.seqs.count - part.startIndex)
-                let done = waiting.prefix(max(0, part.count - lazy))
-                waiting = waiting.dropFirst(done.count)
-                var continuing: [Queue.Entry] = []
-                var ended: [(entry: Queue.Entry, outcome: SessionOutcome)] = []
-                for (entry, outcome) in zip(done, outcomes.dropFirst(lazy)) {
-                    let isContinuing = entry.item.committed(outcome)
-                    if isContinuing { continuing.append(entry) } else { ended.append((entry, outcome)) }
-                }
-                queue.finished(done, continuing: continuing)
-                for (entry, outcome) in ended {
-                    guard let completion = entry.item.completion else { continue }
-                    if case .refused(let error) = outcome {
-                        completion(.failure(error))
-                    } else {
-                        completion(.success(outcome))
-                    }
-                }
-                self.committed(Array(part), outcomes)
+    private func commit(_ completed: Completed) {
+        // Before the rest: they free memory, and must be done before a session is opened again.
+        let lazy = completed.seqs.map { id, seqs in SessionOperation.completed(id, seqs) }
+        do throws(Queue.Failure) {
+            try queue.commit(after: lazy) { next throws(HermesError) in
+                try store.commit(taking: next, now: time.now())
+            } committed: { batch, operations, outcomes in
+                committed(batch, outcomes.dropFirst(operations.count - batch.count))
+                self.committed(operations, outcomes)
             }
         } catch {
             // Before the failure is reported and stops the server: then these are committed, too.
-            queue.finished(waiting, takingBack: completed)
-            for entry in waiting { entry.item.completion?(.failure(error)) }
+            queue.finished(error.batch, takingBack: completed)
+            for entry in error.batch { entry.item.completion?(.failure(error.error)) }
+        }
+    }
+
+    private func committed(_ batch: [Queue.Entry], _ outcomes: ArraySlice<SessionOutcome>) {
+        var continuing: [Queue.Entry] = []
+        var ended: [(entry: Queue.Entry, outcome: SessionOutcome)] = []
+        for (entry, outcome) in zip(batch, outcomes) {
+            let isContinuing = entry.item.committed(outcome)
+            if isContinuing { continuing.append(entry) } else { ended.append((entry, outcome)) }
+        }
+        queue.finished(batch, continuing: continuing)
+        for (entry, outcome) in ended {
+            guard let completion = entry.item.completion else { continue }
+            if case .refused(let error) = outcome {
+                completion(.failure(error))
+            } else {
+                completion(.success(outcome))
+            }
         }
     }
 }

@@ -75,10 +75,13 @@ final class FakeSessionStore: SessionStore {
     func cut(to count: Int) { most.withLock { $0 = count } }
 
     func commit(
-        firstOf operations: ArraySlice<SessionOperation>,
+        taking next: (_ isLong: Bool) -> SessionOperation?,
         now: Timestamp
     ) throws(HermesError) -> [SessionOutcome] {
-        try commit(Array(operations.prefix(most.withLock { $0 })), now: now)
+        let most = most.withLock { $0 }
+        var operations: [SessionOperation] = []
+        while operations.count < most, let operation = next(false) { operations.append(operation) }
+        return try commit(operations, now: now)
     }
 
     func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
