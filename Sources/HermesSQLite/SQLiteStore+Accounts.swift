@@ -119,7 +119,10 @@ extension SQLiteStore: AccountStore {
 
     package func free(_ name: KeptName) async throws(HermesError) {
         try await write { (db, _) in
-            try db.execute(sql: "DELETE FROM kept_name WHERE key = ?", arguments: [name.key])
+            try db.execute(
+                sql: "DELETE FROM kept_name WHERE key = ? AND user = ?",
+                arguments: [name.key, name.user.rawValue]
+            )
         }
     }
 

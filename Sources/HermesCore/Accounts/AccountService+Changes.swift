@@ -95,6 +95,15 @@ extension AccountService {
             try Account.check(avatarURL: avatarURL)
             change.avatarURL = avatarURL
         }
+        await withCheckedContinuation { turn in
+            let isFree = profileTurns.withLock { turns in
+                guard !turns.begin(user) else { return true }
+                turns.wait(turn, for: user)
+                return false
+            }
+            if isFree { turn.resume() }
+        }
+        defer { profileTurns.withLock { $0.pass(user) } }
         guard change.nickName != nil, let old = try await find(.id(user), for: .account(user))?.account.nickName
         else {
             return try await store.update(user, change)

@@ -98,7 +98,9 @@ extension MemoryStore: AccountStore {
     }
 
     package func free(_ name: KeptName) async throws(HermesError) {
-        try run { (state) throws(HermesError) in state.keptNames[name.key] = nil }
+        try run { (state) throws(HermesError) in
+            if state.keptNames[name.key] == name.user { state.keptNames[name.key] = nil }
+        }
     }
 
     package func open(_ opening: DeviceOpening, now: Timestamp) async throws(HermesError) -> Device {

@@ -55,7 +55,9 @@ extension RoomEvent {
         case .plain:
             let bytes = publication.payload.readableBytesView
             guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
-            let name = publication.details?.userProperties.first { $0.name == Self.nameProperty }?.value
+            let name = publication.details?.userProperties.first {
+                $0.name == Self.nameProperty && $0.value.utf8.count <= RoomLimits.maxNameBytes
+            }?.value
             content = .said(RoomMember(name: name ?? Self.nameless), text)
         case .room(let kind):
             guard let read = payloads.content(of: kind, in: publication.payload) else { return nil }

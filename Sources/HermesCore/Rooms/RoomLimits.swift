@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import NIOCore
+package import NIOCore
 
-/// The longest parts of events that the server writes itself. An event that is passed on unchanged is limited by its
-/// frame.
+/// The longest parts of events that the server writes itself, and the longest publication to a room's topic. An event
+/// from LiveRoom is limited by its frame.
 package enum RoomLimits {
     /// A text or a notice, in bytes.
     package static let maxTextBytes = 4_096
@@ -14,6 +14,19 @@ package enum RoomLimits {
     package static let maxURLBytes = 1_024
     /// The data of an application's own event, in bytes.
     package static let maxApplicationBytes = 65_536
+
+    /// The payload of a publication to a room's topic, in bytes. With a name it still fits into a frame of LiveRoom, whose
+    /// viewers accept 64 KiB.
+    package static let maxPayloadBytes = 64_000
+
+    /// Checks a publication to any topic.
+    ///
+    /// - Throws: `.tooLarge` if the topic is a room's and the payload is too long for it.
+    package static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
+        guard payload.readableBytes <= maxPayloadBytes || topic.room == nil else {
+            throw HermesError(.tooLarge, "a publication to a room is at most 64,000 bytes long")
+        }
+    }
 
     /// Checks a text or a notice.
     ///

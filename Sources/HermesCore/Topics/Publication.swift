@@ -135,6 +135,9 @@ package struct Publication: Sendable {
         .deciding(decided)
     }
 
+    /// The length of a message with its topic and payload alone, in bytes.
+    var leastMessageBytes: Int { payload.readableBytes &+ topic.rawValue.utf8.count &+ 4 }
+
     /// The size that it counts for in queues.
     package var weight: Int {
         payload.readableBytes &+ topic.rawValue.utf8.count &+ 128 &+ (details?.weight ?? 0)

@@ -8,7 +8,7 @@ package import NIOCore
 /// The topics through which clients of other protocols are reached. A publication there must have a form that these
 /// clients can be given.
 package enum ApplicationTopics {
-    /// Whether publications to this topic are checked.
+    /// Whether the payloads of publications to this topic are parsed.
     static func contains(_ topic: String) -> Bool {
         GatewayCatalog.applicationTopics.contains { topic.hasPrefix($0.topicPrefix) }
     }
@@ -18,10 +18,12 @@ package enum ApplicationTopics {
         contains(topic.rawValue) ? MessageParts.count(json: payload) : 0
     }
 
-    /// Checks a publication before it is published. Every protocol that publishes to topics asks this.
+    /// Checks a publication before it is published, to these topics and to rooms. Every protocol that publishes to topics
+    /// asks this, for wills too.
     ///
     /// - Throws: `.invalidArgument`, `.tooLarge` if the clients behind the topic cannot be given this payload.
     package static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
+        try RoomLimits.check(topic, payload)
         for form in GatewayCatalog.applicationTopics { try form.check(topic, payload) }
     }
 }

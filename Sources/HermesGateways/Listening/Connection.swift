@@ -229,6 +229,13 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         if phase == .open { loop.schedule(self, due: due) }
     }
 
+    /// Bytes may be read in long pieces. Before the login they are not: a loop may read all its connections before it
+    /// hears which of them have to end.
+    func readsLong() {
+        guard carrier == .plain, let channel = context?.channel else { return }
+        try? loop.readBuffers.read(channel, isLong: true)
+    }
+
     /// Sets how long the peer may be silent.
     ///
     /// - Parameter timeout: nil: forever; a lost peer is then noticed when something is sent to it.
@@ -354,7 +361,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
                 loop.post(.run { self.end(.loginBudget) })
             }
         loginShare = share
-        budget.charge(bytes, to: share)
+        // A busy loop reads more before it comes to what others have posted.
+        if !budget.charge(bytes, to: share) { end(.loginBudget) }
     }
 
     private func releaseLoginShare() {

@@ -126,7 +126,10 @@ package final class ConnectionAcceptor: Sendable {
     ) throws {
         guard let loop = loops[channel.eventLoop], !state.isDraining else { throw RefusedConnection() }
         // The loop decides when to close the connection: see LoopContext.peerClosed(_:).
-        if carrier == .plain { try? channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true) }
+        if carrier == .plain {
+            try? channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true)
+            try? loop.readBuffers.read(channel, isLong: false)
+        }
         var opening = Connection.Opening(loop: loop, peer: peer, countedAs: address, carrier: carrier)
         opening.startsInText = startsInText
         try addConnection(channel, opening)

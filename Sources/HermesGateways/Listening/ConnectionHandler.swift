@@ -34,8 +34,8 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     /// The peer has closed, and its last bytes wait for the connection's turn.
     private var isInputClosed = false
 
-    /// A read of this size has most likely left more behind; the largest read is twice as long.
-    private static var backlogBytes: Int { 32_768 }
+    /// A read of this size has most likely left more behind.
+    private static var backlogBytes: Int { ReadBuffers.maxBytes / 2 }
 
     private var discardedBytes = 0
 
@@ -67,6 +67,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
             (try? context.pipeline.syncOperations.handler(type: NIOSSLServerHandler.self)) != nil
         connection.isOutputCut = opensWithHandshake && connection.isOutputCopied
         connection.start(context)
+        if hasFullLimit { connection.readsLong() }
         if context.channel.isActive, !opensWithHandshake { side.opened() }
     }
 
@@ -178,8 +179,10 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
             done = 0
         }
         if bytes.readableBytes >= Self.backlogBytes { connection.inputIsBacklogged() }
+        defer { connection.loop.readBuffers.giveBack(bytes) }
         guard connection.isOpen else { return discard(bytes.readableBytes, context) }
         connection.chargeLogin(bytes.readableBytes)
+        guard connection.isOpen else { return }
         if unread.readableBytes > 0 {
             unread.writeBuffer(&bytes)
             cutUnread()
@@ -196,6 +199,8 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     }
 
     package func readOn() {
+        // An ended connection is not examined any more.
+        if !connection.isOpen { unread = ByteBuffer() }
         if !isCutting, unread.readableBytes > 0 { cutUnread() }
         if isInputClosed, !connection.waitsOnlyForTurn {
             isInputClosed = false
@@ -212,7 +217,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         var bytes = ByteBuffer()
         swap(&bytes, &unread)
         cut(&bytes)
-        if bytes.readableBytes > bytes.storageCapacity / 2 {
+        if connection.isOpen, bytes.readableBytes > bytes.storageCapacity / 2 {
             bytes.discardReadBytes()
             unread = bytes
             connection.unreadHolds(bytes.storageCapacity)
@@ -221,7 +226,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
     }
 
-    /// Keeps the rest in a buffer of its own, because NIO reuses the read buffer.
+    /// Keeps the rest in a buffer of its own, because the read buffer is for the next read (``ReadBuffers``).
     private func keep(_ rest: ByteBuffer) {
         guard rest.readableBytes > 0, connection.isOpen else {
             unread = ByteBuffer()
@@ -291,6 +296,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private func raiseLimit() {
         guard !hasFullLimit, connection.isAuthenticated else { return }
         hasFullLimit = true
+        connection.readsLong()
         decoder = side.makeDecoder(maxFrameBytes: Self.maxFrameBytes(of: connection))
     }
 

@@ -72,7 +72,7 @@ package final class Listener: Sendable {
             tls: tls
         )
         let proxyPatience = settings.proxyProtocol == .v2 ? environment.settings.limits.timeToAuthenticate : nil
-        let bootstrap = bootstrap(group) { channel in
+        let bootstrap = bootstrap(group, maxReadBytes: tls == nil ? 256 : maxEncryptedReadBytes) { channel in
             try accept(channel, by: acceptor, proxyPatience: proxyPatience, tls: tls)
         }
         let channel: any Channel
@@ -91,12 +91,18 @@ package final class Listener: Sendable {
         )
     }
 
+    /// About a record of TLS (RFC 8446, section 5.1).
+    private static let maxEncryptedReadBytes = 16_384
+
     /// The common options of all listening sockets.
     ///
-    /// - Parameter accept: called for each connection, on its loop; if it throws, the connection is closed without
-    ///   sending anything.
+    /// - Parameters:
+    ///   - maxReadBytes: the longest read, and so the size of a read buffer that a connection keeps.
+    ///   - accept: called for each connection, on its loop; if it throws, the connection is closed without
+    ///     sending anything.
     package static func bootstrap(
         _ group: any EventLoopGroup,
+        maxReadBytes: Int,
         accept: @escaping @Sendable (any Channel) throws -> Void
     ) -> ServerBootstrap {
         ServerBootstrap(group: group)
@@ -110,11 +116,13 @@ package final class Listener: Sendable {
                     )
                 }
             }
-            // NIO keeps a connection's read buffers: small at first, growing with the traffic.
+            // NIO keeps a connection's read buffers: small at first, growing with the traffic, and not counted by any
+            // budget. Plain connections share theirs (``ReadBuffers``).
             .childChannelOption(
                 .recvAllocator,
-                value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: 65_536)
+                value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: maxReadBytes)
             )
+            .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelInitializer { channel in channel.eventLoop.makeCompletedFuture { try accept(channel) } }
     }
 

@@ -91,9 +91,12 @@ package final class LoginBudget: Sendable {
     package func share(end: @escaping @Sendable () -> Void) -> Share { Share(end: end) }
 
     /// A connection has sent further bytes.
-    package func charge(_ bytes: Int, to share: Share) {
-        let over: [Share] = shares.withLock { shares in
-            guard !share.isOver else { return [] }
+    ///
+    /// - Returns: false if it is one of those that have to end. It may not have heard of that.
+    @discardableResult
+    package func charge(_ bytes: Int, to share: Share) -> Bool {
+        let (over, mayStay): ([Share], Bool) = shares.withLock { shares in
+            guard !share.isOver else { return ([], false) }
             shares.add(bytes, to: share)
             var over: [Share] = []
             while shares.total > limit, let most = shares.heap.first {
@@ -101,9 +104,10 @@ package final class LoginBudget: Sendable {
                 most.isOver = true
                 over.append(most)
             }
-            return over
+            return (over, !share.isOver)
         }
         for share in over { share.end() }
+        return mayStay
     }
 
     /// The connection has logged in or ended.

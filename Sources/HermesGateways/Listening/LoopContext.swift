@@ -29,6 +29,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var connectionNumber: UInt64 = 0
     private var dirty: [Connection] = []
     private var isFlushScheduled = false
+    let readBuffers = ReadBuffers()
     /// Connections whose flush waits for a later turn.
     private var unflushed = Deque<Connection>()
     /// Events of other threads that wait for a later turn.

@@ -90,7 +90,8 @@ package enum RequestCost: Sendable, Hashable {
         case .queues(let count): count / 2
         case .devices(let count, let bytes): count &+ count &* bytes / 16_384
         case .listeners(let count): (count + 1) / 2
-        case .watchers(let count): 2 * count
+        // Others decide who watches: beyond some the account does not pay for them.
+        case .watchers(let count): 2 * min(count, 50)
         case .viewers(let count): count / 256
         case .receivers(let count, let topicBytes): count / 32 &+ count &* topicBytes / 65_536
         case .topic(let bytes): bytes / 1_024

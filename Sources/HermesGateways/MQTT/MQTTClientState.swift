@@ -51,10 +51,12 @@ final class MQTTClientState {
     /// The client's permissions, for other threads; created with the first shared subscription.
     private(set) lazy var reader: MQTTTopicReader = {
         hasReader = true
-        return MQTTTopicReader(identity, topicAccess, closed: closedRooms)
+        return MQTTTopicReader(identity, topicAccess, closed: closedRooms, maxMessageBytes: maxPacketBytes)
     }()
     private var hasReader = false
     private let topicAccess: TopicAccess
+    /// The client's Maximum Packet Size.
+    private let maxPacketBytes: Int
     private var rules: BoundTopicRules?
     private var rulesGeneration: UInt64 = 0
     /// The client's permissions under any name; made when a message of its queue is older than its name.
@@ -65,8 +67,10 @@ final class MQTTClientState {
         key: SessionKey,
         sessionExpiry: Duration,
         inbound: MQTTInbound,
+        maxPacketBytes: Int,
         access: TopicAccess
     ) {
+        self.maxPacketBytes = maxPacketBytes
         self.identity = identity
         self.inbound = inbound
         topicAccess = access
@@ -78,6 +82,8 @@ final class MQTTClientState {
     func renew(_ identity: ClientIdentity) {
         self.identity = identity
         rules = nil
+        namelessReader = nil
+        if hasReader { reader.renew(identity) }
         isWarnedOfExpiry = false
     }
 

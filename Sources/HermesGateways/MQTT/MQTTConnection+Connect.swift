@@ -82,8 +82,56 @@ extension MQTTConnection {
                 "the client identifier is longer than \(gateway.settings.maxClientIDBytes) bytes"
             )
         }
+        do throws(MQTTPacketError) { if let will = connect.will { try check(will) } } catch { return error }
         return nil
     }
+
+    /// Checks of a will what does not depend on the client, before a login leaves anything behind.
+    private func check(_ will: MQTTWill) throws(MQTTPacketError) {
+        guard let topic = TopicName(will.topic), !MQTTInbox.isForServer(topic) else { throw Self.willNotAuthorized }
+        try gateway.check(will.qos, isRetained: will.retain, of: "the will")
+        try Self.check(will.properties)
+        let publication = publication(of: will, to: topic, sender: nil)
+        guard willBytes(publication) <= gateway.settings.maxWillBytes else {
+            throw MQTTPacketError(
+                .packetTooLarge,
+                "the will is longer than \(gateway.settings.maxWillBytes) bytes (mqtt.maxWillBytes)"
+            )
+        }
+        let parts = ApplicationTopics.partCount(of: topic, will.payload)
+        connection.charge(.parts(parts))
+        guard parts <= MessageParts.max, MQTTTranslation.kind(of: publication) != nil else { throw Self.willDoesNotFit }
+        do throws(HermesError) {
+            try ApplicationTopics.check(topic, will.payload)
+        } catch {
+            throw MQTTPacketError(.payloadFormatInvalid, "the will: \(error.message)")
+        }
+    }
+
+    private func willBytes(_ publication: Publication) -> Int {
+        publication.topic.rawValue.utf8.count + publication.payload.readableBytes + (publication.details?.weight ?? 0)
+    }
+
+    private func publication(of will: MQTTWill, to topic: TopicName, sender: UserID?) -> Publication {
+        Publication(
+            topic: topic,
+            payload: will.payload,
+            kind: Publication.plainKind,
+            sender: sender,
+            qos: MQTTTranslation.qos(will.qos),
+            retain: will.retain,
+            details: MQTTTranslation.details(of: will.properties, now: now())
+        )
+    }
+
+    private static let willNotAuthorized = MQTTPacketError(
+        .notAuthorized,
+        "the will's topic may not be published to"
+    )
+    private static let willDoesNotFit = MQTTPacketError(
+        .payloadFormatInvalid,
+        "the will does not fit its liveroom-type"
+    )
 
     private static func randomClientID() -> String {
         let letters = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -139,6 +187,7 @@ extension MQTTConnection {
             key: SessionKey(owner: identity.owner, clientID: identity.clientID),
             sessionExpiry: sessionExpiry(of: connect),
             inbound: MQTTInbound(version, receiveMaximum: settings.receiveMaximum),
+            maxPacketBytes: outbound.maxPacketBytes,
             access: environment.access
         )
         client.account = account
@@ -182,36 +231,18 @@ extension MQTTConnection {
         _ will: MQTTWill,
         of client: MQTTClientState
     ) throws(MQTTPacketError) -> MQTTPendingWill {
-        guard let topic = TopicName(will.topic), !MQTTInbox.isForServer(topic),
-            client.access(environment.access).allows(.publish, will.topic)
-        else { throw MQTTPacketError(.notAuthorized, "the will's topic may not be published to") }
-        try gateway.check(will.qos, isRetained: will.retain, of: "the will")
-        try Self.check(will.properties)
+        guard let topic = TopicName(will.topic), client.access(environment.access).allows(.publish, will.topic) else {
+            throw Self.willNotAuthorized
+        }
         var delay = Duration.zero
         for property in will.properties.list {
             if case .willDelayInterval(let seconds) = property { delay = .seconds(Int64(seconds)) }
         }
-        let details = MQTTTranslation.details(of: will.properties, now: now())
-        let bytes = will.topic.utf8.count + will.payload.readableBytes + (details?.weight ?? 0)
-        guard bytes <= gateway.settings.maxWillBytes else {
-            throw MQTTPacketError(
-                .packetTooLarge,
-                "the will is longer than \(gateway.settings.maxWillBytes) bytes (mqtt.maxWillBytes)"
-            )
-        }
-        let publication = Publication(
-            topic: topic,
-            // A copy: the slice would keep the read buffer.
-            payload: ByteBuffer(bytes: will.payload.readableBytesView),
-            kind: Publication.plainKind,
-            sender: client.identity.principal?.user,
-            qos: MQTTTranslation.qos(will.qos),
-            retain: will.retain,
-            details: details
-        )
-        guard let kind = MQTTTranslation.kind(of: publication) else {
-            throw MQTTPacketError(.payloadFormatInvalid, "the will does not fit its liveroom-type")
-        }
+        var kept = will
+        // A copy: the slice would keep the read buffer.
+        kept.payload = ByteBuffer(bytes: will.payload.readableBytesView)
+        let publication = publication(of: kept, to: topic, sender: client.identity.principal?.user)
+        guard let kind = MQTTTranslation.kind(of: publication) else { throw Self.willDoesNotFit }
         return MQTTPendingWill(
             publication: publication.ofKind(kind),
             givenAt: now(),

@@ -14,7 +14,7 @@ extension MQTTConnection {
         if subscription.noLocal, delivery.publisher == number { return }
         if qos == .atMostOnce {
             if subscription.isPlain, !outbound.usesAliases {
-                deliverShared(delivery)
+                deliverShared(delivery, for: subscription)
             } else {
                 deliverOnce(delivery.publication, subscription)
             }
@@ -31,7 +31,7 @@ extension MQTTConnection {
 
     /// QoS 0 with the same bytes for all.
     @inline(__always)
-    private func deliverShared(_ delivery: Delivery) {
+    private func deliverShared(_ delivery: Delivery, for subscription: TopicSubscription) {
         let version = version
         let slot: EncodingSlot = version == .v5 ? .mqttV5 : .mqttV311
         let frame = delivery.borrowed(slot) { publication in
@@ -39,7 +39,14 @@ extension MQTTConnection {
         }
         guard frame.count <= outbound.maxPacketBytes else { return dropped(.tooLarge) }
         connection.tally.messagesOut += 1
-        if !connection.writeNow(frame) { connection.write(.text, frame: delivery.compact(slot)) }
+        guard !connection.writeNow(frame) else { return }
+        connection.write(.text, frame: delivery.compact(slot))
+        noteLag(of: subscription)
+    }
+
+    /// The other members of a shared subscription get what comes, until this client takes what it was sent.
+    private func noteLag(of subscription: TopicSubscription) {
+        if !connection.keepsUp, subscription.isShared { client?.shared.load.fallBehind() }
     }
 
     /// QoS 0 with properties of this subscription.
@@ -51,6 +58,7 @@ extension MQTTConnection {
             isRetained: options.retainAsPublished && publication.retain,
             identifiers: options.identifiers
         )
+        noteLag(of: subscription)
     }
 
     /// QoS 1 and 2 of a clean session.

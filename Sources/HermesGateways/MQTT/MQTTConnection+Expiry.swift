@@ -53,7 +53,7 @@ extension MQTTConnection {
                 client.renew(identity)
                 // The new token may allow other topics than the old one.
                 lastTarget = nil
-                refilter(client)
+                accessChanged()
                 client.inbox?.packets?.succeed(packet.id)
                 lookAtExpiry()
             }

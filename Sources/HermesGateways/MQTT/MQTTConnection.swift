@@ -255,6 +255,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
 
     package func becameWritable() {
         client?.inbox?.packets?.becameWritable()
+        if let client, client.hasShared { client.shared.load.catchUp() }
         sendWaiting()
     }
 }

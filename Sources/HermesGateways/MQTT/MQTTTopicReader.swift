@@ -9,20 +9,32 @@ import Synchronization
 /// State: a `Mutex`; only the rules are called under it.
 final class MQTTTopicReader: TopicReader {
     private struct State: Sendable {
+        var identity: ClientIdentity
+        /// The number of identities before.
+        var renewals = 0
         var rules: BoundTopicRules?
         var generation: UInt64 = 0
         /// Rooms from which an operator removed the client.
         var closed: Set<TopicName>
     }
 
-    private let identity: ClientIdentity
+    let maxMessageBytes: Int
     private let access: TopicAccess
     private let state: Mutex<State>
 
-    init(_ identity: ClientIdentity, _ access: TopicAccess, closed: Set<TopicName>) {
-        self.identity = identity
+    init(_ identity: ClientIdentity, _ access: TopicAccess, closed: Set<TopicName>, maxMessageBytes: Int = .max) {
         self.access = access
-        state = Mutex(State(closed: closed))
+        self.maxMessageBytes = maxMessageBytes
+        state = Mutex(State(identity: identity, closed: closed))
+    }
+
+    /// The client has other permissions from now on. Groups keep their readers.
+    func renew(_ identity: ClientIdentity) {
+        state.withLock { state in
+            state.identity = identity
+            state.renewals += 1
+            state.rules = nil
+        }
     }
 
     func close(_ rooms: Set<TopicName>) { state.withLock { $0.closed = rooms } }
@@ -38,13 +50,16 @@ final class MQTTTopicReader: TopicReader {
     }
 
     func without(_ name: String) -> any TopicReader {
+        let (identity, closed) = state.withLock { ($0.identity, $0.closed) }
         guard identity.userName == name else { return self }
-        return MQTTTopicReader(identity.underNoName, access, closed: state.withLock { $0.closed })
+        return MQTTTopicReader(identity.underNoName, access, closed: closed, maxMessageBytes: maxMessageBytes)
     }
 
     private func bind(_ generation: UInt64) -> BoundTopicRules {
+        let (identity, renewals) = state.withLock { ($0.identity, $0.renewals) }
         let rules = access.current.bound(to: identity)
         state.withLock { state in
+            guard state.renewals == renewals else { return }
             state.rules = rules
             state.generation = generation
         }

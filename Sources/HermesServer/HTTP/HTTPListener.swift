@@ -76,9 +76,9 @@ final class HTTPListener: Sendable {
         logger: Logger
     ) async throws -> HTTPListener {
         let listener = HTTPListener(settings, gate: gate, counter: counter, tls: tls, logger: logger)
-        let channel = try await Listener.bootstrap(group) { channel in try listener.accept(channel) }
-            .bind(host: settings.host, port: settings.port)
-            .get()
+        let bootstrap = Listener.bootstrap(group, maxReadBytes: maxReadBytes) { channel in try listener.accept(channel)
+        }
+        let channel = try await bootstrap.bind(host: settings.host, port: settings.port).get()
         listener.socket.withLock { $0 = channel }
         return listener
     }
@@ -181,7 +181,10 @@ final class HTTPListener: Sendable {
                         return .http(
                             try Exchange(
                                 wrappingChannelSynchronously: channel,
-                                configuration: .init(isOutboundHalfClosureEnabled: true)
+                                configuration: .init(
+                                    backPressureStrategy: .init(lowWatermark: 1, highWatermark: 2),
+                                    isOutboundHalfClosureEnabled: true
+                                )
                             )
                         )
                     }
@@ -212,6 +215,8 @@ final class HTTPListener: Sendable {
         Task { try? await exchange.executeThenClose { _, _ in } }
     }
 
+    /// The longest read. What waits of a request is some reads, which no budget counts.
+    private static let maxReadBytes = 4_096
     /// The longest header field, and the longest target.
     private static let maxFieldBytes = 8 * 1024
     /// The longest head.

@@ -54,6 +54,8 @@ package enum AccountStoreConformance {
             try await expectError(.nameTaken) {
                 try await store.update(bob.id, AccountChange(nickName: StoreWorld.name("ann")))
             }
+            try await store.free(KeptName(key: "ann", user: bob.id))
+            try expectEqual(try await store.keptNames(), [kept], "it was another's")
             try await store.free(kept)
             try expectEqual(try await store.keptNames(), [])
             let carl = try await create("Ann", in: store)

@@ -56,6 +56,17 @@ import Testing
         #expect(try retained == ["user/ann/1", "user/anna"], "the next owner's stays")
     }
 
+    @Test func `renames of one account at the same time free each name that it gave up`() async throws {
+        let ann = try await account("ann")
+        for round in 0..<20 {
+            async let first: Void = rename(ann, to: "first\(round)")
+            async let second: Void = rename(ann, to: "second\(round)")
+            async let third: Void = rename(ann, to: "third\(round)")
+            _ = try await (first, second, third)
+        }
+        #expect(try await store.keptNames().isEmpty)
+    }
+
     @Test func `a connection that still publishes there keeps it for a second`() async throws {
         let ann = try await account("ann")
         let key = SessionKey(owner: .account(ann.id), clientID: "a")

@@ -58,6 +58,33 @@ import Testing
         return (member, held)
     }
 
+    @Test func `who does not take what it is sent gets only what nobody else can take`() {
+        let loops = ManualLoops(2)
+        let (slow, _) = join(loops, 0, qos: .atMostOnce)
+        let (good, held) = join(loops, 1, qos: .atMostOnce)
+        loops.settle()
+        let shard = loops.shard(0)
+        func publish(_ numbers: Range<Int>) {
+            loops[0].run { for number in numbers { _ = shard.publish(publication(number, qos: .atMostOnce)) } }
+            loops.settle()
+        }
+        slow.load.fallBehind()
+        publish(0..<20)
+        #expect(slow.received.isEmpty && good.received.count == 20)
+        slow.load.catchUp()
+        publish(20..<40)
+        #expect(slow.received.count == 10)
+        slow.load.fallBehind()
+        let second = loops.shard(1)
+        loops[1].run {
+            held.leave()
+            second.unsubscribe(held, givingBack: [])
+        }
+        loops.settle()
+        publish(40..<45)
+        #expect(slow.received.count == 15)
+    }
+
     @Test(arguments: QoS.allCases)
     func `equals take turns, on all loops`(qos: QoS) {
         let loops = ManualLoops(3)

@@ -131,4 +131,34 @@ import Testing
         #expect(page.cut(toBytes: 5000).entries.map(\.seq) == [1, 2, 3])
         #expect(page.cut(toBytes: 1).entries.map(\.seq) == [1])
     }
+
+    @Test func `viewers are given nothing over MQTT that is longer than their frames may be`() async throws {
+        try await GatewayHarness.with { server in
+            let viewer = try await WireClient<LiveRoomFrameDecoder>.connect(port: server.port("liveroom"))
+            let mark = Frames.raw(20)
+            try await viewer.send(mark)
+            #expect(try await viewer.next() == mark)
+            let publisher = try await MQTTTestClient.open(port: server.port("mqtt"))
+            var connect = MQTTConnect(version: .v5, clientID: "p")
+            connect.cleanStart = true
+            try await publisher.send(.connect(connect))
+            _ = try await publisher.next()
+            func send(_ bytes: Int, _ id: UInt16, _ properties: MQTTProperties = []) async throws -> MQTTReasonCode {
+                let payload = ByteBuffer(repeating: 0x78, count: bytes)
+                var publish = MQTTPublish(topic: "room/lobby", payload: payload, qos: .atLeastOnce)
+                publish.packetID = id
+                publish.properties = properties
+                try await publisher.send(.publish(publish))
+                guard case .puback(let answer) = try await publisher.next() else { return .unspecifiedError }
+                return answer.reason
+            }
+            #expect(try await send(64_001, 1) == .payloadFormatInvalid)
+            #expect(try await send(1_000_000, 2) == .payloadFormatInvalid)
+            #expect(try await send(64_001, 3, [.userProperty("liveroom-type", "16")]) == .payloadFormatInvalid)
+            let name = String(repeating: "n", count: 60_000)
+            #expect(try await send(64_000, 4, [.userProperty("name", name)]) == .success)
+            let frame = try #require(try await viewer.next())
+            #expect(frame.body.readableBytes < 64_200)
+        }
+    }
 }

@@ -11,18 +11,20 @@ import Testing
 
 /// A connection that was let in by a token of another issuer lasts as long as the token.
 @Suite(.timeLimit(.minutes(1))) struct MQTTExpiryTests {
-    /// Takes "jwt:SUBJECT:EXPIRY in ms since 1970:FILTER that may be published to".
+    /// Takes "jwt:SUBJECT:EXPIRY in ms since 1970:FILTER that may be published to", and perhaps
+    /// ":FILTERS that may be subscribed to", with blanks between them.
     private struct Verifier: TokenVerifier {
         func isToken(_ text: String) -> Bool { text.hasPrefix("jwt:") }
 
         func verify(_ text: String, now: Timestamp) async throws(HermesError) -> VerifiedToken {
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-            guard parts.count == 4, let end = Int64(parts[2]), end > now.rawValue else {
+            guard parts.count >= 4, let end = Int64(parts[2]), end > now.rawValue else {
                 throw HermesError(.invalidToken, "the token cannot be used: it has expired")
             }
+            let heard = parts.dropFirst(4).first?.split(separator: " ").compactMap { TopicFilter(String($0)) }
             return VerifiedToken(
                 subject: String(parts[1]),
-                claims: TopicFilter(String(parts[3])).map { TopicClaims(publish: [$0]) },
+                claims: TopicClaims(publish: TopicFilter(String(parts[3])).map { [$0] }, subscribe: heard),
                 expiresAt: Timestamp(rawValue: end)
             )
         }
@@ -158,10 +160,55 @@ import Testing
         }
     }
 
+    @Test
+    func `a new token that allows less ends rooms and shares of shared subscriptions at once`() async throws {
+        try await with { harness in
+            let ann = try await harness.register("ann").principal
+            let all = token("ann", for: .seconds(3_600)) + ":t room/# hermes/v1/down"
+            let reader = try await connect(harness, .v5, all)
+            #expect(try await reader.subscribe("hermes/v1/down", qos: .atMostOnce).reasons == [.success])
+            #expect(try await reader.untilPong() == [])
+            #expect(try await reader.subscribe("$share/g/t").reasons.allSatisfy { !$0.isFailure })
+            var enter = Hermes_V1_Packet()
+            enter.room.room = "lobby"
+            enter.room.enter = Hermes_V1_EnterRoom()
+            let entered = try await ask(reader, enter)
+            guard case .joined = entered.ephemeral.room.event else {
+                Issue.record("\(entered)")
+                return
+            }
+            let (other, _) = try await harness.apply(MQTTConnect(version: .v5, clientID: "other"))
+            _ = try await other.subscribe("$share/g/t")
+
+            var request = Hermes_V1_Packet()
+            request.id = 2
+            request.authenticate.token = token("ann", for: .seconds(3_600)) + ":hermes/v1/down"
+            let first = try await ask(reader, request)
+            #expect(first.ephemeral.room.room == "lobby")
+            guard case .kicked = first.ephemeral.room.event else {
+                Issue.record("\(first)")
+                return
+            }
+            #expect(try Hermes_V1_Packet(wire: try await reader.publication().payload).id == 2)
+
+            let (publisher, _) = try await harness.apply(MQTTConnect(version: .v5, clientID: "publisher"))
+            for number in 1...20 as ClosedRange<UInt16> {
+                #expect(try await publisher.publish("t", "\(number)", packetID: number) == .success)
+                #expect(String(buffer: try await other.taken().payload) == "\(number)")
+            }
+            #expect(try await reader.untilPong().isEmpty)
+            #expect(ann.nickName.rawValue == "ann")
+        }
+    }
+
     private func renew(_ client: MQTTTestClient, _ token: String, _ id: UInt64) async throws -> Hermes_V1_Packet {
         var request = Hermes_V1_Packet()
         request.id = id
         request.authenticate.token = token
+        return try await ask(client, request)
+    }
+
+    private func ask(_ client: MQTTTestClient, _ request: Hermes_V1_Packet) async throws -> Hermes_V1_Packet {
         try await client.send(
             .publish(MQTTPublish(topic: "hermes/v1/up", payload: try request.wireBuffer(), qos: .atMostOnce))
         )

@@ -81,6 +81,21 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        MQTTWill(topic: "hermes/v1/up", payload: ByteBuffer()),
+        MQTTWill(topic: "room/7", payload: ByteBuffer(), properties: [.userProperty("liveroom-type", "x")]),
+    ])
+    func `a CONNECT whose will is refused registers nobody`(will: MQTTWill) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            var refused = try connect(registration("ann"))
+            refused.will = will
+            let (_, answer) = try await harness.apply(refused)
+            #expect(answer.reason != .success)
+            let (_, welcome) = try await harness.apply(try connect(registration("ann")))
+            #expect(welcome.reason == .success)
+        }
+    }
+
     @Test
     func `the client's own cursor counts, as in a login over Delimited`() async throws {
         try await GatewayHarness.withMQTT { harness in

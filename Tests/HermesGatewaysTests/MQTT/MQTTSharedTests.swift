@@ -32,6 +32,29 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func `who accepts only small packets swallows none of the larger ones while others are there`(
+        durable: Bool
+    ) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let small = try await harness.mqtt("small", .v5, durable: durable, properties: [.maximumPacketSize(300)])
+            _ = try await small.subscribe(Self.filter, qos: .atLeastOnce)
+            let other = try await harness.mqtt("other", .v5, durable: durable)
+            _ = try await other.subscribe(Self.filter, qos: .atLeastOnce)
+            let long = String(repeating: "x", count: 1_000)
+            for number in 1...20 as ClosedRange<UInt16> {
+                #expect(try await publisher.publish("t", "\(number) \(long)", packetID: number) == .success)
+            }
+            // They wait for no acknowledgement.
+            for number in 1...20 { #expect(try await other.taken().text == "\(number) \(long)") }
+            #expect(try await small.untilPong().isEmpty)
+            // It takes its turn where it can.
+            for number in 1...4 as ClosedRange<UInt16> { try await publisher.publish("t", "s", packetID: number) }
+            #expect(try await small.taken().text == "s")
+        }
+    }
+
     @Test(.statements("5.0 [MQTT-4.8.2-4]"))
     func `a QoS 2 message that was sent to a member waits for that member to come back`() async throws {
         try await GatewayHarness.withMQTT { harness in

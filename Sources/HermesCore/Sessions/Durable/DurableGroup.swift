@@ -16,13 +16,22 @@ final class DurableLoad: Sendable {
     let chosen = Atomic(0)
     /// Nothing is called under it.
     private let reader = Mutex<(any TopicReader)?>(nil)
+    private let maxMessageBytes = Atomic(Int.max)
 
     init(owner: CommitSource) { self.owner = owner }
 
     var current: Int { queued.load(ordering: .relaxed) + chosen.load(ordering: .relaxed) }
 
     /// Sets the permissions of the last connection; nil: unknown.
-    func setReader(_ new: (any TopicReader)?) { reader.withLock { $0 = new } }
+    func setReader(_ new: (any TopicReader)?) {
+        reader.withLock { $0 = new }
+        maxMessageBytes.store(new?.maxMessageBytes ?? .max, ordering: .relaxed)
+    }
+
+    /// Whether the last connection most likely accepted a message of that length.
+    func fits(_ publication: Publication) -> Bool {
+        publication.leastMessageBytes <= maxMessageBytes.load(ordering: .relaxed)
+    }
 
     /// The session's account has this name no more (``NickName/key``).
     func lost(_ name: String) {
@@ -118,11 +127,12 @@ package final class DurableGroup: Sendable {
                     isFull = true
                     continue
                 }
-                rank = (isOffline ? (member.load.isReaderKnown ? 1 : 2) : 0, member.load.current)
+                let absence = isOffline ? (member.load.isReaderKnown ? 1 : 2) : 0
+                rank = (member.load.fits(question) ? absence : 3, member.load.current)
             } else {
                 let seat = seats[place - members.count]
                 guard seat.canTake(question), groups?.isReachable(seat) ?? false else { continue }
-                rank = (0, seat.load.current)
+                rank = (seat.fits(question) ? 0 : 3, seat.load.current)
             }
             if let best, (best.absence, best.load) <= rank { continue }
             if place < members.count {

@@ -16,6 +16,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         let shard: Int
         let load: SharedLoad
         private let reader: (any TopicReader)?
+        private let maxMessageBytes: Int
         /// The member's highest QoS (2 bits), whether its session is durable (4), whether it may not read everything
         /// that the filter matches (8), whether it is leaving (16).
         private let traits: Atomic<UInt8>
@@ -31,6 +32,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
             self.shard = shard
             self.load = load
             self.reader = reader
+            maxMessageBytes = reader?.maxMessageBytes ?? .max
             traits = Atomic(Self.traits(options))
             self.subscription = subscription
         }
@@ -54,6 +56,9 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
         /// Whether the member's session is durable.
         var isKept: Bool { traits.load(ordering: .relaxed) & 4 != 0 }
+
+        /// Whether the member most likely accepts a message of that length.
+        func fits(_ publication: Publication) -> Bool { publication.leastMessageBytes <= maxMessageBytes }
 
         /// Whether the member can get a publication by the live path: it may read the topic, and does not get the
         /// publication through the store.
@@ -122,8 +127,9 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         }
     }
 
-    /// The least busy member; equals take turns. Nil if none can take the publication: members get it through the
-    /// store, may not read it, or their loops are too far behind.
+    /// The least busy member; equals take turns. Members that do not take what they are sent come last, and so do those
+    /// that do not accept a message of that length. Nil if none can take the publication: members get it through the store,
+    /// may not read it, or their loops are too far behind.
     ///
     /// Examines each member at most once and stops at the first idle one. It examines only ``window`` members if one of
     /// those can take the publication, so that a very large group costs its publishers no more than that.
@@ -135,7 +141,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         for looked in seats.indices {
             if looked >= Self.window, best != nil { break }
             let seat = seats[place]
-            let load = seat.load.current
+            let load = seat.load.current &+ (seat.fits(publication) ? 0 : SharedLoad.most)
             let isReachable = seat.shard == home || !shard.mailboxes[seat.shard].isFull
             if load < bestLoad, isReachable, seat.canTake(publication) {
                 best = seat

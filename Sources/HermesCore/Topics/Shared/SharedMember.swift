@@ -20,6 +20,9 @@ extension SharedMember {
 package protocol TopicReader: AnyObject, Sendable {
     func mayRead(_ topic: TopicName) -> Bool
 
+    /// The longest message that it accepts, with its topic, in bytes.
+    var maxMessageBytes: Int { get }
+
     /// What is left of the permissions once the subscriber's account has its name no more; itself if they do not depend
     /// on that name.
     ///
@@ -29,6 +32,8 @@ package protocol TopicReader: AnyObject, Sendable {
 
 extension TopicReader {
     package func without(_ name: String) -> any TopicReader { self }
+
+    package var maxMessageBytes: Int { .max }
 }
 
 /// The number of a member's queued or sent publications that are not acknowledged.
@@ -37,10 +42,22 @@ extension TopicReader {
 /// the member.
 package final class SharedLoad: Sendable {
     private let value = Atomic(0)
+    private let isBehind = Atomic(false)
+
+    /// The load of a member that is chosen only if no other can be.
+    static let most = Int.max / 4
 
     package init() {}
 
-    package var current: Int { value.load(ordering: .relaxed) }
+    package var current: Int {
+        value.load(ordering: .relaxed) &+ (isBehind.load(ordering: .relaxed) ? Self.most : 0)
+    }
+
+    /// The member does not take what it is sent as fast as it comes. Publications of QoS 0 do not count by number, because
+    /// they end with being sent.
+    package func fallBehind() { isBehind.store(true, ordering: .relaxed) }
+
+    package func catchUp() { isBehind.store(false, ordering: .relaxed) }
 
     package func add(_ count: Int = 1) { value.add(count, ordering: .relaxed) }
 

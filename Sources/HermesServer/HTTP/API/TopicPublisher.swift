@@ -23,7 +23,8 @@ actor TopicPublisher {
     private let durable: DurableSessions
     private let time: any TimeSource
     private var numbers = TopicNumbers(maxTopics: TopicPublisher.maxTopics)
-    private var turns = TopicTurns()
+    /// All subscribers get the publications to a topic in one order.
+    private var turns = KeyedTurns<TopicName>()
 
     init(plane: TopicPlane, durable: DurableSessions, time: any TimeSource) {
         self.plane = plane
@@ -141,36 +142,5 @@ actor TopicPublisher {
             }
         }
         try result.get()
-    }
-}
-
-/// Lets the publishers to one topic take turns, so that all subscribers get the publications in one order.
-///
-/// Only requests can wait here, so their number bounds the queue. Owner: the actor that has it.
-private struct TopicTurns {
-    /// The waiting publishers of each topic that somebody is publishing to.
-    private var waiting: [TopicName: [CheckedContinuation<Void, Never>]] = [:]
-
-    /// - Returns: whether it is the caller's turn. If not, its turn comes by the continuation given to
-    ///   ``wait(_:for:)``.
-    mutating func begin(_ topic: TopicName) -> Bool {
-        guard waiting[topic] != nil else {
-            waiting[topic] = []
-            return true
-        }
-        return false
-    }
-
-    mutating func wait(_ continuation: CheckedContinuation<Void, Never>, for topic: TopicName) {
-        waiting[topic]?.append(continuation)
-    }
-
-    /// The next one's turn.
-    mutating func pass(_ topic: TopicName) {
-        guard waiting[topic]?.isEmpty == false else {
-            waiting[topic] = nil
-            return
-        }
-        waiting[topic]?.removeFirst().resume()
     }
 }

@@ -144,6 +144,20 @@ struct APIRoomTests {
         }
     }
 
+    @Test func `a publication to a room is no longer than a viewer's frame`() async throws {
+        try await withServer { server in
+            let api = try await APIClient(server)
+            func status(_ topic: String, _ bytes: Int) async throws -> Int {
+                let text = String(repeating: "x", count: bytes)
+                let body = #"{"topic":"\#(topic)","payload":{"text":"\#(text)"}}"#
+                return try await api.send("POST", "/v1/topics/publish", body).status
+            }
+            #expect(try await status("room/lobby", 64_000) == 202)
+            #expect(try await status("room/lobby", 64_001) == 422)
+            #expect(try await status("hall/lobby", 64_001) == 202)
+        }
+    }
+
     @Test func `a key that may not use a room neither sees it nor removes anybody from it`() async throws {
         try await withServer { server in
             let api = try await APIClient(server)

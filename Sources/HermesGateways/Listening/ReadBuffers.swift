@@ -1,0 +1,91 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+/// The buffers that the plain connections of an event loop are read into. A connection has one only during a read:
+/// otherwise each one that once sent much would keep a large buffer, which no budget counts. What is kept of a read is
+/// copied (``ConnectionHandler``, ``Publication/owned()``).
+///
+/// Unchecked Sendable because NIO's allocators are Sendable; confined to the event loop.
+final class ReadBuffers: @unchecked Sendable {
+    /// The longest read in bytes.
+    static let maxBytes = sizes[2]
+    /// The sizes of buffers in bytes. A short message that is passed on to other loops holds a short buffer meanwhile.
+    private static let sizes = [1_024, 8_192, 65_536]
+    /// The most buffers of a size that are kept for the next reads; some may still be in use by other loops.
+    private static let most = 4
+
+    private var kept: [[ByteBuffer]] = Array(repeating: [], count: sizes.count)
+
+    /// A buffer that nobody uses.
+    private func take(_ size: Int) -> ByteBuffer {
+        for index in kept[size].indices.reversed()
+        where kept[size][index].modifyIfUniquelyOwned({ $0.clear() }) != nil {
+            return kept[size].remove(at: index)
+        }
+        return ByteBufferAllocator().buffer(capacity: Self.sizes[size])
+    }
+
+    /// The read is examined. Parts of the buffer may still be in use.
+    func giveBack(_ buffer: ByteBuffer) {
+        guard let size = Self.sizes.firstIndex(of: buffer.storageCapacity) else { return }
+        if kept[size].count >= Self.most { kept[size].removeFirst() }
+        kept[size].append(buffer)
+    }
+
+    /// Reads a connection into these buffers from now on.
+    ///
+    /// - Parameter isLong: whether a read may be longer than the shortest buffer.
+    func read(_ channel: any Channel, isLong: Bool) throws {
+        guard let options = channel.syncOptions else { return }
+        // NIO would keep as many buffers as it reads in one go.
+        try options.setOption(.maxMessagesPerRead, value: 1)
+        try options.setOption(.recvAllocator, value: allocator(isLong: isLong))
+    }
+
+    /// For one connection.
+    func allocator(isLong: Bool) -> any RecvByteBufferAllocator { Allocator(self, isLong: isLong) }
+
+    /// Chooses the size for one connection.
+    private struct Allocator: RecvByteBufferAllocator {
+        /// NIO keeps the first buffer of each channel for as long as the channel lives, so that one is small.
+        private static let firstBytes = 256
+        /// After as many short reads, the next size below is enough.
+        private static let shortReads = 4
+
+        private let buffers: ReadBuffers
+        private let mostSize: Int
+        private var size: Int?
+        private var shortReads = 0
+
+        init(_ buffers: ReadBuffers, isLong: Bool) {
+            self.buffers = buffers
+            mostSize = isLong ? ReadBuffers.sizes.count - 1 : 0
+        }
+
+        func buffer(allocator: ByteBufferAllocator) -> ByteBuffer {
+            size.map(buffers.take) ?? allocator.buffer(capacity: Self.firstBytes)
+        }
+
+        /// - Returns: true: NIO must not use the first buffer again.
+        mutating func record(actualReadBytes bytes: Int) -> Bool {
+            guard let size else {
+                size = 0
+                return true
+            }
+            if bytes >= ReadBuffers.sizes[size] {
+                self.size = min(size + 1, mostSize)
+                shortReads = 0
+            } else if size > 0, bytes <= ReadBuffers.sizes[size - 1] / 2 {
+                shortReads += 1
+                guard shortReads >= Self.shortReads else { return true }
+                self.size = size - 1
+                shortReads = 0
+            } else {
+                shortReads = 0
+            }
+            return true
+        }
+    }
+}
