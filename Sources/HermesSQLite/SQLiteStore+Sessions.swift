@@ -108,7 +108,9 @@ extension SQLiteStore: SessionStore {
         taking next: (_ isLong: Bool) -> SessionOperation?,
         isolating: Bool
     ) throws -> [SessionOutcome] {
-        try pool.writeWithoutTransaction { db in
+        waitingWrites.add(1, ordering: .relaxed)
+        return try pool.writeWithoutTransaction { db in
+            waitingWrites.subtract(1, ordering: .relaxed)
             var taken = sessionCache.withLock { cache in
                 let taken = cache
                 cache = SessionCache(
@@ -143,7 +145,7 @@ extension SQLiteStore: SessionStore {
                     outcomes.append(outcome ?? .refused(Damage.refusal))
                 }
                 var isLong = false
-                while let operation = next(isLong) {
+                while !(isLong && isAwaited), let operation = next(isLong) {
                     if isLong { writer.extend() }
                     operations.append(operation)
                     outcomes.append(try writer.apply(operation))
@@ -152,6 +154,7 @@ extension SQLiteStore: SessionStore {
                     if isLong { break }
                     isLong = true
                 }
+                if isLong { writer.end(slice) }
                 changes = writer.queueChanges
                 refused = writer.refused
                 taken = try writer.finish()

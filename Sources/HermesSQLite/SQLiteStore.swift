@@ -25,6 +25,9 @@ package final class SQLiteStore: Sendable {
     /// The clock of ``TimeSlice``.
     let clock: any TimeSource
     let slice: Duration
+    /// The number of changes that wait for the writer. A transaction that has worked for long ends for them.
+    let waitingWrites = Atomic(0)
+    var isAwaited: Bool { waitingWrites.load(ordering: .relaxed) > 0 }
     /// The number of fresh rows that starts a sweep.
     let sweepRows: Int
     /// The sizes of the purges' steps.
@@ -134,14 +137,20 @@ package final class SQLiteStore: Sendable {
         taking next: (_ isLong: Bool) -> WriteOperation? = { _ in nil },
         now: Timestamp
     ) throws -> [WriteOutcome] {
-        try pool.writeWithoutTransaction { db in try commitBatch(operations, taking: next, now: now, in: db) }
+        waitingWrites.add(1, ordering: .relaxed)
+        return try pool.writeWithoutTransaction { db in
+            waitingWrites.subtract(1, ordering: .relaxed)
+            return try commitBatch(operations, taking: next, now: now, in: db)
+        }
     }
 
     /// The same for one operation, for callers that cannot block.
     func commitAlone(_ operation: WriteOperation, now: Timestamp) async throws(HermesError) -> WriteOutcome? {
         do {
+            waitingWrites.add(1, ordering: .relaxed)
             return try await pool.writeWithoutTransaction { [self] db in
-                try commitBatch([operation], taking: { _ in nil }, now: now, in: db).first
+                waitingWrites.subtract(1, ordering: .relaxed)
+                return try commitBatch([operation], taking: { _ in nil }, now: now, in: db).first
             }
         } catch {
             throw failure(error)
@@ -204,7 +213,7 @@ package final class SQLiteStore: Sendable {
                 outcomes.append(outcome ?? .refused(Damage.refusal))
             }
             var isLong = false
-            while let operation = next(isLong) {
+            while !(isLong && isAwaited), let operation = next(isLong) {
                 if isLong { writer.extend() }
                 operations.append(operation)
                 outcomes.append(try writer.apply(operation))
@@ -212,6 +221,7 @@ package final class SQLiteStore: Sendable {
                 if isLong { break }
                 isLong = true
             }
+            if isLong { writer.end(slice) }
             removedSessions = writer.removedSessions
             removedQueues = writer.removedQueues
             inboxChanges = writer.inboxChanges
@@ -257,7 +267,9 @@ package final class SQLiteStore: Sendable {
         _ body: @escaping @Sendable (Database, inout [UserID]) throws -> Value
     ) async throws(HermesError) -> Value {
         do {
+            waitingWrites.add(1, ordering: .relaxed)
             return try await pool.write { [self] db in
+                waitingWrites.subtract(1, ordering: .relaxed)
                 var users: [UserID] = []
                 // Before the transaction ends, while nothing else runs on the writer.
                 defer { cache.withLock { cache in for user in users { cache.forget(user) } } }

@@ -73,13 +73,7 @@ extension AccountService {
         avatarURL: String?
     ) async throws(HermesError) -> Account {
         try chargeChange(user)
-        if let nickName, settings.registration == .closed {
-            // The same name in other letters is still allowed.
-            guard try await find(.id(user), for: .account(user))?.account.nickName == NickName(nickName) else {
-                throw HermesError(.forbidden, "here only the operator changes names (accounts.registration: closed)")
-            }
-        }
-        return try await changeProfile(of: user, nickName: nickName, avatarURL: avatarURL)
+        return try await changeProfile(of: user, nickName: nickName, avatarURL: avatarURL, isOwn: true)
     }
 
     /// Changes the profile. A new name ends the account's MQTT connections, whose permissions depend on the name. Its
@@ -89,24 +83,30 @@ extension AccountService {
         nickName: String?,
         avatarURL: String?
     ) async throws(HermesError) -> Account {
+        try await changeProfile(of: user, nickName: nickName, avatarURL: avatarURL, isOwn: false)
+    }
+
+    private func changeProfile(
+        of user: UserID,
+        nickName: String?,
+        avatarURL: String?,
+        isOwn: Bool
+    ) async throws(HermesError) -> Account {
         var change = AccountChange()
         if let nickName { change.nickName = try NickName(nickName) }
         if let avatarURL {
             try Account.check(avatarURL: avatarURL)
             change.avatarURL = avatarURL
         }
-        await withCheckedContinuation { turn in
-            let isFree = profileTurns.withLock { turns in
-                guard !turns.begin(user) else { return true }
-                turns.wait(turn, for: user)
-                return false
-            }
-            if isFree { turn.resume() }
-        }
-        defer { profileTurns.withLock { $0.pass(user) } }
+        await profileTurns.begin(user)
+        defer { profileTurns.pass(user) }
         guard change.nickName != nil, let old = try await find(.id(user), for: .account(user))?.account.nickName
         else {
             return try await store.update(user, change)
+        }
+        // The same name in other letters is still allowed.
+        if isOwn, settings.registration == .closed, change.nickName != old {
+            throw HermesError(.forbidden, "here only the operator changes names (accounts.registration: closed)")
         }
         // Whoever has such a name may still write it in other letters.
         if let new = change.nickName, new.key != old.key { try new.checkAsNew() }

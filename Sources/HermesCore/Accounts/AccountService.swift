@@ -37,7 +37,7 @@ package final class AccountService: Sendable {
     /// The names that are not free yet, and when they were given up.
     private let keptNames = Mutex<[KeptName: Duration]>([:])
     /// Changes of an account's profile are made one after the other, so that each knows the name before it.
-    let profileTurns = Mutex(KeyedTurns<UserID>())
+    let profileTurns = TaskTurns<UserID>()
     let throttle: Mutex<LoginThrottle>
     let registrations: Mutex<RegistrationLimit>
     let ledger = Mutex(LoginLedger())

@@ -81,8 +81,8 @@ package struct MessageIDGenerator: Sendable {
     /// Returns the next id.
     package mutating func next(now: Timestamp) -> MessageID {
         let milliseconds = UInt64(max(0, now.rawValue)) & 0xFFFF_FFFF_FFFF
-        // The upper halves differ, so that a store can use them as keys: after a random one they count. The first has room
-        // for 32,768 in its millisecond; the next ones would take the time of the following.
+        // The upper halves differ, so that a store can use them as keys: after a random one they count. A millisecond has
+        // room for at least 32,768 ids; further ones take the numbers of the next millisecond.
         let isLater = milliseconds > last.high >> 16
         let high = isLater ? milliseconds << 16 | random.next() & 0x7FFF : last.high &+ 1
         last = MessageID(high: high, low: random.next())

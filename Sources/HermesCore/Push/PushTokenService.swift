@@ -16,6 +16,8 @@ package final class PushTokenService: Sendable {
     let store: any PushTokenStore
     private let time: any TimeSource
     private let devices = Mutex<[UserID: [DeviceID]]>([:])
+    /// The devices are changed in the order of the commits.
+    private let turns = TaskTurns<UserID>()
     private let changes = Mutex(AccountAllowance.changes)
     private let hosts = Mutex(Hosts())
 
@@ -43,6 +45,8 @@ package final class PushTokenService: Sendable {
                 throw HermesError(.invalidArgument, "the server sends no Web Push to the endpoint's host and port")
             }
         }
+        await turns.begin(principal.user)
+        defer { turns.pass(principal.user) }
         try await store.setPushToken(
             token,
             of: principal.device,

@@ -35,7 +35,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
         /// What a transaction does for it, in bytes.
         let cost: Int
         let source: CommitSource
-        /// The batch that has the riders of before it.
+        /// The first batch that it may be in: the one after the riders that were noted before it.
         let batch: UInt64
     }
 

@@ -17,6 +17,8 @@ struct FairQueue<Item: Sendable>: Sendable {
     private struct Line: Sendable {
         var items: Deque<Waiting> = []
         var bytes = 0
+        /// It has no turn before the next batch.
+        var isPostponed = false
     }
 
     /// What is taken together.
@@ -26,7 +28,7 @@ struct FairQueue<Item: Sendable>: Sendable {
         /// Several sources have waited at once.
         var isContended = false
         var parts: [CommitSource: Int] = [:]
-        /// Those that have had their part.
+        /// Those that have no turn in it any more.
         var postponed: [CommitSource] = []
         /// Those whose lines were empty at a time.
         var emptied: [CommitSource] = []
@@ -58,7 +60,7 @@ struct FairQueue<Item: Sendable>: Sendable {
         endsTurn: Bool = false,
         of source: CommitSource
     ) {
-        let isQuiet = lines[source] == nil && source != .server
+        let isQuiet = lines[source] == nil
         if isQuiet { quietCount += 1 }
         makeTurn(of: source)
         let waiting = Waiting(item: item, bytes: bytes, cost: cost ?? bytes, endsTurn: endsTurn, isQuiet: isQuiet)
@@ -78,7 +80,8 @@ struct FairQueue<Item: Sendable>: Sendable {
     }
 
     private mutating func makeTurn(of source: CommitSource) {
-        if lines[source]?.items.isEmpty ?? true { turns.append(source) }
+        guard let line = lines[source] else { return turns.append(source) }
+        if line.items.isEmpty, !line.isPostponed { turns.append(source) }
     }
 
     /// Smaller items do not count for ``next(maxCount:maxBytes:)``'s part of one source.
@@ -89,7 +92,7 @@ struct FairQueue<Item: Sendable>: Sendable {
     ///
     /// While several sources wait, each gets a 16th of the bytes, or one item: all of them wait for what one takes.
     ///
-    /// - Parameter isDue: false ends the batch before the item.
+    /// - Parameter isDue: false: the item, and its source, have no turn before the next batch.
     mutating func next(maxCount: Int, maxBytes: Int, if isDue: (Item) -> Bool = { _ in true }) -> Item? {
         guard batch.count < maxCount, batch.bytes < maxBytes || batch.count == 0 else { return nil }
         if turns.count > 1 { batch.isContended = true }
@@ -98,13 +101,13 @@ struct FairQueue<Item: Sendable>: Sendable {
             if first.cost >= Self.leastCounted {
                 let part = batch.parts[source, default: 0]
                 guard !batch.isContended || part == 0 || part + first.cost <= maxBytes / 16 else {
-                    batch.postponed.append(source)
+                    postpone(source)
                     continue
                 }
             }
             guard isDue(first.item) else {
-                turns.prepend(source)
-                return nil
+                postpone(source)
+                continue
             }
             take(first, of: source)
             return first.item
@@ -124,13 +127,19 @@ struct FairQueue<Item: Sendable>: Sendable {
             quietCount -= 1
             batch.hasQuiet = true
         }
-        if lines.values[index].items.isEmpty {
+        if first.endsTurn {
+            // Also if nothing waits behind it: what comes is for the next batch, because it may not be done then.
+            postpone(source)
+        } else if lines.values[index].items.isEmpty {
             batch.emptied.append(source)
-        } else if first.endsTurn {
-            batch.postponed.append(source)
         } else {
             turns.append(source)
         }
+    }
+
+    private mutating func postpone(_ source: CommitSource) {
+        lines[source]?.isPostponed = true
+        batch.postponed.append(source)
     }
 
     /// Whether somebody waits who would profit from a batch that ends now: a source that has nothing else under way, in
@@ -148,7 +157,15 @@ struct FairQueue<Item: Sendable>: Sendable {
     mutating func endBatch() {
         // A source with an empty line had something under way until now.
         for source in batch.emptied where lines[source]?.items.isEmpty ?? false { lines[source] = nil }
-        turns.append(contentsOf: batch.postponed)
+        for source in batch.postponed {
+            guard let line = lines[source] else { continue }
+            if line.items.isEmpty {
+                lines[source] = nil
+            } else {
+                lines[source]?.isPostponed = false
+                turns.append(source)
+            }
+        }
         batch = Batch()
     }
 }

@@ -232,9 +232,23 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// Bytes may be read in long pieces. Before the login they are not: a loop may read all its connections before it
     /// hears which of them have to end.
     func readsLong() {
-        guard carrier == .plain, let channel = context?.channel else { return }
-        try? loop.readBuffers.read(channel, isLong: true)
+        guard let channel = context?.channel else { return }
+        switch carrier {
+        case .plain:
+            try? loop.readBuffers.read(channel, isLong: true)
+        case .webSocket:
+            let allocator = AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: longestRead)
+            try? channel.syncOptions?.setOption(.recvAllocator, value: allocator)
+        case .tls:
+            break
+        }
     }
+
+    /// Whether what is read is in a buffer of ``ReadBuffers``: TLS has buffers of its own.
+    var sharesReadBuffers: Bool { carrier == .plain }
+
+    /// The most bytes that are read at once after the login.
+    var longestRead: Int { carrier == .plain ? ReadBuffers.maxBytes : Listener.maxEncryptedReadBytes }
 
     /// Sets how long the peer may be silent.
     ///

@@ -35,7 +35,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private var isInputClosed = false
 
     /// A read of this size has most likely left more behind.
-    private static var backlogBytes: Int { ReadBuffers.maxBytes / 2 }
+    private let backlogBytes: Int
 
     private var discardedBytes = 0
 
@@ -54,6 +54,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         self.side = side
         hasFullLimit = connection.isAuthenticated
         decoder = side.makeDecoder(maxFrameBytes: Self.maxFrameBytes(of: connection))
+        backlogBytes = connection.longestRead / 2
         connection.events = side
         opensWithHandshake = isEncrypted
         // The arrival of a connection does not end a silence.
@@ -178,8 +179,8 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
             doneSince = lastReadAt
             done = 0
         }
-        if bytes.readableBytes >= Self.backlogBytes { connection.inputIsBacklogged() }
-        defer { connection.loop.readBuffers.giveBack(bytes) }
+        if bytes.readableBytes >= backlogBytes { connection.inputIsBacklogged() }
+        defer { if connection.sharesReadBuffers { connection.loop.readBuffers.giveBack(bytes) } }
         guard connection.isOpen else { return discard(bytes.readableBytes, context) }
         connection.chargeLogin(bytes.readableBytes)
         guard connection.isOpen else { return }

@@ -92,7 +92,7 @@ package final class Listener: Sendable {
     }
 
     /// About a record of TLS (RFC 8446, section 5.1).
-    private static let maxEncryptedReadBytes = 16_384
+    static let maxEncryptedReadBytes = 16_384
 
     /// The common options of all listening sockets.
     ///

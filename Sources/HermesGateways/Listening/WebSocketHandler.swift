@@ -136,7 +136,12 @@ package final class WebSocketHandler: ChannelDuplexHandler {
 
     package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         var payload = unwrapOutboundIn(data)
-        guard payload.readableBytes > 0, !hasSaidGoodbye else { return context.write(data, promise: promise) }
+        guard payload.readableBytes > 0 else { return context.write(data, promise: promise) }
+        // Nothing follows a close frame (RFC 6455, section 5.5.1).
+        guard !hasSaidGoodbye else {
+            promise?.fail(ChannelError.outputClosed)
+            return
+        }
         let first = message(payload)
         guard first.skippedBytes + first.bytes >= payload.readableBytes else {
             return context.write(wrapOutboundOut(messages(of: &payload, context)), promise: promise)

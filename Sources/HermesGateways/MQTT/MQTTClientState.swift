@@ -84,6 +84,7 @@ final class MQTTClientState {
         rules = nil
         namelessReader = nil
         if hasReader { reader.renew(identity) }
+        will = will?.by(identity)
         isWarnedOfExpiry = false
     }
 
@@ -184,6 +185,11 @@ final class MQTTPendingWill: Sendable {
         self.publication = publication
         self.givenAt = givenAt
         self.delay = delay
+    }
+
+    /// The same of a client with other permissions.
+    func by(_ identity: ClientIdentity) -> MQTTPendingWill {
+        MQTTPendingWill(publication: publication, givenAt: givenAt, delay: delay, source: source, identity: identity)
     }
 
     /// Its approximate bytes.

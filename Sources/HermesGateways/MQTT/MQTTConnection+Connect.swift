@@ -100,7 +100,9 @@ extension MQTTConnection {
         }
         let parts = ApplicationTopics.partCount(of: topic, will.payload)
         connection.charge(.parts(parts))
-        guard parts <= MessageParts.max, MQTTTranslation.kind(of: publication) != nil else { throw Self.willDoesNotFit }
+        if ApplicationTopics.contains(will.topic) { connection.charge(.json(will.payload.readableBytes)) }
+        let kind = MQTTTranslation.kind(of: publication) { connection.charge(.parts($0)) }
+        guard parts <= MessageParts.max, kind != nil else { throw Self.willDoesNotFit }
         do throws(HermesError) {
             try ApplicationTopics.check(topic, will.payload)
         } catch {

@@ -65,6 +65,9 @@ struct SessionWriter {
     /// The transaction may go on.
     mutating func extend() { time.extend() }
 
+    /// The transaction, which has gone on, ends soon.
+    mutating func end(_ slice: Duration) { time.end(slice) }
+
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: SessionOperation) throws -> SessionOutcome {
         switch operation {

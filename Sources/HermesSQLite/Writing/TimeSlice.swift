@@ -33,6 +33,9 @@ struct TimeSlice {
 
     /// The transaction may go on.
     mutating func extend() { duration = max(duration, Self.longest) }
+
+    /// The transaction, which has gone on, ends soon: what it has to do besides operations gets half of a usual slice.
+    mutating func end(_ slice: Duration) { duration = min(duration, elapsed + slice / 2) }
 }
 
 /// The number of rows of a step that takes a small part of a ``TimeSlice``; follows the time that the last steps took,

@@ -214,10 +214,17 @@ package struct HTTPExchange: Sendable {
             head.uri.first == "/" || head.uri.hasPrefix("http://") || head.uri.hasPrefix("https://") || head.uri == "*"
         else { return bad("The request's target must be a path.") }
         // RFC 9110, section 4.2.1.
-        for scheme in ["http://", "https://"] where head.uri.hasPrefix(scheme) {
-            guard let first = head.uri.dropFirst(scheme.count).first, !"/?#".contains(first) else {
+        var path = head.uri.prefix { $0 != "?" }
+        for scheme in ["http://", "https://"] where path.hasPrefix(scheme) {
+            path = path.dropFirst(scheme.count)
+            guard let first = path.first, first != "/", first != "#" else {
                 return bad("The request's target needs a host.")
             }
+        }
+        // The routes ignore an empty segment, and a proxy before the server that decides by the path does not.
+        let segments = path.drop { $0 != "/" }.split(separator: "/")
+        guard !path.contains("//") || segments.first != "v1" else {
+            return bad("The path of a request of the API must not have an empty segment.")
         }
         let lengths = head.headers["content-length"]
         let codings = head.headers["transfer-encoding"]

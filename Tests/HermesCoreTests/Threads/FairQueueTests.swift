@@ -86,6 +86,32 @@ extension FairQueue {
         #expect(queue.take(maxCount: .max, maxBytes: .max) == (3..<10).map { "f\($0)" })
     }
 
+    @Test func `nothing overtakes an item of many turns, also if it came while the item was in a batch`() {
+        var queue = FairQueue<String>()
+        queue.append("long", bytes: 1_000, cost: 50, endsTurn: true, of: flooder)
+        #expect(queue.next(maxCount: 9, maxBytes: .max) == "long")
+        queue.append("f1", bytes: 10, of: flooder)
+        queue.append("o", bytes: 10, of: other)
+        #expect(queue.next(maxCount: 9, maxBytes: .max) == "o")
+        #expect(queue.next(maxCount: 9, maxBytes: .max) == nil)
+        queue.putBack("long", bytes: 1_000, cost: 50, of: flooder)
+        queue.endBatch()
+        #expect(queue.take(maxCount: 9, maxBytes: .max) == ["long"])
+        #expect(queue.take(maxCount: 9, maxBytes: .max) == ["f1"])
+        #expect(queue.isEmpty)
+    }
+
+    @Test func `an item that is not due lets other sources have their turns, and keeps the order of its own`() {
+        var queue = FairQueue<String>()
+        for number in 0..<3 { queue.append("f\(number)", bytes: 10, of: flooder) }
+        for number in 0..<4 { queue.append("o\(number)", bytes: 10, of: other) }
+        var taken: [String] = []
+        while let item = queue.next(maxCount: 9, maxBytes: .max, if: { $0 != "f1" }) { taken.append(item) }
+        #expect(taken == ["f0", "o0", "o1", "o2", "o3"])
+        queue.endBatch()
+        #expect(queue.take(maxCount: 9, maxBytes: .max) == ["f1", "f2"])
+    }
+
     @Test func `a batch is awaited by whoever has nothing else under way, if its turn comes soon`() {
         var queue = FairQueue<String>()
         for number in 0..<9 { queue.append("f\(number)", bytes: 10, of: flooder) }

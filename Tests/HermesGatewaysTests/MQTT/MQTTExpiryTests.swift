@@ -201,6 +201,28 @@ import Testing
         }
     }
 
+    @Test func `a will is published with the permissions of the last token`() async throws {
+        try await with { harness in
+            _ = try await harness.register("ann")
+            let watch = try await connect(harness, .v5, token("bob", for: .seconds(3_600)))
+            _ = try await watch.subscribe("t/#", qos: .atMostOnce)
+            for (allowed, expected) in [("none", "seen"), ("t/will", "will")] {
+                let will = MQTTWill(topic: "t/will", payload: ByteBuffer(string: "will"))
+                let client = try await connect(harness, .v5, token("ann", for: .seconds(3_600)), will: will)
+                _ = try await client.subscribe("hermes/v1/down", qos: .atMostOnce)
+                let answer = try await renew(client, token("ann", for: .seconds(3_600), publish: allowed), 1)
+                #expect(!answer.result.hasError)
+                try await client.drop()
+                if allowed == "none" {
+                    // The connection has ended once its name is free.
+                    try await connect(harness, .v5, token("ann", for: .seconds(3_600))).disconnect()
+                    try await watch.publish("t/seen", "seen", qos: .atMostOnce)
+                }
+                #expect(try await watch.publication().text == expected)
+            }
+        }
+    }
+
     private func renew(_ client: MQTTTestClient, _ token: String, _ id: UInt64) async throws -> Hermes_V1_Packet {
         var request = Hermes_V1_Packet()
         request.id = id

@@ -113,6 +113,10 @@ import Testing
             ("GET http:// HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", [400]),
             ("GET http:///healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", [400]),
             ("GET x HTTP/1.1\r\nHost: a\r\n\r\n", [400]),
+            ("GET //v1/users HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", [400]),
+            ("GET /v1//users HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", [400]),
+            ("GET http://a//v1/users HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", [400]),
+            ("GET /healthz?a=//b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", [200]),
             ("GET /healthz HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 9000))\r\n\r\n", [431]),
             ("GET /\(String(repeating: "x", count: 9000)) HTTP/1.1\r\nHost: a\r\n\r\n", [431]),
             (

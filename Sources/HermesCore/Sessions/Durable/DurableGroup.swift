@@ -90,9 +90,10 @@ package final class DurableGroup: Sendable {
     }
 
     /// Chooses the least busy of the connected members. If none is connected, it chooses among the absent ones; those
-    /// whose permissions nobody knows since the start of the server come last. Equals take turns. Excludes members that
-    /// may not read the topic, those that get such publications at most once and are away, and those whose queue or
-    /// whose owner's share is full. Of many members it looks only at the next ``window`` if one of those is connected.
+    /// whose permissions nobody knows since the start of the server come later, and those that do not accept a message of
+    /// that length last. Equals take turns. Excludes members that may not read the topic, those that get such publications
+    /// at most once and are away, and those whose queue or whose owner's share is full. Of many members it looks only at
+    /// the next ``window`` if one of those is connected.
     ///
     /// - Parameters:
     ///   - live: the connected members, over all loops.
@@ -113,7 +114,7 @@ package final class DurableGroup: Sendable {
         var fullOwner: CommitSource?
         var isFull = false
         for offset in 0..<count {
-            if offset >= Self.window, let best, best.absence == 0 { break }
+            if offset >= Self.window, let best, best.absence == 0 || best.absence == 3 { break }
             let place = (start + offset) % count
             let rank: (absence: Int, load: Int)
             if place < members.count {
@@ -128,7 +129,7 @@ package final class DurableGroup: Sendable {
                     continue
                 }
                 let absence = isOffline ? (member.load.isReaderKnown ? 1 : 2) : 0
-                rank = (member.load.fits(question) ? absence : 3, member.load.current)
+                rank = (member.load.fits(question) ? absence : isOffline ? 4 : 3, member.load.current)
             } else {
                 let seat = seats[place - members.count]
                 guard seat.canTake(question), groups?.isReachable(seat) ?? false else { continue }

@@ -24,7 +24,7 @@ actor TopicPublisher {
     private let time: any TimeSource
     private var numbers = TopicNumbers(maxTopics: TopicPublisher.maxTopics)
     /// All subscribers get the publications to a topic in one order.
-    private var turns = KeyedTurns<TopicName>()
+    private let turns = TaskTurns<TopicName>()
 
     init(plane: TopicPlane, durable: DurableSessions, time: any TimeSource) {
         self.plane = plane
@@ -44,7 +44,7 @@ actor TopicPublisher {
         isJSON: Bool,
         retains: Bool
     ) async throws(HermesError) -> Bool? {
-        await takeTurn(topic)
+        await turns.begin(topic)
         defer { turns.pass(topic) }
         let place = topic.room == nil ? numbers.next(on: topic) : nil
         let payload = try TopicPushTranslation.payload(
@@ -93,14 +93,9 @@ actor TopicPublisher {
     /// - Throws: `.unsupported` if it is to be retained and retaining is switched off; `.overloaded`;
     ///   `.storageUnavailable`. Then nobody gets it.
     func publish(_ publication: Publication) async throws(HermesError) -> Bool? {
-        await takeTurn(publication.topic)
+        await turns.begin(publication.topic)
         defer { turns.pass(publication.topic) }
         return try await deliver(publication)
-    }
-
-    private func takeTurn(_ topic: TopicName) async {
-        guard !turns.begin(topic) else { return }
-        await withCheckedContinuation { turns.wait($0, for: topic) }
     }
 
     /// Publishes like a PUBLISH of MQTT: a publication that must be stored goes to connected subscribers after the

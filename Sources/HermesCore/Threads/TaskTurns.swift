@@ -1,0 +1,42 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import Synchronization
+
+/// Lets tasks that change the same thing take turns, in the order in which they came.
+///
+/// Only requests can wait here, so their number bounds the queue.
+///
+/// State: a `Mutex`; nothing is called under it.
+package final class TaskTurns<Key: Hashable & Sendable>: Sendable {
+    /// The waiting tasks of each key whose turn somebody has.
+    private let waiting = Mutex<[Key: Deque<CheckedContinuation<Void, Never>>]>([:])
+
+    package init() {}
+
+    /// Returns when it is the caller's turn, which ends with ``pass(_:)``.
+    package func begin(_ key: Key) async {
+        await withCheckedContinuation { turn in
+            let isFree = waiting.withLock { waiting in
+                guard waiting[key] == nil else {
+                    waiting[key]?.append(turn)
+                    return false
+                }
+                waiting[key] = []
+                return true
+            }
+            if isFree { turn.resume() }
+        }
+    }
+
+    /// The next one's turn.
+    package func pass(_ key: Key) {
+        let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in
+            if let next = waiting[key]?.popFirst() { return next }
+            waiting[key] = nil
+            return nil
+        }
+        next?.resume()
+    }
+}
