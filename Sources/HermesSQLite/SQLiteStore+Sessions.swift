@@ -145,16 +145,17 @@ extension SQLiteStore: SessionStore {
                     outcomes.append(outcome ?? .refused(Damage.refusal))
                 }
                 var isLong = false
-                while !(isLong && isAwaited), let operation = next(isLong) {
+                var isSpent = false
+                while !isSpent, !(isLong && isAwaited), let operation = next(isLong) {
                     if isLong { writer.extend() }
                     operations.append(operation)
                     outcomes.append(try writer.apply(operation))
                     if writer.isFull { break }
                     guard !writer.hasTime else { continue }
-                    if isLong { break }
+                    isSpent = isLong
                     isLong = true
                 }
-                if isLong { writer.end(slice) }
+                if isLong, !isSpent { writer.end(slice) }
                 changes = writer.queueChanges
                 refused = writer.refused
                 taken = try writer.finish()

@@ -213,15 +213,16 @@ package final class SQLiteStore: Sendable {
                 outcomes.append(outcome ?? .refused(Damage.refusal))
             }
             var isLong = false
-            while !(isLong && isAwaited), let operation = next(isLong) {
+            var isSpent = false
+            while !isSpent, !(isLong && isAwaited), let operation = next(isLong) {
                 if isLong { writer.extend() }
                 operations.append(operation)
                 outcomes.append(try writer.apply(operation))
                 guard !writer.hasTime else { continue }
-                if isLong { break }
+                isSpent = isLong
                 isLong = true
             }
-            if isLong { writer.end(slice) }
+            if isLong, !isSpent { writer.end(slice) }
             removedSessions = writer.removedSessions
             removedQueues = writer.removedQueues
             inboxChanges = writer.inboxChanges
