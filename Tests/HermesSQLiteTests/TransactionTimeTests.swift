@@ -188,6 +188,41 @@ struct TransactionTimeTests {
     }
 
     @Test
+    func `a sweep takes little of a transaction that others wait for`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore(clock: clock, sweepRows: 4_000)
+        let world = try await StoreWorld(store: store, people: 3)
+        var count = 0
+        while count < 1_800 {
+            _ = try store.commit(messages(count + 1..<count + 201, in: world), now: StoreWorld.now)
+            count += 200
+        }
+        clock.start()
+        // Begins a sweep.
+        _ = try store.commit(messages(count + 1..<count + 301, in: world), now: StoreWorld.now)
+        count += 300
+        for round in 0..<10 {
+            var rest = messages(count + 1..<count + 101, in: world)[...]
+            var longs = 0
+            let written = try await rows(store) {
+                let done = try store.commit(
+                    taking: { isLong in
+                        longs += isLong ? 1 : 0
+                        // In every other round after it has gone on.
+                        return longs > round % 2 * 2 ? nil : rest.popFirst()
+                    },
+                    now: StoreWorld.now
+                )
+                count += done.count
+            }
+            // Of its own: a message, a client id and two entries each, and heads. Four steps, each inserted and deleted.
+            #expect(written <= 6 * 5 + 20 + 2 * 4 * 64, "\(written)")
+        }
+        try await checkInbox(store, of: world[2].user, count: count)
+        try store.close()
+    }
+
+    @Test
     func `purges stop where their time ends, and say that more is left`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore(clock: clock)
