@@ -144,18 +144,7 @@ extension SQLiteStore: SessionStore {
                     let outcome = try isolated(db, &writer) { try $0.apply(operation) }
                     outcomes.append(outcome ?? .refused(Damage.refusal))
                 }
-                var isLong = false
-                var isSpent = false
-                while !isSpent, !(isLong && isAwaited), let operation = next(isLong) {
-                    if isLong { writer.extend() }
-                    operations.append(operation)
-                    outcomes.append(try writer.apply(operation))
-                    if writer.isFull { break }
-                    guard !writer.hasTime else { continue }
-                    isSpent = isLong
-                    isLong = true
-                }
-                if isLong, !isSpent { writer.end(slice) }
+                try writer.apply(taking: next, slice: slice, unless: isAwaited, &operations, &outcomes)
                 changes = writer.queueChanges
                 refused = writer.refused
                 taken = try writer.finish()

@@ -53,6 +53,17 @@ struct TransactionTimeTests {
         numbers.map { .append(world.message("\($0)", from: $0 % 2, to: 2, clientID: "c\($0)")) }
     }
 
+    /// Stores messages and starts the clock. A sweep begins later, so that its steps take their time from the first one on.
+    ///
+    /// - Returns: the number of messages.
+    private func fill(_ store: SQLiteStore, _ world: StoreWorld) throws -> Int {
+        for start in stride(from: 1, to: 1_801, by: 200) {
+            _ = try store.commit(messages(start..<start + 200, in: world), now: StoreWorld.now)
+        }
+        clock.start()
+        return 1_800
+    }
+
     private func checkInbox(_ store: SQLiteStore, of user: UserID, count: Int) async throws {
         var seq: UInt64 = 0
         while seq < count {
@@ -159,13 +170,7 @@ struct TransactionTimeTests {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore(clock: clock, sweepRows: 4_000)
         let world = try await StoreWorld(store: store, people: 3)
-        var count = 0
-        // A sweep begins later, so that its steps take their time from the first one on.
-        while count < 1_800 {
-            _ = try store.commit(messages(count + 1..<count + 201, in: world), now: StoreWorld.now)
-            count += 200
-        }
-        clock.start()
+        var count = try fill(store, world)
         var most = 0
         for _ in 0..<20 {
             let written = try await rows(store) {
@@ -192,12 +197,7 @@ struct TransactionTimeTests {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore(clock: clock, sweepRows: 4_000)
         let world = try await StoreWorld(store: store, people: 3)
-        var count = 0
-        while count < 1_800 {
-            _ = try store.commit(messages(count + 1..<count + 201, in: world), now: StoreWorld.now)
-            count += 200
-        }
-        clock.start()
+        var count = try fill(store, world)
         // Begins a sweep.
         _ = try store.commit(messages(count + 1..<count + 301, in: world), now: StoreWorld.now)
         count += 300

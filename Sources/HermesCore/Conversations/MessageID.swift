@@ -3,7 +3,8 @@
 
 /// The id of a message: 16 bytes, sortable by time and unguessable.
 ///
-/// 48 bits of milliseconds, 16 bits that count within one from a random number, 64 random bits. As text: 26 characters of Crockford's base 32, like a ULID.
+/// 48 bits of milliseconds, 16 bits that count within one from a random number, 64 random bits. As text: 26 characters
+/// of Crockford's base 32, like a ULID.
 package struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible {
     package let high: UInt64
     package let low: UInt64

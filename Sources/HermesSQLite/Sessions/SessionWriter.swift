@@ -8,10 +8,13 @@ import HermesCore
 ///
 /// Each operation is checked before it writes, so that a refused one leaves nothing behind. Values that many operations
 /// of a batch change (heads, references, the retained publication of a topic) are written once, by ``finish()``.
-struct SessionWriter {
+struct SessionWriter: SlicedWriter {
+    typealias Operation = SessionOperation
+    typealias Outcome = SessionOutcome
+
     let db: Database
     let settings: StoreSettings
-    private(set) var time: TimeSlice
+    var time: TimeSlice
     /// The number of fresh rows that starts a sweep.
     let sweepRows: Int
     let statements: SessionStatements
@@ -61,12 +64,6 @@ struct SessionWriter {
 
     /// The transaction writes enough, however short it is.
     var isFull: Bool { publicationBytes >= Self.maxPublicationBytes }
-
-    /// The transaction may go on.
-    mutating func extend() { time.extend() }
-
-    /// The transaction, which has gone on, ends soon.
-    mutating func end(_ slice: Duration) { time.end(slice) }
 
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: SessionOperation) throws -> SessionOutcome {

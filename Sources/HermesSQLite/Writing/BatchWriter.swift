@@ -8,11 +8,14 @@ import HermesCore
 ///
 /// Each operation is checked before it writes, so that a refused one leaves nothing behind. Rows that many operations
 /// of a batch change (heads, conversations, cursors) are written once, by ``finish()``.
-struct BatchWriter {
+struct BatchWriter: SlicedWriter {
+    typealias Operation = WriteOperation
+    typealias Outcome = WriteOutcome
+
     let db: Database
     let now: Timestamp
     let settings: StoreSettings
-    private(set) var time: TimeSlice
+    var time: TimeSlice
     /// The number of fresh rows that starts a sweep.
     let sweepRows: Int
     let statements: Statements
@@ -64,12 +67,6 @@ struct BatchWriter {
         let isLate = cache.freshEntries >= 4 * sweepRows
         return time.elapsed < FreshSweep.share(of: time, beside: cache.sweep, isLate: isLate)
     }
-
-    /// The transaction may go on.
-    mutating func extend() { time.extend() }
-
-    /// The transaction, which has gone on, ends soon.
-    mutating func end(_ slice: Duration) { time.end(slice) }
 
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: WriteOperation) throws -> WriteOutcome {

@@ -38,6 +38,52 @@ struct TimeSlice {
     mutating func end(_ slice: Duration) { duration = min(duration, elapsed + slice / 2) }
 }
 
+/// Applies operations in a transaction that is to be short.
+protocol SlicedWriter {
+    associatedtype Operation
+    associatedtype Outcome
+
+    var time: TimeSlice { get set }
+    /// Whether another operation fits into the transaction.
+    var hasTime: Bool { get }
+    /// The transaction writes enough, however short it is.
+    var isFull: Bool { get }
+
+    mutating func apply(_ operation: Operation) throws -> Outcome
+}
+
+extension SlicedWriter {
+    var isFull: Bool { false }
+
+    /// Applies operations as long as it is given some and the transaction has time.
+    ///
+    /// - Parameters:
+    ///   - next: as of `MessageStore.commit(taking:now:)`.
+    ///   - slice: the time after which the transaction ends for others.
+    ///   - isAwaited: whether others wait for the writer.
+    ///   - operations: gets each operation before it is applied, so that it can be applied again if it fails.
+    mutating func apply(
+        taking next: (_ isLong: Bool) -> Operation?,
+        slice: Duration,
+        unless isAwaited: @autoclosure () -> Bool,
+        _ operations: inout [Operation],
+        _ outcomes: inout [Outcome]
+    ) throws {
+        var isLong = false
+        var isSpent = false
+        while !isSpent, !(isLong && isAwaited()), let operation = next(isLong) {
+            if isLong { time.extend() }
+            operations.append(operation)
+            outcomes.append(try apply(operation))
+            if isFull { break }
+            guard !hasTime else { continue }
+            isSpent = isLong
+            isLong = true
+        }
+        if isLong, !isSpent { time.end(slice) }
+    }
+}
+
 /// The number of rows of a step that takes a small part of a ``TimeSlice``; follows the time that the last steps took,
 /// because rows from a cold disk take much longer than those in memory.
 struct StepSize {
