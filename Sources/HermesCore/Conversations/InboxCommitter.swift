@@ -125,13 +125,14 @@ package final class InboxCommitter: Sendable {
         do throws(Queue.Failure) {
             try queue.commit(after: operations) { next throws(HermesError) in
                 try store.commit(taking: next, now: time.now())
-            } committed: { batch, operations, outcomes in
-                let acknowledged = operations.count - batch.count
-                left -= acknowledged
+            } committed: { transaction in
+                left -= transaction.riderCount
                 // Before the queue forgets them: a concurrent reader of the store looks again.
-                if acknowledged > 0, left == 0 { acknowledgementCounter.add(1, ordering: .acquiringAndReleasing) }
-                queue.finished(batch)
-                committed(batch, outcomes.dropFirst(acknowledged))
+                if transaction.riderCount > 0, left == 0 {
+                    acknowledgementCounter.add(1, ordering: .acquiringAndReleasing)
+                }
+                queue.finished(transaction.batch)
+                committed(transaction.batch, transaction.batchOutcomes)
             }
         } catch {
             queue.finished(error.batch, takingBack: acknowledgements)
@@ -139,7 +140,7 @@ package final class InboxCommitter: Sendable {
         }
     }
 
-    private func committed(_ batch: [Queue.Entry], _ outcomes: ArraySlice<WriteOutcome>) {
+    private func committed(_ batch: [Queue.Entry], _ outcomes: [WriteOutcome]) {
         let (now, clock) = (time.uptime(), time.latest())
         // Before anybody hears of them, so that a search for what was confirmed finds it.
         traces.committed(

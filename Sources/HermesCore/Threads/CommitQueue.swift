@@ -24,7 +24,7 @@ protocol CommitRiders: Sendable {
 /// A batch is what one transaction of the store holds. The transaction takes item after item while it runs: it ends when
 /// nothing waits, when it is full, or when it has worked for a while and a source with little to do waits for it
 /// (``FairQueue/isBatchAwaited``). Sources take turns in a batch, so that the waiting items of one do not delay another's.
-/// Riders go before the next batch, or alone after a short while.
+/// Riders go with the next batch, or alone after a short while.
 ///
 /// State: a ``Monitor``; the thread owns what it has taken.
 final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
@@ -189,7 +189,8 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
 
     // MARK: The thread
 
-    /// Commits riders, and the waiting items that the last transaction has time for.
+    /// Commits riders, and waiting items for as long as there are riders and their transactions have time. If items keep
+    /// the order of riders, they follow the last of them; else they take turns with them.
     ///
     /// - Parameters:
     ///   - riders: their operations; one or more transactions.
@@ -200,24 +201,33 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     func commit<Outcome>(
         after riders: [Item.Operation],
         in transaction: (_ next: (_ isLong: Bool) -> Item.Operation?) throws(HermesError) -> [Outcome],
-        committed: (_ batch: [Entry], _ operations: [Item.Operation], [Outcome]) -> Void
+        committed: (Committed<Outcome>) -> Void
     ) throws(Failure) {
         var riders = riders[...]
         repeat {
             var batch: [Entry] = []
             var operations: [Item.Operation] = []
+            // Of the operations, those of the batch.
+            var items: [Int] = []
+            func takeItem(isLong: Bool) -> Bool {
+                guard let entry = next(isLong: isLong) else { return false }
+                batch.append(entry)
+                items.append(operations.count)
+                operations.append(entry.item.operation())
+                return true
+            }
             let before = riders.count
             do throws(HermesError) {
+                var isItemsTurn = false
                 let outcomes = try transaction { isLong in
                     if !riders.isEmpty && isLong { return nil }
+                    defer { isItemsTurn.toggle() }
+                    if isItemsTurn, !ordersRiders, takeItem(isLong: isLong) { return operations.last }
                     if let rider = riders.popFirst() {
                         operations.append(rider)
                         return rider
                     }
-                    guard let entry = next(isLong: isLong) else { return nil }
-                    batch.append(entry)
-                    operations.append(entry.item.operation())
-                    return operations.last
+                    return takeItem(isLong: isLong) ? operations.last : nil
                 }
                 guard outcomes.count == operations.count, !outcomes.isEmpty || before == 0 else {
                     throw HermesError(
@@ -225,13 +235,27 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
                         "the store answered \(outcomes.count) of \(operations.count) operations"
                     )
                 }
-                committed(batch, operations, outcomes)
+                committed(Committed(batch: batch, operations: operations, outcomes: outcomes, items: items))
             } catch {
                 // As many as a batch holds: a store that fails would fail for each of them.
                 while let entry = next(isLong: false) { batch.append(entry) }
                 throw Failure(error: error, batch: batch)
             }
         } while !riders.isEmpty
+    }
+
+    /// What a transaction did.
+    struct Committed<Outcome> {
+        let batch: [Entry]
+        let operations: [Item.Operation]
+        /// Of each operation.
+        let outcomes: [Outcome]
+        /// For each entry of the batch, the index of its operation.
+        fileprivate let items: [Int]
+
+        /// The outcomes of the batch.
+        var batchOutcomes: [Outcome] { items.map { outcomes[$0] } }
+        var riderCount: Int { operations.count - batch.count }
     }
 
     /// A transaction failed.

@@ -137,24 +137,40 @@ import Testing
         await store.waitForCommit()
         for name in ["a", "b", "c"] { committer.acknowledge(try user(2), try device(name), upTo: 1) }
         try submit(1..<2, to: committer)
-        store.cut(to: 2)
+        store.cut(to: 1)
         store.letThrough(1)
         #expect(clientIDs(await results.next(1)) == ["0"])
-        // The first two are under way; what follows fails.
+        // The first one is under way; what follows fails.
         await store.waitForCommit()
         store.fail(1)
         store.letThrough(2)
         #expect(clientIDs(await results.next(1)) == [nil])
-        #expect(store.batches.map(\.count) == [1, 2, 2])
+        #expect(store.batches.map(\.count) == [1, 1, 1])
         store.letThrough(10)
         // They are tried again after a second.
-        while store.batches.count < 5 { await Task.yield() }
+        while store.batches.count < 6 { await Task.yield() }
         await committer.shutdown()
         var devices: Set<String> = []
         for case .acknowledge(_, let device, upTo: 1, _) in store.batches.dropFirst(3).joined() {
             devices.insert(device.rawValue)
         }
         #expect(devices == ["a", "b", "c"])
+    }
+
+    @Test func `a message waits for no more than one of many acknowledgements`() async throws {
+        let committer = committer(CommitLimits(maxBatch: 10, acknowledgementDelay: .seconds(3600)))
+        store.close()
+        try submit(0..<1, to: committer)
+        await store.waitForCommit()
+        for number in 0..<100 { committer.acknowledge(try user(2), try device("d\(number)"), upTo: 1) }
+        try submit(1..<3, to: committer)
+        store.cut(to: 4)
+        store.letThrough(2)
+        #expect(clientIDs(await results.next(3)) == ["0", "1", "2"])
+        #expect(store.batches.prefix(2).map(\.count) == [1, 4])
+        store.letThrough(100)
+        await committer.shutdown()
+        #expect(store.batches.joined().count == 103)
     }
 
     @Test func `what comes while a transaction takes its operations joins it`() async throws {

@@ -171,9 +171,9 @@ final class SessionCommitter: Sendable {
         do throws(Queue.Failure) {
             try queue.commit(after: lazy) { next throws(HermesError) in
                 try store.commit(taking: next, now: time.now())
-            } committed: { batch, operations, outcomes in
-                committed(batch, outcomes.dropFirst(operations.count - batch.count))
-                self.committed(operations, outcomes)
+            } committed: { transaction in
+                committed(transaction.batch, transaction.batchOutcomes)
+                committed(transaction.operations, transaction.outcomes)
             }
         } catch {
             // Before the failure is reported and stops the server: then these are committed, too.
@@ -182,7 +182,7 @@ final class SessionCommitter: Sendable {
         }
     }
 
-    private func committed(_ batch: [Queue.Entry], _ outcomes: ArraySlice<SessionOutcome>) {
+    private func committed(_ batch: [Queue.Entry], _ outcomes: [SessionOutcome]) {
         var continuing: [Queue.Entry] = []
         var ended: [(entry: Queue.Entry, outcome: SessionOutcome)] = []
         for (entry, outcome) in zip(batch, outcomes) {
