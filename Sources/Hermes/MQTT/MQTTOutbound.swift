@@ -65,6 +65,11 @@ struct MQTTOutbound: Sendable {
     /// An abandoned publication is given up after this many connections that ended without an answer. The publication
     /// may have caused those ends, and MQTT 3.1.1 cannot say so.
     private static let maxConnections = 3
+    /// A long publication fails after this many connections that ended before it was answered. A server of MQTT 3.1.1
+    /// does not say which length it takes; it closes the connection.
+    private static let maxEnds = 5
+    /// Shorter publications are not suspected, in bytes.
+    private static let suspectBytes = 65_536
 
     private(set) var inflight: [UInt16: Entry] = [:]
     /// Packet identifiers of unfinished publications, by request id.
@@ -85,6 +90,10 @@ struct MQTTOutbound: Sendable {
     private var quota = 0
     private var receiveMaximum = 0
     private var maxPacketBytes = Int.max
+    private var isConnected = false
+    /// The number of connections that ended while a long publication was the longest one without an answer, by request
+    /// id.
+    private var ends: [UInt64: Int] = [:]
 
     // MARK: Connections
 
@@ -95,11 +104,12 @@ struct MQTTOutbound: Sendable {
         self.receiveMaximum = receiveMaximum
         self.maxPacketBytes = maxPacketBytes ?? Int.max
         quota = receiveMaximum
+        isConnected = true
         borrowed = []
         resending = []
+        var actions = failSuspects()
         let unfinished = inflight.sorted { $0.value.number < $1.value.number }
         guard !sessionPresent else {
-            var actions: [Action] = []
             for (packetID, entry) in unfinished {
                 inflight[packetID]?.isSent = false
                 if entry.isAbandoned, entry.released == nil, entry.connections >= Self.maxConnections {
@@ -116,7 +126,6 @@ struct MQTTOutbound: Sendable {
         spoiled = []
         inflight = [:]
         packetIDs = [:]
-        var actions: [Action] = []
         for (_, entry) in unfinished.reversed() where !entry.isAbandoned {
             if entry.outgoing.qos == .exactlyOnce {
                 let message = "the server lost the session; whether this was published is not known"
@@ -133,7 +142,12 @@ struct MQTTOutbound: Sendable {
     mutating func resumed() -> [Action] { pump() }
 
     /// The connection is gone: nothing can be sent.
-    mutating func lost() { quota = 0 }
+    mutating func lost() {
+        quota = 0
+        defer { isConnected = false }
+        guard isConnected, let (_, entry) = longestUnanswered() else { return }
+        if entry.outgoing.frame.encodedBytes > Self.suspectBytes { ends[entry.id, default: 0] += 1 }
+    }
 
     // MARK: Requests
 
@@ -150,6 +164,7 @@ struct MQTTOutbound: Sendable {
             inflight[packetID]?.isAbandoned = true
         } else if waitingIDs.remove(id) != nil {
             waiting.removeAll { $0.id == id }
+            ends[id] = nil
         }
     }
 
@@ -164,13 +179,7 @@ struct MQTTOutbound: Sendable {
 
     /// The server ends the connection because a packet was too long: the longest is not sent again.
     mutating func refusedForLength() -> [Action] {
-        let sent = inflight.filter { $0.value.isSent && $0.value.released == nil }
-        guard
-            let (packetID, entry) = sent.max(by: {
-                ($0.value.outgoing.frame.encodedBytes, $1.value.number)
-                    < ($1.value.outgoing.frame.encodedBytes, $0.value.number)
-            })
-        else { return [] }
+        guard let (packetID, entry) = longestUnanswered() else { return [] }
         giveUp(packetID)
         let bytes = entry.outgoing.frame.encodedBytes
         let error = HermesClientError(.notEncodable, "the message has \(bytes) bytes, which the server does not accept")
@@ -220,6 +229,7 @@ struct MQTTOutbound: Sendable {
     ) -> [Action] {
         guard let entry = inflight.removeValue(forKey: packetID) else { return [] }
         packetIDs[entry.id] = nil
+        ends[entry.id] = nil
         quota = min(receiveMaximum, quota + 1)
         return [.done(id: entry.id, reason, properties)] + pump()
     }
@@ -241,6 +251,7 @@ struct MQTTOutbound: Sendable {
             guard outgoing.frame.encodedBytes <= maxPacketBytes else {
                 waiting.removeFirst()
                 waitingIDs.remove(id)
+                ends[id] = nil
                 let message =
                     "the message takes \(outgoing.frame.encodedBytes) bytes; the server takes \(maxPacketBytes)"
                 actions.append(.failed(id: id, HermesClientError(.notEncodable, message)))
@@ -258,10 +269,36 @@ struct MQTTOutbound: Sendable {
         return actions
     }
 
+    /// Of the publications that were sent over this connection; of several, the first.
+    private func longestUnanswered() -> (packetID: UInt16, Entry)? {
+        let sent = inflight.lazy.filter { $0.value.isSent && $0.value.released == nil }
+        let longest = sent.max {
+            ($0.value.outgoing.frame.encodedBytes, $1.value.number)
+                < ($1.value.outgoing.frame.encodedBytes, $0.value.number)
+        }
+        return longest.map { ($0.key, $0.value) }
+    }
+
+    private mutating func failSuspects() -> [Action] {
+        guard !ends.isEmpty else { return [] }
+        var actions: [Action] = []
+        for (packetID, entry) in inflight where ends[entry.id, default: 0] >= Self.maxEnds && entry.released == nil {
+            giveUp(packetID)
+            guard !entry.isAbandoned else { continue }
+            let message = """
+                \(Self.maxEnds) connections ended before the server answered this message of \
+                \(entry.outgoing.frame.encodedBytes) bytes; it is probably too long for the server
+                """
+            actions.append(.failed(id: entry.id, HermesClientError(.notEncodable, message)))
+        }
+        return actions
+    }
+
     /// The message is not sent again.
     private mutating func giveUp(_ packetID: UInt16) {
         guard let entry = inflight.removeValue(forKey: packetID) else { return }
         packetIDs[entry.id] = nil
+        ends[entry.id] = nil
         if entry.outgoing.qos == .exactlyOnce { spoiled.insert(packetID) }
     }
 

@@ -132,6 +132,41 @@ import Testing
         #expect(Self.words(try machine.pubackReceived(1, .success)) == ["done 17 0", "failed 18 \(code)", "2:b"])
     }
 
+    @Test(arguments: [false, true])
+    func `a long message whose connections all end without an answer fails`(isPresent: Bool) throws {
+        var machine = MQTTOutbound()
+        _ = Self.connected(&machine)
+        _ = machine.published(try Self.message("short", .atLeastOnce), id: 16)
+        _ = machine.published(try Self.message(String(repeating: "x", count: 70_000), .atLeastOnce), id: 17)
+        for end in 1...5 {
+            machine.lost()
+            // Tries without a connection count nothing.
+            machine.lost()
+            let sent = Self.connected(&machine, present: isPresent)
+            let failed = "failed 17 \(HermesClientError.Code.notEncodable.rawValue)"
+            #expect(sent.contains(failed) == (end == 5))
+            #expect(sent.count == 2, "the short one, and the long one or its failure")
+        }
+        machine.lost()
+        #expect(Self.connected(&machine, present: isPresent).count == 1, "the short one goes on")
+    }
+
+    @Test func `a long message that is answered at last is not suspected any more`() throws {
+        var machine = MQTTOutbound()
+        _ = Self.connected(&machine)
+        let long = try Self.message(String(repeating: "x", count: 70_000), .exactlyOnce)
+        _ = machine.published(long, id: 16)
+        for _ in 1...4 {
+            machine.lost()
+            _ = Self.connected(&machine, present: true)
+        }
+        _ = try machine.pubrecReceived(1, .success)
+        for _ in 1...4 {
+            machine.lost()
+            #expect(Self.connected(&machine, present: true) == ["release 1"])
+        }
+    }
+
     @Test func `numbers in use are skipped, and run out`() throws {
         var machine = MQTTOutbound()
         _ = Self.connected(&machine, window: 65_535)
