@@ -31,17 +31,23 @@ extension Connection {
 
     /// Encodes a frame directly into the outbound buffer. An encoder that throws leaves nothing behind.
     ///
-    /// - Parameter kind: the order in which the frame is dropped if the peer does not keep up.
-    package func write(_ kind: Publication.DropClass = .control, _ encode: (inout ByteBuffer) throws -> Void) {
+    /// - Parameters:
+    ///   - kind: the order in which the frame is dropped if the peer does not keep up.
+    ///   - count: the number of frames that are encoded.
+    package func write(
+        _ kind: Publication.DropClass = .control,
+        frames count: Int = 1,
+        _ encode: (inout ByteBuffer) throws -> Void
+    ) {
         guard phase == .open else { return }
         guard isWritable, queue.isEmpty else {
             var frame = ByteBuffer()
             guard encodes(encode, into: &frame) else { return }
-            return enqueue(frame, nil, kind, frames: 1)
+            return enqueue(frame, nil, kind, frames: count)
         }
         if pending.storageCapacity == 0 { pending = loop.takeBuffer() }
         guard encodes(encode, into: &pending) else { return }
-        tally.framesOut += 1
+        tally.framesOut += count
         wrote()
     }
 

@@ -17,7 +17,10 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
 
     private let connection: Connection
     private let side: Side
+    // Unchecked, here and below: all access is on one loop, and for each frame.
+    @exclusivity(unchecked)
     private var decoder: Side.Decoder
+    @exclusivity(unchecked)
     private var hasFullLimit: Bool
     /// An incomplete frame, and bytes that arrived during a pause; otherwise empty.
     private var unread = ByteBuffer()
@@ -25,6 +28,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private var isCutting = false
     private var isReadWaiting = false
     /// The frames that were examined, and their further cost, since a time that is at most ``TurnQueue/silence`` ago.
+    @exclusivity(unchecked)
     private var done = 0
     private var doneSince: NIODeadline
     /// The peer has closed, and its last bytes are examined.

@@ -107,15 +107,20 @@ package final class GatewayMetrics: Sendable {
 
 /// Counts of one listener on one loop, as plain numbers that are published once a tick.
 final class ConnectionTally {
+    // Unchecked, here and below: all access is on one loop, and for each frame.
     var opened = 0
     var closed = 0
+    @exclusivity(unchecked)
     var framesIn = 0
+    @exclusivity(unchecked)
     var framesOut = 0
     var bytesIn = 0
     var bytesOut = 0
     /// Messages, and publications to topics and rooms, that clients sent and may send.
+    @exclusivity(unchecked)
     var messagesIn = 0
     /// Entries of inboxes and publications that were written or queued for clients.
+    @exclusivity(unchecked)
     var messagesOut = 0
     /// The entries of inboxes among them.
     var deliveries = 0

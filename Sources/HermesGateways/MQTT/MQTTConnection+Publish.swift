@@ -195,6 +195,10 @@ extension MQTTConnection {
         let reason = reason(for: outcome)
         guard qos != .atMostOnce else { return true }
         let client = client
+        if reason == .success || version == .v311, qos == .atLeastOnce, client?.inbound.isUpToDate ?? true {
+            writeAcknowledgements(.puback, of: run)
+            return true
+        }
         run.bytes.withUnsafeReadableBytes { bytes in
             for body in run.bodies { acknowledge(MQTTPublishRun.packetID(bytes, body), qos, reason, of: client) }
         }

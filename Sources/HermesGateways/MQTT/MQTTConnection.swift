@@ -174,8 +174,30 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
 
     /// Four bytes: a type and a packet identifier.
     func writeAcknowledgement(_ type: MQTTPacketType, _ packetID: UInt16) {
+        let packet = Self.acknowledgement(type, packetID)
+        connection.write { $0.writeInteger(packet) }
+    }
+
+    private static func acknowledgement(_ type: MQTTPacketType, _ packetID: UInt16) -> UInt32 {
         let header: UInt8 = type == .pubrel ? 0x62 : type.rawValue << 4
-        connection.write { $0.writeMultipleIntegers(header, 2 as UInt8, packetID) }
+        return UInt32(header) << 24 | 2 << 16 | UInt32(packetID)
+    }
+
+    /// Acknowledges a run of publications with success.
+    func writeAcknowledgements(_ type: MQTTPacketType, of run: MQTTPublishRun) {
+        connection.write(frames: run.count) { buffer in
+            buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: 4 * run.count) { packets in
+                run.bytes.withUnsafeReadableBytes { bytes in
+                    var end = 0
+                    for body in run.bodies where end + 4 <= packets.count {
+                        let packet = Self.acknowledgement(type, MQTTPublishRun.packetID(bytes, body))
+                        packets.storeBytes(of: packet.bigEndian, toByteOffset: end, as: UInt32.self)
+                        end += 4
+                    }
+                    return end
+                }
+            }
+        }
     }
 
     func writeAcknowledgement(_ type: MQTTPacketType, _ packetID: UInt16, _ reason: MQTTReasonCode) {

@@ -73,12 +73,14 @@ package struct MQTTInputDecoder: FrameDecoder {
     package init(maxFrameBytes: Int) { decoder = MQTTFrameDecoder(maxFrameBytes: maxFrameBytes) }
 
     package mutating func next(from buffer: inout ByteBuffer) throws(WireError) -> MQTTInput? {
-        let short = Self.peekShort(buffer)
+        let (short, scan) = buffer.withUnsafeReadableBytes { bytes in
+            let short = Self.peekShort(bytes)
+            return (short, short == 0 ? MQTTPublishScan(bytes, maxFrameBytes: decoder.maxFrameBytes) : MQTTPublishScan())
+        }
         if short != 0, let type = MQTTPacketType(rawValue: UInt8(truncatingIfNeeded: short >> 28)) {
             buffer.moveReaderIndex(forwardBy: 4)
             return .acknowledgement(type, packetID: UInt16(truncatingIfNeeded: short))
         }
-        let scan = buffer.withUnsafeReadableBytes { MQTTPublishScan($0, maxFrameBytes: decoder.maxFrameBytes) }
         guard scan.bytes > 0 else { return try decoder.next(from: &buffer).map { .other($0) } }
         guard let bytes = buffer.readSlice(length: scan.bytes) else { return nil }
         guard scan.bodies.isEmpty else {
@@ -88,8 +90,9 @@ package struct MQTTInputDecoder: FrameDecoder {
     }
 
     /// The next four bytes, if they are an acknowledgement with only a non-zero packet identifier; otherwise 0.
-    private static func peekShort(_ buffer: ByteBuffer) -> UInt32 {
-        guard let word = buffer.getInteger(at: buffer.readerIndex, as: UInt32.self) else { return 0 }
+    private static func peekShort(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
+        guard bytes.count >= 4 else { return 0 }
+        let word = UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self))
         switch word >> 16 {
         case 0x4002, 0x5002, 0x6202, 0x7002: return word & 0xFFFF == 0 ? 0 : word
         default: return 0

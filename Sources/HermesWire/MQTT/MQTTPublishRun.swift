@@ -75,6 +75,9 @@ struct MQTTPublishScan {
     /// For each packet, the range after its topic; empty for a single packet.
     private(set) var bodies: [Range<UInt32>] = []
 
+    /// Nothing.
+    init() {}
+
     /// Stops at the first error; the frame decoder reports it.
     init(_ input: UnsafeRawBufferPointer, maxFrameBytes: Int) {
         guard let first = input.first, first >> 4 == MQTTPacketType.publish.rawValue,
