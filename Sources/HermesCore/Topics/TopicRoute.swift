@@ -117,6 +117,11 @@ final class ResolvedRoute {
         }
     }
 
+    /// The subscriptions that were put together from those of several filters.
+    var mergedCount: Int {
+        if case .merged(let merged) = local { merged.count + partCount } else { 0 }
+    }
+
     /// Whether it is still up to date.
     func isCurrent(own: TopicRoute, wildcards: [WildcardMembers]) -> Bool {
         guard ownVersion == own.version, wildcards.count == self.wildcards.count else { return false }

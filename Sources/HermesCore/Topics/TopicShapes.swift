@@ -9,38 +9,69 @@ package struct TopicShape: Hashable, Sendable {
     ///
     /// Nil for a filter without wildcards, and for a shared subscription, which is a delivery of its own.
     fileprivate let wildcards: Int?
+    /// The same for ``ShapeBudget``, also of a shared subscription; nil for the many filters with few wildcards.
+    let costly: Int?
+    /// The levels that a search for a costly shape follows.
+    let depth: Int
+
+    /// A filter with wildcards is costly if it has more `+` than these, or has one and more levels than these: a topic
+    /// meets some 1,000 others at most.
+    private static let freePluses = 2
+    private static let freeLevels = 16
 
     /// - Parameter filter: the text of a subscription, with the group of a shared one.
     package init(of filter: String) {
+        let prefix = "$share/".utf8
+        guard filter.utf8.starts(with: prefix) else {
+            self.init(scanning: filter.utf8)
+            return
+        }
+        let named = filter.utf8.dropFirst(prefix.count)
+        let text = named.firstIndex(of: UInt8(ascii: "/")).map { named[named.index(after: $0)...] }
+        self = Self(scanning: text ?? named[named.endIndex...]).shared
+    }
+
+    /// - Parameter filter: the text that is matched.
+    package init(of filter: TopicFilter) { self.init(scanning: filter.rawValue.utf8) }
+
+    private init(scanning text: some Sequence<UInt8>) {
         var scan = Scan()
-        for byte in filter.utf8 {
+        for byte in text {
             switch byte {
             case UInt8(ascii: "/"): scan.addLevel()
             case UInt8(ascii: "+"), UInt8(ascii: "#"): scan.addWildcard(byte)
             default: break
             }
         }
-        let shape = Self(scan)
-        self = filter.utf8.starts(with: "$share/".utf8) ? Self(levels: shape.levels, wildcards: nil) : shape
+        self.init(scan)
     }
 
     init(_ scan: Scan) {
         levels = scan.hasWildcard ? scan.levels : 0
         wildcards = scan.hasWildcard ? scan.hasher.finalize() : nil
+        depth = levels
+        let isCostly = scan.pluses > Self.freePluses || scan.pluses > 0 && scan.levels > Self.freeLevels
+        costly = isCostly ? wildcards : nil
     }
 
-    private init(levels: Int, wildcards: Int?) {
+    private init(levels: Int, costly: Int?, depth: Int) {
         self.levels = levels
-        self.wildcards = wildcards
+        self.costly = costly
+        self.depth = depth
+        wildcards = nil
     }
 
     /// The shape of `$share/<group>/<filter>` for a filter with this shape.
-    package var shared: Self { Self(levels: levels > 0 ? levels + 2 : 0, wildcards: nil) }
+    package var shared: Self { Self(levels: levels > 0 ? levels + 2 : 0, costly: costly, depth: depth) }
+
+    /// Whether it counts in a ``ShapeBudget``.
+    package var isCostly: Bool { costly != nil }
 
     /// The part of a filter that was looked at so far.
     struct Scan {
         private(set) var levels = 1
         private(set) var hasWildcard = false
+        private(set) var pluses = 0
         fileprivate var hasher = Hasher()
 
         mutating func addLevel() { levels &+= 1 }
@@ -49,6 +80,7 @@ package struct TopicShape: Hashable, Sendable {
             hasher.combine(levels)
             hasher.combine(byte)
             hasWildcard = true
+            if byte == UInt8(ascii: "+") { pluses &+= 1 }
         }
     }
 }

@@ -37,7 +37,9 @@ extension TopicShard {
         if matching.isEmpty {
             route.resolved = nil
         } else if route.resolved?.isCurrent(own: route, wildcards: matching) != true {
-            route.resolved = ResolvedRoute(own: route, wildcards: matching)
+            let resolved = ResolvedRoute(own: route, wildcards: matching)
+            route.resolved = resolved
+            matchWork &+= resolved.mergedCount / 8
         }
         guard route.isCached || route.isIdle || route.resolved != nil else { return }
         for evicted in cache.keep(route) {

@@ -88,7 +88,7 @@ extension MQTTConnection {
         // As granted, perhaps under other settings.
         options.qos = min(options.qos, gateway.maximumQoS)
         options.isFiltered = isFiltered(subscription.filter, of: client)
-        client.subscriptions.restore(filter.shape)
+        client.subscriptions.restore(filter.shape) { lease(of: client) }
         hold(filter, options, of: client)
     }
 

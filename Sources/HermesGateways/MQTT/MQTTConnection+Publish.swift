@@ -151,7 +151,9 @@ extension MQTTConnection {
         if publication.retain { connection.charge(.levels(Self.levels(of: publication.topic))) }
         switch course(of: head.qos, isRetained: publication.retain, to: target) {
         case .now:
+            let workBefore = topics.matchWork
             let outcome = topics.publish(publication, via: target.route)
+            chargeSearch(since: workBefore)
             connection.worked(.receivers(outcome.localCount, topicBytes: publication.topic.rawValue.utf8.count))
             let reason = reason(for: outcome)
             if head.packetID != 0 { return acknowledge(head.packetID, head.qos, reason, of: client) }
@@ -179,6 +181,7 @@ extension MQTTConnection {
             qos == .atMostOnce || client?.inbound.areNew(run, qos) ?? false
         else { return false }
         connection.tally.messagesIn += run.count
+        let workBefore = topics.matchWork
         let outcome = topics.publish(
             PublicationRun(
                 topic: target.topic,
@@ -192,6 +195,7 @@ extension MQTTConnection {
             ),
             via: target.route
         )
+        chargeSearch(since: workBefore)
         let reason = reason(for: outcome)
         guard qos != .atMostOnce else { return true }
         let client = client
@@ -204,6 +208,17 @@ extension MQTTConnection {
         }
         return true
     }
+
+    /// Others' subscriptions have changed, and the subscribers were searched for again: the publisher pays only for what
+    /// is unusual.
+    @inline(__always)
+    private func chargeSearch(since workBefore: Int) {
+        let work = topics.matchWork &- workBefore
+        if work > Self.usualMatches { connection.charge(.matches(work &- Self.usualMatches)) }
+    }
+
+    /// The steps and matches of a search that a topic may cost again and again.
+    private static var usualMatches: Int { 256 }
 
     private static func levels(of topic: TopicName) -> Int {
         topic.rawValue.utf8.reduce(1) { $1 == UInt8(ascii: "/") ? $0 &+ 1 : $0 }
@@ -319,8 +334,8 @@ extension MQTTConnection {
             return known.targets.isEmpty ? nil : known
         }
         let (route, work) = durable.search(target.topic)
-        // Not again after a change of somebody else's subscriptions.
-        if !target.isSearched { connection.charge(.matches(work)) }
+        // Again, after a change of somebody else's subscriptions, only what is unusual.
+        connection.charge(.matches(target.isSearched ? max(0, work &- Self.usualMatches) : work))
         target.isSearched = true
         target.durable = route
         return route.targets.isEmpty ? nil : route

@@ -166,6 +166,10 @@ extension MQTTConnection {
     /// The number of filters of one packet that one turn of the loop handles, in a millisecond or two.
     static let filtersPerTurn = 256
 
+    func lease(of client: MQTTClientState) -> ShapeLease {
+        ShapeLease(environment.messenger.durable.shapes, of: source(of: client))
+    }
+
     private struct Refusal: Error {
         let reason: MQTTReasonCode
     }
@@ -198,7 +202,7 @@ extension MQTTConnection {
             gateway.metrics.refusedSubscriptions.increment()
             return .failure(Refusal(reason: .notAuthorized))
         }
-        guard !isNew || client.subscriptions.reserve(filter.shape) else {
+        guard !isNew || client.subscriptions.reserve(filter.shape, newLease: { lease(of: client) }) else {
             gateway.metrics.subscriptionsWithoutRoom.increment()
             return .failure(Refusal(reason: .quotaExceeded))
         }

@@ -49,6 +49,8 @@ struct MQTTSubscriptions {
     private(set) var held: [TopicText: MQTTHeldSubscription] = [:]
     /// The shapes of the filters that it has or is about to have.
     private var shapes = TopicShapes()
+    /// The costly ones among them; made for the first.
+    private var lease: ShapeLease?
     /// The sum of the levels of the filters with wildcards.
     private var levels = 0
     /// The bytes of the texts.
@@ -57,7 +59,7 @@ struct MQTTSubscriptions {
     var hasFiltered = false
 
     /// The most places of wildcards that the filters of one client may have; a publication matches no more of them.
-    static let maxShapes = 128
+    static let maxShapes = 64
     /// The approximate memory of a level of a filter with wildcards, on each loop.
     private static let bytesPerLevel = 48
     /// The approximate memory of a subscription, besides its text.
@@ -91,14 +93,32 @@ struct MQTTSubscriptions {
 
     /// Counts the shape of a new subscription.
     ///
-    /// - Returns: false if the client has as many shapes as it may.
-    mutating func reserve(_ shape: TopicShape) -> Bool { shapes.take(shape, limit: Self.maxShapes) }
+    /// - Parameter newLease: makes the client's part of the costly shapes of all clients.
+    /// - Returns: false if the client, or all clients together, have as many shapes as they may.
+    mutating func reserve(_ shape: TopicShape, newLease: () -> ShapeLease) -> Bool {
+        guard shapes.take(shape, limit: Self.maxShapes) else { return false }
+        guard shape.isCostly, !lease(newLease).take(shape) else { return true }
+        shapes.giveBack(shape)
+        return false
+    }
 
     /// Counts the shape of a subscription that was granted over an earlier connection.
-    mutating func restore(_ shape: TopicShape) { shapes.add(shape) }
+    mutating func restore(_ shape: TopicShape, newLease: () -> ShapeLease) {
+        shapes.add(shape)
+        if shape.isCostly { lease(newLease).add(shape) }
+    }
 
     /// A reserved subscription is not held after all, or was held already.
-    mutating func giveBack(_ shape: TopicShape) { shapes.giveBack(shape) }
+    mutating func giveBack(_ shape: TopicShape) {
+        shapes.giveBack(shape)
+        lease?.giveBack(shape)
+    }
+
+    private mutating func lease(_ newLease: () -> ShapeLease) -> ShapeLease {
+        let lease = lease ?? newLease()
+        self.lease = lease
+        return lease
+    }
 
     /// A subscription is held, with its shape counted.
     mutating func hold(_ filter: MQTTFilter, _ subscription: MQTTHeldSubscription) {
@@ -137,7 +157,7 @@ struct MQTTSubscriptions {
         let shape = TopicShape(of: text.rawValue)
         textBytes -= text.rawValue.utf8.count
         levels -= shape.levels
-        shapes.giveBack(shape)
+        giveBack(shape)
         return ended
     }
 }

@@ -57,8 +57,8 @@ struct SharedLimitSetting: Sendable {
     static let subscriptions = counted(
         "mqtt.sessions.maxSubscriptions",
         defaults.keptSubscriptions,
-        "Subscriptions of all kept sessions, one for each begun 256 bytes of a filter, and 39 more for a shared one; "
-            + "further ones are refused."
+        "Subscriptions of all kept sessions; a filter counts once for each begun KiB of memory (384 bytes, twice its "
+            + "length, and 64 bytes for each level), and a shared one 39 times more. Further ones are refused."
     )
     static let messages = counted(
         "mqtt.sessions.maxQueuedMessages",
@@ -89,7 +89,8 @@ struct SharedLimitSetting: Sendable {
         "mqtt.retained.maxBytes",
         defaults.retainedBytes,
         from: 0,
-        "The total size of all retained publications."
+        "The total memory of all retained publications: payload, topic and properties, and 352 bytes and 64 bytes for "
+            + "each level of the topic."
     )
 
     static let ofSessions = [sessions, subscriptions, messages, bytes]

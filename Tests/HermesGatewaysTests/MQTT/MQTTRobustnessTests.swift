@@ -199,6 +199,38 @@ import Testing
         }
     }
 
+    /// Otherwise a publication to a topic of 20 levels could match a million filters.
+    @Test(arguments: [false, true])
+    func `the costly patterns of all clients are limited, also those of kept sessions`(durable: Bool) async throws {
+        /// Of 32 levels, with three `+`.
+        func pattern(_ number: Int) -> String {
+            let places = [0, 1 + number % 8, 9 + number / 8]
+            return (0..<32).map { places.contains($0) ? "+" : "a" }.joined(separator: "/")
+        }
+        try await GatewayHarness.withMQTT { harness in
+            let shapes = harness.environment.messenger.durable.shapes
+            let one = try await harness.mqtt("one", .v5, durable: durable)
+            for number in 0..<64 {
+                #expect(try await one.subscribe(pattern(number), qos: .atMostOnce).reasons == [.success])
+            }
+            #expect(shapes.levels == 2_048, "all that an address may have")
+            let two = try await harness.mqtt("two", .v5)
+            #expect(try await two.subscribe(pattern(64), qos: .atMostOnce).reasons == [.quotaExceeded])
+            #expect(try await two.subscribe("$share/g/" + pattern(64), qos: .atMostOnce).reasons == [.quotaExceeded])
+            #expect(try await two.subscribe(pattern(7), qos: .atMostOnce).reasons == [.success], "it is there")
+            #expect(try await two.subscribe("a/+/b/+/#", qos: .atMostOnce).reasons == [.success], "it is not costly")
+            _ = try await two.unsubscribe(pattern(7))
+            try await one.disconnect()
+            while !durable, shapes.levels > 0 { await harness.turnsAreTaken() }
+            #expect(shapes.levels == (durable ? 2_048 : 0))
+            let reason: MQTTReasonCode = durable ? .quotaExceeded : .success
+            #expect(try await two.subscribe(pattern(64), qos: .atMostOnce).reasons == [reason])
+            // The same client, clean: its kept session ends.
+            let again = try await harness.mqtt("one", .v5)
+            #expect(try await again.subscribe(pattern(65), qos: .atMostOnce).reasons == [.success])
+        }
+    }
+
     @Test(arguments: MQTTQoS.allCases, [false, true])
     func `new rules hold for subscriptions that are there`(_ qos: MQTTQoS, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in

@@ -10,6 +10,8 @@ import Testing
 struct MQTTSubscriptionsTests {
     private func filter(_ text: String) throws -> MQTTFilter { try #require(MQTTFilter(text)) }
 
+    private static func lease() -> ShapeLease { ShapeLease(ShapeBudget(), of: .server) }
+
     private func held(_ qos: QoS = .atMostOnce, isFiltered: Bool = false) -> MQTTHeldSubscription {
         var options = SubscriptionOptions()
         options.qos = qos
@@ -50,6 +52,27 @@ struct MQTTSubscriptionsTests {
         #expect(try !hasRoom("678", (1, 3), 3, 10))
     }
 
+    @Test func `a costly shape needs room among those of all clients`() throws {
+        let budget = ShapeBudget(SharedLimit(8))
+        var (one, two) = (MQTTSubscriptions(), MQTTSubscriptions())
+        let lease = { ShapeLease(budget, of: .server) }
+        let wide = try filter("+/+/+/a/b")
+        #expect(one.reserve(wide.shape, newLease: lease) == true)
+        one.hold(wide, held())
+        #expect(two.reserve(wide.shape, newLease: lease) == true, "it is there already")
+        let other = try filter("$share/g/a/+/+/+")
+        #expect(two.reserve(other.shape, newLease: lease) == false)
+        #expect(two.reserve(try filter("a/+/+/c").shape, newLease: lease) == true, "others are free")
+        two.giveBack(wide.shape)
+        #expect(two.reserve(other.shape, newLease: lease) == false, "the first client has it")
+        one.end(wide.text)
+        #expect(two.reserve(other.shape, newLease: lease) == true)
+        // A client that is gone has given back what it had.
+        one = MQTTSubscriptions()
+        two = MQTTSubscriptions()
+        #expect(budget.levels == 0)
+    }
+
     @Test func `there are so many shapes, and the last filter of one frees it`() throws {
         var subscriptions = MQTTSubscriptions()
         var texts: [String] = []
@@ -58,21 +81,21 @@ struct MQTTSubscriptionsTests {
         }
         for text in texts {
             let shape = try filter(text).shape
-            #expect(subscriptions.reserve(shape) == true)
+            #expect(subscriptions.reserve(shape, newLease: Self.lease) == true)
             subscriptions.hold(try filter(text), held())
         }
         let another = try filter("a/#").shape
-        #expect(subscriptions.reserve(another) == false)
+        #expect(subscriptions.reserve(another, newLease: Self.lease) == false)
         let like = try filter(String(texts[0].map { $0 == "a" ? "b" : $0 }))
-        #expect(subscriptions.reserve(like.shape) == true)
+        #expect(subscriptions.reserve(like.shape, newLease: Self.lease) == true)
         subscriptions.end(TopicText(texts[0]))
-        #expect(subscriptions.reserve(another) == false)
+        #expect(subscriptions.reserve(another, newLease: Self.lease) == false)
         subscriptions.giveBack(like.shape)
-        #expect(subscriptions.reserve(another) == true)
+        #expect(subscriptions.reserve(another, newLease: Self.lease) == true)
         // Those of a kept session are there, however many they are.
-        subscriptions.restore(try filter("a/b/#").shape)
+        subscriptions.restore(try filter("a/b/#").shape, newLease: Self.lease)
         subscriptions.giveBack(another)
-        #expect(subscriptions.reserve(another) == false)
+        #expect(subscriptions.reserve(another, newLease: Self.lease) == false)
     }
 
     // MARK: Rules
@@ -111,7 +134,7 @@ struct MQTTSubscriptionsTests {
             case 0:
                 let isNew = subscriptions[filter.text] == nil
                 try #require(isNew == (model[text] == nil))
-                if isNew { try #require(subscriptions.reserve(filter.shape) == true) }
+                if isNew { try #require(subscriptions.reserve(filter.shape, newLease: Self.lease) == true) }
                 subscriptions.hold(filter, held(qos))
                 model[text] = qos
             case 1:
@@ -135,7 +158,7 @@ struct MQTTSubscriptionsTests {
         // All shapes are free again.
         for bits in 1...MQTTSubscriptions.maxShapes {
             let text = (0..<8).map { bits >> $0 & 1 == 0 ? "a" : "+" }.joined(separator: "/")
-            try #require(subscriptions.reserve(TopicShape(of: text)) == true)
+            try #require(subscriptions.reserve(TopicShape(of: text), newLease: Self.lease) == true)
         }
     }
 }

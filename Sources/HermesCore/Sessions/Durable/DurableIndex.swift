@@ -23,6 +23,7 @@ struct DurableIndex {
         let turn = DurableGroup.Turn()
     }
 
+    private let shapes: ShapeBudget
     private var tree = TopicTree()
     private var entries: [Entry] = []
     private var free: [UInt32] = []
@@ -31,6 +32,9 @@ struct DurableIndex {
     private(set) var version: UInt64 = 1
 
     var isEmpty: Bool { tree.isEmpty }
+
+    /// - Parameter shapes: the costly shapes of its filters are counted there.
+    init(shapes: ShapeBudget = ShapeBudget()) { self.shapes = shapes }
 
     /// - Returns: false if the filter is invalid.
     @discardableResult
@@ -42,11 +46,11 @@ struct DurableIndex {
         } else if let reused = free.popLast() {
             index = reused
             entries[Int(index)].filter = filter
-            tree.insert(filter, value: index)
+            add(filter, at: index)
         } else {
             index = UInt32(entries.count)
             entries.append(Entry(filter: filter))
-            tree.insert(filter, value: index)
+            add(filter, at: index)
         }
         let old: SubscriptionOptions?
         if let group {
@@ -63,6 +67,11 @@ struct DurableIndex {
             entries[Int(index)].version = version
         }
         return true
+    }
+
+    private mutating func add(_ filter: TopicFilter, at index: UInt32) {
+        tree.insert(filter, value: index)
+        shapes.add(TopicShape(of: filter))
     }
 
     /// The load of some members is there no more, or again.
@@ -85,6 +94,7 @@ struct DurableIndex {
         entries[Int(index)].version = version
         guard entries[Int(index)].isEmpty else { return }
         tree.remove(filter)
+        shapes.giveBack(TopicShape(of: filter))
         entries[Int(index)] = Entry(filter: filter)
         free.append(index)
     }

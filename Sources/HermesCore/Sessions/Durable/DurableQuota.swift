@@ -40,9 +40,9 @@ struct DurableQuota: Sendable {
         return nil
     }
 
-    /// The number of filters that one counts for: one for each begun 256 bytes. Each level after the 16th counts as 96
-    /// bytes more, because the index has a record for it. A shared subscription counts for ``unitsPerShare`` more,
-    /// because it is a delivery of its own. The other filters of a session are one delivery together.
+    /// The number of filters that one counts for: one for each begun KiB of the memory that it takes as long as the
+    /// session is kept. A shared subscription counts for ``unitsPerShare`` more, because it is a delivery of its own. The
+    /// other filters of a session are one delivery together.
     static func units(of filter: String) -> Int {
         var bytes = 0
         var levels = 1
@@ -51,14 +51,17 @@ struct DurableQuota: Sendable {
             if byte == UInt8(ascii: "/") { levels &+= 1 }
         }
         let share = filter.utf8.starts(with: "$share/".utf8) ? unitsPerShare : 0
-        return share + max(1, (bytes + max(0, levels - freeLevels) * bytesPerLevel + unitBytes - 1) / unitBytes)
+        return share + (fixedBytes + copies * bytes + levels * bytesPerLevel + unitBytes - 1) / unitBytes
     }
 
     static let unitsPerShare = 39
 
-    private static let unitBytes = 256
-    private static let freeLevels = 16
-    private static let bytesPerLevel = 96
+    /// One unit is enough for filters of 8 levels with 60 bytes.
+    private static let unitBytes = 1_024
+    private static let fixedBytes = 384
+    /// In the list of the session, and in the index.
+    private static let copies = 2
+    private static let bytesPerLevel = 64
 
     /// Adds to the counts, or removes by negative numbers.
     mutating func add(sessions: Int = 0, filters: Int = 0, of owner: CommitSource) {

@@ -35,7 +35,9 @@ package final class DurableSessions: Sendable {
         /// The connected members of shared subscriptions, kept or not.
         let live = Mutex<SharedGroups?>(nil)
 
-        init(_ settings: DurableSettings) { state = Locked(DurableState(settings)) }
+        init(_ settings: DurableSettings, _ shapes: ShapeBudget) {
+            state = Locked(DurableState(settings, shapes: shapes))
+        }
 
         /// Changes the state, and tells the loops if subscriptions have changed.
         func change<Value: Sendable>(_ body: (inout DurableState) -> Value) -> Value {
@@ -70,6 +72,8 @@ package final class DurableSessions: Sendable {
     let store: any SessionStore
     let time: any TimeSource
     package let settings: DurableSettings
+    /// The costly shapes of the filters of all clients, and of kept sessions without a connection.
+    package let shapes = ShapeBudget()
     let shared: Shared
     let committer: SessionCommitter
     let reads: ReadGate
@@ -80,7 +84,7 @@ package final class DurableSessions: Sendable {
 
     /// Creates the service and starts its committer, which ends with ``shutdown()``.
     package init(store: any SessionStore, time: any TimeSource, settings: DurableSettings = DurableSettings()) {
-        let shared = Shared(settings)
+        let shared = Shared(settings, shapes)
         self.store = store
         self.time = time
         self.settings = settings

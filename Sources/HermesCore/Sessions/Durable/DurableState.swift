@@ -84,7 +84,7 @@ struct DurableState {
     /// The keys of sessions that are not stored.
     private var transients: [DurableSessionID: SessionKey] = [:]
     private var lastTransient: Int64 = 0
-    var index = DurableIndex()
+    var index: DurableIndex
     var routes = DurableRoutes()
     /// See ``trimIndex()``.
     var leaving: [(id: DurableSessionID, filters: [TopicText])] = []
@@ -108,7 +108,10 @@ struct DurableState {
     /// Who waits for an owner's last session to go, see ``DurableFarewells``.
     var farewells = DurableFarewells()
 
-    init(_ settings: DurableSettings) { quota = DurableQuota(settings) }
+    init(_ settings: DurableSettings, shapes: ShapeBudget = ShapeBudget()) {
+        quota = DurableQuota(settings)
+        index = DurableIndex(shapes: shapes)
+    }
 
     // MARK: Coming and going
 

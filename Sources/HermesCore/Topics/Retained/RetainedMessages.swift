@@ -247,18 +247,18 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// Its bytes, plus the records of the levels of a deep topic.
-    private static func weight(_ publication: StoredPublication) -> Int {
+    /// The memory that it takes: its bytes, its entry, and the records of its levels, as if no topic shared them.
+    static func weight(_ publication: StoredPublication) -> Int {
         let levels = publication.topic.rawValue.utf8.reduce(1) { $1 == UInt8(ascii: "/") ? $0 &+ 1 : $0 }
-        return publication.weight + max(0, levels - freeLevels) * bytesPerLevel
+        return publication.weight &+ entryBytes &+ levels &* bytesPerLevel
     }
 
     private static func holding(_ publication: StoredPublication) -> Holding {
         Holding(entries: 1, bytes: weight(publication))
     }
 
-    private static let freeLevels = 16
-    private static let bytesPerLevel = 96
+    private static let entryBytes = 320
+    private static let bytesPerLevel = 64
 
     private static func change(_ topic: TopicName, _ state: inout State, _ body: (inout Entry) -> Void) {
         let known = state.tree.value(of: topic)

@@ -17,6 +17,8 @@ struct RetainedTree {
         var next: UInt32 = RetainedTree.none
         var previous: UInt32 = RetainedTree.none
         var value: UInt32 = RetainedTree.none
+        /// Another one for each use of the record; falling from the first to the last child of a node.
+        var number: UInt64
         /// Whether its level begins a topic of the server: wildcards do not match it [MQTT-4.7.2-1].
         var isReserved = false
     }
@@ -25,8 +27,19 @@ struct RetainedTree {
     /// finds must be checked again.
     struct Walk: Sendable {
         let filter: TopicFilter
-        /// Nodes that match the filter's first `depth` levels.
-        fileprivate var stack: [(node: UInt32, depth: UInt32)] = [(RetainedTree.root, 0)]
+        /// A node that matches the filter's first `depth` levels, alone or with the siblings behind it.
+        fileprivate struct Place {
+            let node: UInt32
+            let depth: UInt32
+            /// The node whose children are to be examined; ``none``: `node` alone.
+            var parent = RetainedTree.none
+            /// The node's number.
+            var number: UInt64 = 0
+            /// Siblings with this number or a higher one were examined before.
+            var below = UInt64.max
+        }
+
+        fileprivate var stack = [Place(node: RetainedTree.root, depth: 0)]
         /// The ranges of the filter's levels in its bytes.
         fileprivate let levels: [Range<Int>]
 
@@ -47,13 +60,14 @@ struct RetainedTree {
         var isAtEnd: Bool { stack.isEmpty }
 
         /// Its memory, in bytes.
-        var bytes: Int { MemoryLayout<(UInt32, UInt32)>.stride * stack.capacity }
+        var bytes: Int { MemoryLayout<Place>.stride * stack.capacity }
     }
 
     private static let none = UInt32.max
     fileprivate static let root: UInt32 = 0
 
-    private var nodes = [Node(parent: none, level: none)]
+    private var nodes = [Node(parent: none, level: none, number: 0)]
+    private var lastNumber: UInt64 = 0
     private var freeNodes: [UInt32] = []
     private var edges: [UInt64: UInt32] = [:]
     private var levels = LevelTexts()
@@ -101,11 +115,15 @@ struct RetainedTree {
         let filter = walk.filter.rawValue
         let parts = walk.levels
         filter.withBytes { bytes in
-            while steps > 0, let (node, place) = walk.stack.popLast() {
+            while steps > 0, let place = walk.stack.popLast() {
                 steps -= 1
+                let node = place.node
                 // The tree may be smaller than it was.
                 guard Int(node) < nodes.count else { continue }
-                let depth = Int(place)
+                if place.parent != Self.none {
+                    guard goOn(from: place, &walk.stack) else { continue }
+                }
+                let depth = Int(place.depth)
                 guard depth < parts.count else {
                     let value = nodes[Int(node)].value
                     if value != Self.none, !visit(value) { return }
@@ -114,29 +132,53 @@ struct RetainedTree {
                 let part = parts[depth]
                 if part.count == 1, bytes[part.lowerBound] == UInt8(ascii: "#") {
                     // "sport/#" also matches "sport" (4.7.1.2); the depth stays: all below match.
-                    pushChildren(of: node, depth: place, to: &walk.stack)
+                    pushChildren(of: node, depth: place.depth, to: &walk.stack)
                     let value = nodes[Int(node)].value
                     if value != Self.none, !visit(value) { return }
                 } else if part.count == 1, bytes[part.lowerBound] == UInt8(ascii: "+") {
-                    pushChildren(of: node, depth: place + 1, to: &walk.stack)
+                    pushChildren(of: node, depth: place.depth + 1, to: &walk.stack)
                 } else {
                     let text = UnsafeBufferPointer(rebasing: bytes[part])
                     guard let level = levels.number(of: text), let child = edges[Self.edge(node, level)] else {
                         continue
                     }
-                    walk.stack.append((child, place + 1))
+                    walk.stack.append(Walk.Place(node: child, depth: place.depth + 1))
                 }
             }
         }
     }
 
-    private func pushChildren(of node: UInt32, depth: UInt32, to stack: inout [(node: UInt32, depth: UInt32)]) {
-        var child = nodes[Int(node)].firstChild
-        while child != Self.none {
-            let record = nodes[Int(child)]
-            if node != Self.root || !record.isReserved { stack.append((child, depth)) }
-            child = record.next
+    /// The first child, from which the walk goes on to the others.
+    private func pushChildren(of node: UInt32, depth: UInt32, to stack: inout [Walk.Place]) {
+        push(nodes[Int(node)].firstChild, of: node, depth: depth, below: .max, to: &stack)
+    }
+
+    private func push(
+        _ child: UInt32,
+        of parent: UInt32,
+        depth: UInt32,
+        below: UInt64,
+        to stack: inout [Walk.Place]
+    ) {
+        guard child != Self.none else { return }
+        let number = nodes[Int(child)].number
+        stack.append(Walk.Place(node: child, depth: depth, parent: parent, number: number, below: below))
+    }
+
+    /// Puts the next sibling on the stack.
+    ///
+    /// - Returns: whether the node is to be examined.
+    private func goOn(from place: Walk.Place, _ stack: inout [Walk.Place]) -> Bool {
+        let record = nodes[Int(place.node)]
+        guard record.number == place.number else {
+            // It has left the tree since. Those that were behind it have lower numbers.
+            guard Int(place.parent) < nodes.count else { return false }
+            let (first, below) = (nodes[Int(place.parent)].firstChild, min(place.below, place.number))
+            push(first, of: place.parent, depth: place.depth, below: below, to: &stack)
+            return false
         }
+        push(record.next, of: place.parent, depth: place.depth, below: place.below, to: &stack)
+        return record.number < place.below && (place.parent != Self.root || !record.isReserved)
     }
 
     // MARK: Nodes
@@ -159,7 +201,8 @@ struct RetainedTree {
         if let level = levels.number(of: text), let child = edges[Self.edge(parent, level)] { return child }
         let level = levels.use(text)
         let first = nodes[Int(parent)].firstChild
-        var node = Node(parent: parent, level: level)
+        lastNumber &+= 1
+        var node = Node(parent: parent, level: level, number: lastNumber)
         node.isReserved = text.first == UInt8(ascii: "$")
         node.next = first
         let child: UInt32
@@ -184,6 +227,7 @@ struct RetainedTree {
             nodes[Int(record.previous)].next = record.next
         }
         if record.next != Self.none { nodes[Int(record.next)].previous = record.previous }
+        nodes[Int(node)].number = 0
         edges[Self.edge(record.parent, record.level)] = nil
         freeNodes.append(node)
         levels.release(record.level)

@@ -86,7 +86,16 @@ extension APICore {
                 "message.undelivered is found by webhooks: set webhooks.url, and name it in webhooks.events."
             )
         }
-        let stream = try await events.open(for: key, topics: topics, kinds: kinds)
+        let shapes = ShapeLease(messenger.durable.shapes, of: .server)
+        for filter in topics where !shapes.take(TopicShape(of: filter)) {
+            throw APIProblem(
+                .serviceUnavailable,
+                .quotaExceeded,
+                "\"\(filter.rawValue)\" has wildcards in many levels, and all clients together have as many such filters "
+                    + "as they may. Use fewer wildcards."
+            )
+        }
+        let stream = try await events.open(for: key, topics: topics, kinds: kinds, shapes: shapes)
         return APIAnswer(stream: stream)
     }
 }

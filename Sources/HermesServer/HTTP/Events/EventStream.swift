@@ -43,6 +43,8 @@ final class EventStream: Sendable {
     let kinds: Set<ServerEvent.Kind>
     /// Asked before each write of a stream of the console; nil: the stream belongs to a key.
     let isAllowed: (@Sendable () -> Bool)?
+    /// Held as long as the stream is there.
+    private let shapes: ShapeLease?
     private let settings: EventSettings
     private let allowance: EventAllowance
     private let memory: EventMemory
@@ -59,9 +61,11 @@ final class EventStream: Sendable {
         memory: EventMemory,
         metrics: EventMetrics,
         time: any TimeSource,
-        isAllowed: (@Sendable () -> Bool)? = nil
+        isAllowed: (@Sendable () -> Bool)? = nil,
+        shapes: ShapeLease? = nil
     ) {
         self.isAllowed = isAllowed
+        self.shapes = shapes
         self.key = key
         self.topics = topics
         self.kinds = kinds

@@ -71,13 +71,15 @@ final class EventStreams: Sendable {
 
     /// Opens a stream. After this returns, the stream gets every event; ``close(_:)`` must follow.
     ///
+    /// - Parameter shapes: has the shapes of the filters, for as long as the stream is there.
     /// - Throws: the reason why there is none.
     func open(
         for key: APIKey,
         topics: [TopicFilter],
-        kinds: Set<ServerEvent.Kind>
+        kinds: Set<ServerEvent.Kind>,
+        shapes: ShapeLease
     ) async throws -> EventStream {
-        let (stream, place) = try admit(key, topics, kinds)
+        let (stream, place) = try admit(key, topics, kinds, shapes: shapes)
         await begin(stream, place)
         do {
             // It may have been revoked before the stream was there to be ended.
@@ -120,7 +122,8 @@ final class EventStreams: Sendable {
         _ key: APIKey,
         _ topics: [TopicFilter],
         _ kinds: Set<ServerEvent.Kind>,
-        _ isAllowed: (@Sendable () -> Bool)? = nil
+        _ isAllowed: (@Sendable () -> Bool)? = nil,
+        shapes: ShapeLease? = nil
     ) throws -> (EventStream, Int) {
         let now = time.uptime()
         let (stream, place, refusal) = state.withLock { state -> (EventStream?, Int, EventMetrics.Refusal?) in
@@ -139,7 +142,8 @@ final class EventStreams: Sendable {
                 memory: memory,
                 metrics: metrics,
                 time: time,
-                isAllowed: isAllowed
+                isAllowed: isAllowed,
+                shapes: shapes
             )
             state.open[ObjectIdentifier(stream)] = stream
             state.opened &+= 1

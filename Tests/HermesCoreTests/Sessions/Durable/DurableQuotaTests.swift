@@ -108,13 +108,13 @@ import Testing
         let settings = DurableSettings(filters: SharedLimit(1_000, perAddress: 10))
         let sessions = DurableSessions(store: store, time: time, settings: settings)
         let (one, _) = try await attach(sessions, "one", from: "10.0.0.1")
-        let long = String(repeating: "f", count: 2_048)
+        let long = String(repeating: "f", count: 3_800)
         try await sessions.subscribed(one.id, long, once)
         #expect(sessions.statistics.filters == 8)
         // The same again needs no room.
         try await sessions.subscribed(one.id, long, once)
         #expect(sessions.statistics.filters == 8)
-        let other = String(repeating: "g", count: 513)
+        let other = String(repeating: "g", count: 900)
         #expect(await refusal { try await sessions.subscribed(one.id, other, once) } == .quotaExceeded)
         #expect(sessions.statistics.refusedFilters == 3)
         try await sessions.subscribed(one.id, "short", once)
@@ -131,9 +131,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", 1), (String(repeating: "f", count: 256), 1), (String(repeating: "f", count: 257), 2),
-        ("$share/team/f", 40), (String(repeating: "/", count: 15), 1), (String(repeating: "/", count: 17), 1),
-        (String(repeating: "/", count: 65_535), 24_826),
+        ("", 1), (String(repeating: "f", count: 288), 1), (String(repeating: "f", count: 289), 2),
+        ("$share/team/f", 40), (String(repeating: "/", count: 8), 1), (String(repeating: "/", count: 15), 2),
+        (String(repeating: "/", count: 65_535), 4_225),
     ]) func `a filter counts for its bytes and the levels of a deep one`(_ filter: String, _ units: Int) {
         #expect(DurableQuota.units(of: filter) == units)
     }

@@ -1,0 +1,119 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import HermesCore
+
+struct ShapeBudgetTests {
+    private let owner = CommitSource(host: "10.0.0.1")
+    private let other = CommitSource(host: "10.0.0.2")
+
+    /// A filter of levels `a`, with `+` where the number has a bit.
+    private func filter(_ bits: Int, levels: Int = 12) -> String {
+        (0..<levels).map { bits >> $0 & 1 == 0 ? "a" : "+" }.joined(separator: "/")
+    }
+
+    @Test(arguments: [
+        "a", "a/b/c", "#", "+", "a/+/c", "+/+", "a/+/b/+/#", "$share/g/a/+/+/#",
+        String(repeating: "a/", count: 127) + "#", String(repeating: "a/", count: 15) + "+",
+    ])
+    func `filters with few wildcards cost nothing`(_ filter: String) throws {
+        #expect(!TopicShape(of: filter).isCostly)
+        let budget = ShapeBudget(SharedLimit(0))
+        #expect(ShapeLease(budget, of: owner).take(TopicShape(of: filter)))
+    }
+
+    @Test(arguments: [
+        ("+/+/+", 3), ("a/+/+/+/#", 5), ("$share/g/+/b/+/+", 4), (String(repeating: "a/", count: 16) + "+", 17),
+    ])
+    func `the levels of the others count once, whoever has them`(_ filter: String, _ levels: Int) {
+        let shape = TopicShape(of: filter)
+        #expect(shape.isCostly)
+        let budget = ShapeBudget(SharedLimit(2 * levels))
+        let (first, second) = (ShapeLease(budget, of: owner), ShapeLease(budget, of: other))
+        #expect(first.take(shape) && second.take(shape) && second.take(shape))
+        #expect(budget.levels == levels)
+        first.giveBack(shape)
+        second.giveBack(shape)
+        #expect(budget.levels == levels)
+        second.giveBack(shape)
+        // More often than it was taken: nothing happens.
+        second.giveBack(shape)
+        #expect(budget.levels == 0)
+    }
+
+    @Test func `the parts of a filter count alike in a lease, a subscription's text and an index`() throws {
+        let budget = ShapeBudget()
+        let text = "$share/group/+/+/b/+"
+        let lease = ShapeLease(budget, of: owner)
+        #expect(lease.take(try #require(TopicFilter.withShape("+/+/b/+")).shape.shared))
+        var index = DurableIndex(shapes: budget)
+        let subscription = DurableSubscription(filter: text, options: SubscriptionOptions(qos: .atLeastOnce))
+        index.insert(DurableSessionID(rawValue: 1), subscription)
+        lease.giveBack(TopicShape(of: text))
+        #expect(budget.levels == 4, "the kept session has it")
+        index.remove(DurableSessionID(rawValue: 1), text)
+        #expect(budget.levels == 0)
+    }
+
+    @Test func `no topic costs a search more than the budget, whoever brings the shapes`() throws {
+        let budget = ShapeBudget(SharedLimit(600, perAccount: 300, perAddress: 300))
+        let leases = (0..<8).map { ShapeLease(budget, of: CommitSource(host: "10.0.0.\($0)")) }
+        var tree = TopicTree()
+        var refused = 0
+        for bits in 0..<4_096 {
+            let text = filter(bits)
+            guard leases[bits % 8].take(TopicShape(of: text)) else {
+                refused += 1
+                continue
+            }
+            tree.insert(try #require(TopicFilter(text)), value: UInt32(bits))
+        }
+        #expect(refused > 3_900 && budget.levels <= 600)
+        let topic = try #require(TopicName(filter(0)))
+        let steps = tree.forEachMatch(of: topic) { _ in }
+        // The others have a path of 12 levels at most for none, one or two of them with a `+`.
+        #expect(steps <= 600 + 1 + 12 * 13 / 2 + 12 * (12 * 11 / 2))
+    }
+
+    @Test func `a deeper filter of the same shape counts for its further levels`() {
+        let budget = ShapeBudget(SharedLimit(20, perAddress: 10))
+        let lease = ShapeLease(budget, of: owner)
+        #expect(lease.take(TopicShape(of: "+/+/+")))
+        #expect(lease.take(TopicShape(of: "+/+/+/d/e")))
+        #expect(budget.levels == 5)
+        #expect(!lease.take(TopicShape(of: "+/+/+" + String(repeating: "/x", count: 10))))
+        lease.giveBack(TopicShape(of: "+/+/+/d/e"))
+        lease.giveBack(TopicShape(of: "+/+/+"))
+        #expect(budget.levels == 0)
+    }
+
+    @Test func `an owner leaves room for others, and what a client has is given back with it`() throws {
+        let budget = ShapeBudget(SharedLimit(120, perAccount: 60, perAddress: 60))
+        var lease: ShapeLease? = ShapeLease(budget, of: owner)
+        var taken = 0
+        for bits in 0..<4_096 where bits.nonzeroBitCount > 2 {
+            if lease?.take(TopicShape(of: filter(bits))) == true { taken += 1 }
+        }
+        #expect(taken >= 2 && budget.levels <= 60)
+        let newcomer = ShapeLease(budget, of: .account(try user(1)))
+        #expect(newcomer.take(TopicShape(of: "+/+/+")))
+        // Those of an earlier connection come with room or without.
+        let late = ShapeLease(budget, of: owner)
+        for bits in 100..<200 { late.add(TopicShape(of: filter(bits))) }
+        #expect(budget.levels > 120)
+        lease = nil
+        withExtendedLifetime(late) { #expect(budget.levels > 120) }
+    }
+
+    @Test func `a lease gives everything back at its end`() {
+        let budget = ShapeBudget()
+        do {
+            let lease = ShapeLease(budget, of: owner)
+            for bits in 0..<64 { lease.add(TopicShape(of: filter(bits))) }
+            #expect(budget.levels > 0)
+        }
+        #expect(budget.levels == 0)
+    }
+}
