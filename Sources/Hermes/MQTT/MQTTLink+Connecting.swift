@@ -97,12 +97,15 @@ extension MQTTLink {
     mutating func lost() {
         isConnected = false
         awaited = [:]
-        outbound.lost()
+        // 5.0 says which length the server takes.
+        outbound.lost(suspects: version == .v311 && !isClosing)
+        isClosing = false
         strayLogins.connectionLost()
     }
 
     mutating func closing(effects: inout Effects) {
         guard isConnected else { return }
+        isClosing = true
         effects.append(.send(.packet(.disconnect(MQTTDisconnect()))))
     }
 }

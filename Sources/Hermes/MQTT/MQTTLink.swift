@@ -54,6 +54,8 @@ struct MQTTLink: ConnectionLink {
     /// The present or last connection.
     var connection: MQTTClient.Connection?
     var isConnected = false
+    /// The app ends the connection.
+    var isClosing = false
     var mustSubscribe = false
     var strayLogins = StrayLogins()
     var references: MQTTServerReferences

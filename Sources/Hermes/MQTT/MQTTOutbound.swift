@@ -126,8 +126,10 @@ struct MQTTOutbound: Sendable {
         spoiled = []
         inflight = [:]
         packetIDs = [:]
+        for (_, entry) in unfinished where entry.isAbandoned { ends[entry.id] = nil }
         for (_, entry) in unfinished.reversed() where !entry.isAbandoned {
             if entry.outgoing.qos == .exactlyOnce {
+                ends[entry.id] = nil
                 let message = "the server lost the session; whether this was published is not known"
                 actions.append(.failed(id: entry.id, HermesClientError(.connectionLost, message)))
             } else {
@@ -142,10 +144,12 @@ struct MQTTOutbound: Sendable {
     mutating func resumed() -> [Action] { pump() }
 
     /// The connection is gone: nothing can be sent.
-    mutating func lost() {
+    ///
+    /// - Parameter suspects: whether the longest publication without an answer may be the reason.
+    mutating func lost(suspects: Bool = false) {
         quota = 0
         defer { isConnected = false }
-        guard isConnected, let (_, entry) = longestUnanswered() else { return }
+        guard suspects, isConnected, let (_, entry) = longestUnanswered() else { return }
         if entry.outgoing.frame.encodedBytes > Self.suspectBytes { ends[entry.id, default: 0] += 1 }
     }
 

@@ -183,7 +183,7 @@ package final class InboxCommitter: Sendable {
         for (user, entries) in deliveries {
             for attachment in attachments[user] ?? [] { attachment.inboxAdvanced(entries) }
         }
-        if !nodes.isEmpty { devices.roster?.deliver(Array(outcomes), to: nodes) }
+        if !nodes.isEmpty { devices.roster?.deliver(outcomes, to: nodes) }
         watch.committed(deliveries)
     }
 }

@@ -63,8 +63,8 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     private let ordersRiders: Bool
     private let monitor: Monitor<State>
 
-    /// - Parameter ordersRiders: whether an item is committed after all riders that were noted before it, or may join a
-    ///   transaction that has begun without them.
+    /// - Parameter ordersRiders: whether an item is committed after all riders that were noted before it. Otherwise it may
+    ///   come before them, or join a transaction that has begun without them.
     init(limits: CommitLimits, ordersRiders: Bool) {
         self.limits = limits
         self.ordersRiders = ordersRiders
@@ -222,7 +222,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
                 let outcomes = try transaction { isLong in
                     if !riders.isEmpty && isLong { return nil }
                     defer { isItemsTurn.toggle() }
-                    if isItemsTurn, !ordersRiders, takeItem(isLong: isLong) { return operations.last }
+                    if isItemsTurn, !ordersRiders, !riders.isEmpty, takeItem(isLong: isLong) { return operations.last }
                     if let rider = riders.popFirst() {
                         operations.append(rider)
                         return rider

@@ -8,20 +8,20 @@ import Synchronization
 ///
 /// A search follows one path for each shape, however many filters have it. The shapes with few wildcards and few levels
 /// are few, so they are free. The others could be millions: of a topic of 20 levels, each may be `+` or its name.
-/// Thread-safe.
+/// Thread-safe. Its lock may be taken inside another: it calls nothing.
 package final class ShapeBudget: Sendable {
-    /// The levels of all costly shapes together: a search visits no more nodes for them, in a millisecond or two.
+    /// The levels of all costly shapes together. A search visits no more nodes for them, in a millisecond or two; those
+    /// of kept sessions that an older version stored come on top.
     ///
-    /// Nobody takes all: an account or address has an eighth at most.
+    /// An account or address has an eighth at most.
     package static let limit = SharedLimit(16_384, perAccount: 2_048, perAddress: 2_048)
 
     private struct Place {
-        /// Those of the deepest filter.
-        var levels: Int
-        /// The filters of clients, and of kept sessions, that have the shape.
-        var users: Int
-        /// The one who brought it.
-        let owner: CommitSource
+        let levels: Int
+        /// How many filters have the shape, by those who brought them.
+        var users: [CommitSource: Int]
+        /// One of them, who pays.
+        var payer: CommitSource
     }
 
     private struct State {
@@ -38,48 +38,48 @@ package final class ShapeBudget: Sendable {
 
     /// Counts a filter.
     ///
-    /// - Returns: false if its shape is costly, and there is no room for it. Then it is not counted.
+    /// - Returns: false if its shape is costly and new, and there is no room for it. Then it is not counted.
     func take(_ shape: TopicShape, of owner: CommitSource) -> Bool {
         guard let costly = shape.costly else { return true }
         return state.withLock { state in
-            guard let known = state.places[costly] else {
-                guard state.shares.take(Holding(entries: shape.depth), of: owner) else { return false }
-                state.places[costly] = Place(levels: shape.depth, users: 1, owner: owner)
-                return true
-            }
-            let more = max(0, shape.depth - known.levels)
-            guard state.shares.take(Holding(entries: more), of: known.owner) else { return false }
-            state.places[costly]?.levels += more
-            state.places[costly]?.users += 1
+            let isThere = state.places[costly] != nil
+            guard isThere || state.shares.take(Holding(entries: shape.depth), of: owner) else { return false }
+            Self.count(costly, levels: shape.depth, of: owner, &state)
             return true
         }
     }
 
     /// Counts a filter that is there already, with room or without.
-    func add(_ shape: TopicShape, of owner: CommitSource = .server) {
+    func add(_ shape: TopicShape, of owner: CommitSource) {
         guard let costly = shape.costly else { return }
         state.withLock { state in
-            let known = state.places[costly] ?? Place(levels: 0, users: 0, owner: owner)
-            let more = max(0, shape.depth - known.levels)
-            state.shares.add(Holding(entries: more), of: known.owner)
-            state.places[costly] = Place(levels: known.levels + more, users: known.users + 1, owner: known.owner)
+            if state.places[costly] == nil { state.shares.add(Holding(entries: shape.depth), of: owner) }
+            Self.count(costly, levels: shape.depth, of: owner, &state)
         }
     }
 
-    func giveBack(_ shape: TopicShape) {
-        guard let costly = shape.costly else { return }
-        giveBack(costly, users: 1)
+    private static func count(_ costly: Int, levels: Int, of owner: CommitSource, _ state: inout State) {
+        state.places[costly, default: Place(levels: levels, users: [:], payer: owner)].users[owner, default: 0] += 1
     }
 
-    fileprivate func giveBack(_ costly: Int, users: Int) {
+    func giveBack(_ shape: TopicShape, of owner: CommitSource) {
+        guard let costly = shape.costly else { return }
+        giveBack(costly, users: 1, of: owner)
+    }
+
+    fileprivate func giveBack(_ costly: Int, users: Int, of owner: CommitSource) {
         state.withLock { state in
-            guard let known = state.places[costly] else { return }
-            if known.users > users {
-                state.places[costly]?.users -= users
-            } else {
+            guard var place = state.places[costly], let known = place.users[owner] else { return }
+            place.users[owner] = known > users ? known - users : nil
+            let heir = place.users[place.payer] == nil ? place.users.keys.first : place.payer
+            if heir != place.payer { state.shares.add(Holding(entries: -place.levels), of: place.payer) }
+            guard let heir else {
                 state.places[costly] = nil
-                state.shares.add(Holding(entries: -known.levels), of: known.owner)
+                return
             }
+            if heir != place.payer { state.shares.add(Holding(entries: place.levels), of: heir) }
+            place.payer = heir
+            state.places[costly] = place
         }
     }
 }
@@ -99,7 +99,7 @@ package final class ShapeLease: Sendable {
 
     deinit {
         let users = users.withLock { $0 }
-        for (costly, users) in users { budget.giveBack(costly, users: users) }
+        for (costly, users) in users { budget.giveBack(costly, users: users, of: owner) }
     }
 
     /// - Returns: false if there is no room for the shape of a new filter.
@@ -124,6 +124,6 @@ package final class ShapeLease: Sendable {
             users[costly] = count > 1 ? count - 1 : nil
             return true
         }
-        if isKnown { budget.giveBack(costly, users: 1) }
+        if isKnown { budget.giveBack(costly, users: 1, of: owner) }
     }
 }

@@ -9,7 +9,8 @@ package struct TopicShape: Hashable, Sendable {
     ///
     /// Nil for a filter without wildcards, and for a shared subscription, which is a delivery of its own.
     fileprivate let wildcards: Int?
-    /// The same for ``ShapeBudget``, also of a shared subscription; nil for the many filters with few wildcards.
+    /// The same with the filter's depth, for ``ShapeBudget``; also of a shared subscription. Nil for the many filters
+    /// with few wildcards.
     let costly: Int?
     /// The levels that a search for a costly shape follows.
     let depth: Int
@@ -51,7 +52,13 @@ package struct TopicShape: Hashable, Sendable {
         wildcards = scan.hasWildcard ? scan.hasher.finalize() : nil
         depth = levels
         let isCostly = scan.pluses > Self.freePluses || scan.pluses > 0 && scan.levels > Self.freeLevels
-        costly = isCostly ? wildcards : nil
+        if isCostly {
+            var hasher = scan.hasher
+            hasher.combine(scan.levels)
+            costly = hasher.finalize()
+        } else {
+            costly = nil
+        }
     }
 
     private init(levels: Int, costly: Int?, depth: Int) {

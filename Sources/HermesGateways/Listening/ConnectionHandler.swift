@@ -17,7 +17,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
 
     private let connection: Connection
     private let side: Side
-    // Unchecked, here and below: all access is on one loop, and for each frame.
+    // Unchecked, here and below: used for each frame, on one loop. A decoder calls nothing back.
     @exclusivity(unchecked)
     private var decoder: Side.Decoder
     @exclusivity(unchecked)

@@ -107,9 +107,9 @@ package final class GatewayMetrics: Sendable {
 
 /// Counts of one listener on one loop, as plain numbers that are published once a tick.
 final class ConnectionTally {
-    // Unchecked, here and below: all access is on one loop, and for each frame.
     var opened = 0
     var closed = 0
+    // Unchecked, here and below: changed for each frame, on one loop, and nothing is called meanwhile.
     @exclusivity(unchecked)
     var framesIn = 0
     @exclusivity(unchecked)

@@ -272,7 +272,7 @@ extension MQTTConnection {
     /// The connection is closed: releases everything, and publishes the will if due.
     func letGo() {
         guard let client else { return }
-        letGoOfAll(Array(client.subscriptions.held.values))
+        letGoOfAll(Array(client.subscriptions.held.values), client.subscriptions.lease)
         self.client = nil
         outbound.waiting = MQTTWaitingQueue()
         lastTarget = nil

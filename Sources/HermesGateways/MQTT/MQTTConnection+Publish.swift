@@ -153,7 +153,7 @@ extension MQTTConnection {
         case .now:
             let workBefore = topics.matchWork
             let outcome = topics.publish(publication, via: target.route)
-            chargeSearch(since: workBefore)
+            searched(since: workBefore)
             connection.worked(.receivers(outcome.localCount, topicBytes: publication.topic.rawValue.utf8.count))
             let reason = reason(for: outcome)
             if head.packetID != 0 { return acknowledge(head.packetID, head.qos, reason, of: client) }
@@ -195,11 +195,11 @@ extension MQTTConnection {
             ),
             via: target.route
         )
-        chargeSearch(since: workBefore)
+        searched(since: workBefore)
         let reason = reason(for: outcome)
         guard qos != .atMostOnce else { return true }
         let client = client
-        if reason == .success || version == .v311, qos == .atLeastOnce, client?.inbound.isUpToDate ?? true {
+        if reason == .success || version == .v311, qos == .atLeastOnce, !(client?.inbound.isBehind ?? false) {
             writeAcknowledgements(.puback, of: run)
             return true
         }
@@ -209,16 +209,13 @@ extension MQTTConnection {
         return true
     }
 
-    /// Others' subscriptions have changed, and the subscribers were searched for again: the publisher pays only for what
-    /// is unusual.
+    /// Others' subscriptions have changed, and the subscribers were searched for again. Nobody pays for that, but others
+    /// have their turn the sooner.
     @inline(__always)
-    private func chargeSearch(since workBefore: Int) {
+    func searched(since workBefore: Int) {
         let work = topics.matchWork &- workBefore
-        if work > Self.usualMatches { connection.charge(.matches(work &- Self.usualMatches)) }
+        if work > 0 { connection.worked(.matches(work)) }
     }
-
-    /// The steps and matches of a search that a topic may cost again and again.
-    private static var usualMatches: Int { 256 }
 
     private static func levels(of topic: TopicName) -> Int {
         topic.rawValue.utf8.reduce(1) { $1 == UInt8(ascii: "/") ? $0 &+ 1 : $0 }
@@ -334,8 +331,8 @@ extension MQTTConnection {
             return known.targets.isEmpty ? nil : known
         }
         let (route, work) = durable.search(target.topic)
-        // Again, after a change of somebody else's subscriptions, only what is unusual.
-        connection.charge(.matches(target.isSearched ? max(0, work &- Self.usualMatches) : work))
+        // Not again after a change of somebody else's subscriptions.
+        if target.isSearched { connection.worked(.matches(work)) } else { connection.charge(.matches(work)) }
         target.isSearched = true
         target.durable = route
         return route.targets.isEmpty ? nil : route

@@ -92,7 +92,9 @@ extension MQTTConnection {
         while let done = client.inbound.popAcknowledgement() {
             if done.heldBytes > 0 { connection.requestAnswered(bytes: done.heldBytes) }
             // Also where the client has gone: its message is stored, and its turn has come.
+            let workBefore = topics.matchWork
             if let publication = done.publication, topics.publish(publication).isCongested { connection.slowDown() }
+            searched(since: workBefore)
             if done.isWritten, phase == .connected { writeAcknowledgement(done.type, done.packetID, done.reason) }
         }
     }

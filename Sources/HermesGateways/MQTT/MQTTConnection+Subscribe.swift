@@ -210,6 +210,7 @@ extension MQTTConnection {
         if filter.group != nil, known?.place == nil {
             place = gateway.sharedQuota.join(wanted.filter, of: source(of: client))
             guard place != nil else {
+                if isNew { client.subscriptions.giveBack(filter.shape) }
                 gateway.metrics.subscriptionsWithoutRoom.increment()
                 return .failure(Refusal(reason: .quotaExceeded))
             }
@@ -384,12 +385,13 @@ extension MQTTConnection {
 
     /// Ends all subscriptions of an ended connection, in several turns of the loop if they are many. It gets nothing
     /// meanwhile.
-    func letGoOfAll(_ ended: [MQTTHeldSubscription]) {
+    func letGoOfAll(_ ended: [MQTTHeldSubscription], _ lease: ShapeLease?) {
         // Groups have to choose other members at once.
         for held in ended { held.shared?.leave() }
         var back = takeBack(of: ended)
         connection.loop.finishLater(ended.count) { [self] slice in
-            for held in ended[slice] { letGo(held, &back) }
+            // Until then they cost others what they did.
+            withExtendedLifetime(lease) { for held in ended[slice] { letGo(held, &back) } }
         }
     }
 

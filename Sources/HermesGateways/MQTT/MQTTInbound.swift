@@ -170,9 +170,6 @@ struct MQTTInbound {
         due.append(acknowledgement)
     }
 
-    /// Whether an answer to QoS 1 is to be written now (``answered(_:_:_:)``).
-    var isUpToDate: Bool { due.isEmpty }
-
     /// A publication has its answer: it was published, refused or repeated.
     ///
     /// - Returns: whether the answer is to be written now; otherwise it comes in its turn.

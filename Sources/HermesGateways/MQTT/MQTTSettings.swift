@@ -35,14 +35,14 @@ package struct MQTTSettings: GatewayOptions {
     package var maximumQoS = 2
     /// Whether publications can be retained; told to clients of 5.0 if not.
     package var isRetainAvailable = true
-    package var retainedMessages = SharedLimit(1_000_000, perAccount: 250_000, perAddress: 100_000)
+    package var retainedMessages = SharedLimit(400_000, perAccount: 100_000, perAddress: 50_000)
     /// The most bytes of all retained publications.
     package var retainedBytes = SharedLimit(256 << 20, perAccount: 64 << 20, perAddress: 32 << 20)
     /// The most groups of shared subscriptions that clients are in; each group counts once for each owner.
     package var sharedGroups = SharedLimit(100_000, perAccount: 500, perAddress: 256)
     /// The most kept sessions. A publication may be stored for each of them before it is acknowledged, for some 20 µs
     /// each, and whoever publishes waits for that.
-    package var keptSessions = SharedLimit(1_000_000, perAccount: 1_000, perAddress: 1_000)
+    package var keptSessions = SharedLimit(250_000, perAccount: 1_000, perAddress: 1_000)
     /// The most subscriptions of all kept sessions; a long filter counts for several.
     package var keptSubscriptions = SharedLimit(250_000, perAccount: 60_000, perAddress: 25_000)
     /// The most publications that wait for all kept sessions.

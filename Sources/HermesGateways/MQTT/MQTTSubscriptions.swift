@@ -42,7 +42,7 @@ struct MQTTHeldSubscription {
 
 /// The subscriptions of one client, and their costs. Does no I/O.
 ///
-/// A new subscription has its shape counted when it is granted (``reserve(_:)``), which may be long before it is held:
+/// A new subscription has its shape counted when it is granted (``reserve(_:newLease:)``), which may be long before it is held:
 /// it may have to be stored first. Owner: the connection's event loop.
 struct MQTTSubscriptions {
     /// By the client's text.
@@ -50,7 +50,7 @@ struct MQTTSubscriptions {
     /// The shapes of the filters that it has or is about to have.
     private var shapes = TopicShapes()
     /// The costly ones among them; made for the first.
-    private var lease: ShapeLease?
+    private(set) var lease: ShapeLease?
     /// The sum of the levels of the filters with wildcards.
     private var levels = 0
     /// The bytes of the texts.

@@ -58,7 +58,7 @@ struct SharedLimitSetting: Sendable {
         "mqtt.sessions.maxSubscriptions",
         defaults.keptSubscriptions,
         "Subscriptions of all kept sessions; a filter counts once for each begun KiB of memory (384 bytes, twice its "
-            + "length, and 64 bytes for each level), and a shared one 39 times more. Further ones are refused."
+            + "length, and 64 bytes for each level), and a shared one for 39 more. Further ones are refused."
     )
     static let messages = counted(
         "mqtt.sessions.maxQueuedMessages",

@@ -75,7 +75,8 @@ package struct MQTTInputDecoder: FrameDecoder {
     package mutating func next(from buffer: inout ByteBuffer) throws(WireError) -> MQTTInput? {
         let (short, scan) = buffer.withUnsafeReadableBytes { bytes in
             let short = Self.peekShort(bytes)
-            return (short, short == 0 ? MQTTPublishScan(bytes, maxFrameBytes: decoder.maxFrameBytes) : MQTTPublishScan())
+            let limit = decoder.maxFrameBytes
+            return (short, short == 0 ? MQTTPublishScan(bytes, maxFrameBytes: limit) : MQTTPublishScan())
         }
         if short != 0, let type = MQTTPacketType(rawValue: UInt8(truncatingIfNeeded: short >> 28)) {
             buffer.moveReaderIndex(forwardBy: 4)

@@ -50,10 +50,14 @@ struct ShapeBudgetTests {
         #expect(lease.take(try #require(TopicFilter.withShape("+/+/b/+")).shape.shared))
         var index = DurableIndex(shapes: budget)
         let subscription = DurableSubscription(filter: text, options: SubscriptionOptions(qos: .atLeastOnce))
-        index.insert(DurableSessionID(rawValue: 1), subscription)
+        index.insert(DurableSessionID(rawValue: 1), subscription, payer: other)
+        // Again, with another payer: the filter is there.
+        index.insert(DurableSessionID(rawValue: 2), subscription, payer: owner)
         lease.giveBack(TopicShape(of: text))
         #expect(budget.levels == 4, "the kept session has it")
         index.remove(DurableSessionID(rawValue: 1), text)
+        #expect(budget.levels == 4)
+        index.remove(DurableSessionID(rawValue: 2), text)
         #expect(budget.levels == 0)
     }
 
@@ -77,16 +81,27 @@ struct ShapeBudgetTests {
         #expect(steps <= 600 + 1 + 12 * 13 / 2 + 12 * (12 * 11 / 2))
     }
 
-    @Test func `a deeper filter of the same shape counts for its further levels`() {
-        let budget = ShapeBudget(SharedLimit(20, perAddress: 10))
-        let lease = ShapeLease(budget, of: owner)
-        #expect(lease.take(TopicShape(of: "+/+/+")))
-        #expect(lease.take(TopicShape(of: "+/+/+/d/e")))
-        #expect(budget.levels == 5)
-        #expect(!lease.take(TopicShape(of: "+/+/+" + String(repeating: "/x", count: 10))))
-        lease.giveBack(TopicShape(of: "+/+/+/d/e"))
-        lease.giveBack(TopicShape(of: "+/+/+"))
-        #expect(budget.levels == 0)
+    @Test func `a filter of another depth is another shape, and its owner pays`() {
+        let budget = ShapeBudget(SharedLimit(40, perAddress: 10))
+        let (first, second) = (ShapeLease(budget, of: owner), ShapeLease(budget, of: other))
+        #expect(first.take(TopicShape(of: "+/+/+")))
+        #expect(second.take(TopicShape(of: "+/+/+/d/e")))
+        #expect(budget.levels == 8)
+        #expect(first.take(TopicShape(of: "a/+/+/+/c/d/e")), "the first has 7 left")
+        #expect(!second.take(TopicShape(of: "+/+/+" + String(repeating: "/x", count: 10))))
+    }
+
+    @Test func `one who has a shape pays for it, even if another brought it and has left`() {
+        let budget = ShapeBudget(SharedLimit(40, perAddress: 10))
+        let (first, second) = (ShapeLease(budget, of: owner), ShapeLease(budget, of: other))
+        let shape = TopicShape(of: "+/+/+/4/5/6")
+        #expect(first.take(shape) && second.take(shape))
+        let next = TopicShape(of: "1/+/+/+/5/6")
+        #expect(!first.take(next) && second.take(next), "the first pays for six levels, the second for none")
+        second.giveBack(next)
+        first.giveBack(shape)
+        #expect(budget.levels == 6)
+        #expect(first.take(next) && !second.take(TopicShape(of: "1/2/+/+/+/6")), "now the second pays")
     }
 
     @Test func `an owner leaves room for others, and what a client has is given back with it`() throws {

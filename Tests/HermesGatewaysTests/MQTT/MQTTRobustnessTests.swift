@@ -231,6 +231,17 @@ import Testing
         }
     }
 
+    @Test func `a refused shared subscription leaves no costly pattern behind`() async throws {
+        var settings = GatewaySettings()
+        settings.broker.sharedGroups = SharedLimit(1)
+        try await GatewayHarness.withMQTT(settings: settings) { harness in
+            let client = try await harness.mqtt("one", .v5)
+            #expect(try await client.subscribe("$share/g/a", qos: .atMostOnce).reasons == [.success])
+            #expect(try await client.subscribe("$share/h/+/+/+", qos: .atMostOnce).reasons == [.quotaExceeded])
+            #expect(harness.environment.messenger.durable.shapes.levels == 0)
+        }
+    }
+
     @Test(arguments: MQTTQoS.allCases, [false, true])
     func `new rules hold for subscriptions that are there`(_ qos: MQTTQoS, durable: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in

@@ -138,16 +138,21 @@ import Testing
         _ = Self.connected(&machine)
         _ = machine.published(try Self.message("short", .atLeastOnce), id: 16)
         _ = machine.published(try Self.message(String(repeating: "x", count: 70_000), .atLeastOnce), id: 17)
+        // Ends that have another reason count nothing.
+        for _ in 1...9 {
+            machine.lost()
+            #expect(Self.connected(&machine, present: isPresent).count == 2)
+        }
         for end in 1...5 {
-            machine.lost()
-            // Tries without a connection count nothing.
-            machine.lost()
+            machine.lost(suspects: true)
+            // Nor do tries without a connection.
+            machine.lost(suspects: true)
             let sent = Self.connected(&machine, present: isPresent)
             let failed = "failed 17 \(HermesClientError.Code.notEncodable.rawValue)"
             #expect(sent.contains(failed) == (end == 5))
             #expect(sent.count == 2, "the short one, and the long one or its failure")
         }
-        machine.lost()
+        machine.lost(suspects: true)
         #expect(Self.connected(&machine, present: isPresent).count == 1, "the short one goes on")
     }
 
@@ -157,12 +162,12 @@ import Testing
         let long = try Self.message(String(repeating: "x", count: 70_000), .exactlyOnce)
         _ = machine.published(long, id: 16)
         for _ in 1...4 {
-            machine.lost()
+            machine.lost(suspects: true)
             _ = Self.connected(&machine, present: true)
         }
         _ = try machine.pubrecReceived(1, .success)
         for _ in 1...4 {
-            machine.lost()
+            machine.lost(suspects: true)
             #expect(Self.connected(&machine, present: true) == ["release 1"])
         }
     }

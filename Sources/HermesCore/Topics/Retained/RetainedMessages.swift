@@ -93,7 +93,7 @@ package final class RetainedMessages: Sendable {
         fileprivate let before: UInt64
 
         package var isAtEnd: Bool { walk.isAtEnd }
-        /// The approximate memory of the search: all topics of a level may wait in it.
+        /// The approximate memory of the search: two places for each level of the tree.
         package var bytes: Int { walk.bytes }
     }
 
@@ -175,7 +175,9 @@ package final class RetainedMessages: Sendable {
                     replacing: old.map(Self.holding) ?? Holding(),
                     of: old?.source ?? .server
                 )
-                guard hasRoom else {
+                // The bounds may be lower than they were when it was retained.
+                let isSmaller = old.map { $0.source == seen.source && Self.weight($0) >= Self.weight(seen) } ?? false
+                guard hasRoom || isSmaller else {
                     state.refused += 1
                     return false
                 }

@@ -86,7 +86,7 @@ extension APICore {
                 "message.undelivered is found by webhooks: set webhooks.url, and name it in webhooks.events."
             )
         }
-        let shapes = ShapeLease(messenger.durable.shapes, of: .server)
+        let shapes = ShapeLease(messenger.durable.shapes, of: .subject("key \(key.name)"))
         for filter in topics where !shapes.take(TopicShape(of: filter)) {
             throw APIProblem(
                 .serviceUnavailable,

@@ -117,6 +117,44 @@ import Testing
         #expect(Set(names).subtracting(touched).isSubset(of: found.keys), "nothing that stayed was left out")
     }
 
+    @Test func `a search of one wide level goes on where it was, whatever leaves and comes`() throws {
+        var generator = SeededGenerator(state: 5)
+        var tree = RetainedTree()
+        let topics = try (0..<200).map { try #require(TopicName("r/\($0)/x")) }
+        for (number, topic) in topics.enumerated() { tree.insert(topic, value: UInt32(number)) }
+        var walk = RetainedTree.Walk(try #require(TopicFilter("r/+/x")))
+        var found: [UInt32] = []
+        var stayed = Set(0..<200)
+        for _ in 0..<10_000 where !walk.isAtEnd {
+            var steps = Int.random(in: 1...5, using: &generator)
+            tree.forEachMatch(in: &walk, steps: &steps) { value in
+                // A record that is used elsewhere now: who searches checks the topic.
+                if value != 5_000 { found.append(value) }
+                return true
+            }
+            // Neighbours of those that were found last leave; the records of one are used again, here or elsewhere.
+            let near = (Int(found.last ?? 199) - 2)..<(Int(found.last ?? 199) + 1)
+            for number in near where number >= 0 && stayed.remove(number) != nil {
+                tree.remove(topics[number])
+                if number % 3 == 0 { tree.insert(topics[number], value: UInt32(number) + 1_000) }
+                if number % 3 == 1 { tree.insert(try #require(TopicName("other/\(number)/x")), value: 5_000) }
+            }
+            #expect(walk.bytes < 1_000)
+        }
+        #expect(walk.isAtEnd)
+        #expect(Set(found).count == found.count, "nothing comes twice")
+        #expect(stayed.isSubset(of: found.map(Int.init)), "nothing that stayed is left out")
+    }
+
+    @Test func `above lowered bounds, a message may be replaced by one that takes no more`() throws {
+        let retained = RetainedMessages(messages: SharedLimit(1), bytes: SharedLimit(10))
+        retained.load([try publication("a", "long"), try publication("b", "long")])
+        #expect(try retained.begin(publication("a", "next")))
+        #expect(try !retained.begin(publication("a", "longer")))
+        #expect(try !retained.begin(publication("c", "x")))
+        #expect(try retained.begin(publication("b", "")))
+    }
+
     @Test func `what is being stored when a search begins is found`() throws {
         let retained = RetainedMessages(messages: SharedLimit(10), bytes: SharedLimit(1 << 20))
         let first = try publication("t", "first")

@@ -72,7 +72,7 @@ package final class DurableSessions: Sendable {
     let store: any SessionStore
     let time: any TimeSource
     package let settings: DurableSettings
-    /// The costly shapes of the filters of all clients, and of kept sessions without a connection.
+    /// The costly shapes of the filters of all clients and of all kept sessions.
     package let shapes = ShapeBudget()
     let shared: Shared
     let committer: SessionCommitter

@@ -471,7 +471,7 @@ struct DurableState {
 
     mutating func subscribe(_ id: DurableSessionID, _ subscriptions: [DurableSubscription]) {
         guard let record = records[id], !record.hasEnded else { return }
-        for subscription in subscriptions where index.insert(id, subscription) {
+        for subscription in subscriptions where index.insert(id, subscription, payer: record.payer) {
             guard records[id]?.subscriptions.insert(TopicText(subscription.filter)).inserted ?? false else { continue }
             quota.add(filters: DurableQuota.units(of: subscription.filter), of: record.payer)
         }

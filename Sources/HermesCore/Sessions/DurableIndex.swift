@@ -9,6 +9,8 @@ struct DurableIndex {
         var groups: [String: Group] = [:]
         /// Another one after each change of this filter.
         var version: UInt64 = 0
+        /// Counts as the owner of its shape.
+        var payer = CommitSource.server
 
         var isEmpty: Bool { members.isEmpty && groups.isEmpty }
     }
@@ -36,21 +38,26 @@ struct DurableIndex {
     /// - Parameter shapes: the costly shapes of its filters are counted there.
     init(shapes: ShapeBudget = ShapeBudget()) { self.shapes = shapes }
 
+    /// - Parameter payer: the one who pays for the session.
     /// - Returns: false if the filter is invalid.
     @discardableResult
-    mutating func insert(_ id: DurableSessionID, _ subscription: DurableSubscription) -> Bool {
+    mutating func insert(
+        _ id: DurableSessionID,
+        _ subscription: DurableSubscription,
+        payer: CommitSource = .server
+    ) -> Bool {
         guard let (group, filter) = Self.parse(subscription.filter) else { return false }
         let index: UInt32
         if let known = tree.value(of: filter) {
             index = known
         } else if let reused = free.popLast() {
             index = reused
-            entries[Int(index)].filter = filter
-            add(filter, at: index)
+            entries[Int(index)] = Entry(filter: filter, payer: payer)
+            add(filter, at: index, payer)
         } else {
             index = UInt32(entries.count)
-            entries.append(Entry(filter: filter))
-            add(filter, at: index)
+            entries.append(Entry(filter: filter, payer: payer))
+            add(filter, at: index, payer)
         }
         let old: SubscriptionOptions?
         if let group {
@@ -69,9 +76,9 @@ struct DurableIndex {
         return true
     }
 
-    private mutating func add(_ filter: TopicFilter, at index: UInt32) {
+    private mutating func add(_ filter: TopicFilter, at index: UInt32, _ payer: CommitSource) {
         tree.insert(filter, value: index)
-        shapes.add(TopicShape(of: filter))
+        shapes.add(TopicShape(of: filter), of: payer)
     }
 
     /// The load of some members is there no more, or again.
@@ -94,7 +101,7 @@ struct DurableIndex {
         entries[Int(index)].version = version
         guard entries[Int(index)].isEmpty else { return }
         tree.remove(filter)
-        shapes.giveBack(TopicShape(of: filter))
+        shapes.giveBack(TopicShape(of: filter), of: entries[Int(index)].payer)
         entries[Int(index)] = Entry(filter: filter)
         free.append(index)
     }
