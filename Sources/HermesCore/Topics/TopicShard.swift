@@ -26,6 +26,9 @@ package final class TopicShard {
     var mailboxes: [ShardMailbox] = []
     private var spare: Delivery?
     private var isDelivering = false
+    /// Whether a publication is being delivered to very many subscribers on this loop.
+    @exclusivity(unchecked)
+    package private(set) var isServingCrowd = false
     /// Subscriptions that ended during a delivery; released afterwards.
     private var retired: [Unmanaged<TopicSubscription>] = []
     /// Publications by subscribers during a delivery; delivered afterwards, so that all see one order.
@@ -262,6 +265,8 @@ package final class TopicShard {
 
     @inline(__always)
     private func deliverToEntries(of route: TopicRoute, _ publication: PublicationBatch) {
+        isServingCrowd = route.entries.count >= CrowdedTopics.leastDeliveries
+        defer { isServingCrowd = false }
         switch publication {
         case .one(let publication):
             var delivery: Delivery

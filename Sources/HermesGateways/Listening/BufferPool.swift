@@ -24,8 +24,8 @@ struct BufferPool {
         }
         bytes -= buffer.storageCapacity
         fewestSinceTrim = min(fewestSinceTrim, free.count)
-        // Still being written? Then this makes a new one of the same size.
-        buffer.clear()
+        // Still being written? Then this makes a new one: a peer that reads nothing keeps the other.
+        buffer.clear(minimumCapacity: Self.newBufferBytes)
         return buffer
     }
 

@@ -23,6 +23,7 @@ extension Connection {
             ? 0
             : queue.bytes &+ queue.count &* Self.frameOverhead &+ unreadBytes &+ sessionBytes &+ watchedBytes
                 &+ unansweredBytes &+ writtenBytes
+                &+ (unwrittenBytes > 0 ? unwrittenBytes &+ pending.storageCapacity : 0)
         heldBytes = isOpen ? own &+ sharedBytes : 0
         guard own != ownBytes else { return }
         let change = own &- ownBytes

@@ -193,9 +193,9 @@ extension Connection {
     }
 
     private func markDirty() {
-        guard !isDirty else { return }
+        guard !isDirty || waitsWithCrowd && !loop.isServingCrowd else { return }
         isDirty = true
-        loop.markDirty(self)
+        waitsWithCrowd = loop.markDirty(self)
     }
 
     private func enqueue(_ frame: ByteBuffer, _ body: ByteBuffer?, _ kind: Publication.DropClass, frames count: Int) {
@@ -222,6 +222,7 @@ extension Connection {
     /// Writes the output at the end of the tick.
     func flush() {
         isDirty = false
+        waitsWithCrowd = false
         flushNow()
     }
 
@@ -233,15 +234,45 @@ extension Connection {
             let gone = loop.eventLoop.makePromise(of: Void.self)
             gone.futureResult.whenSuccess { self.events?.written(mark) }
             context.writeAndFlush(NIOAny(takePending()), promise: gone)
-        } else if pending.readableBytes > 0 {
+        } else if pending.readableBytes > 0, unwrittenBytes == 0 || pending.readableBytes >= Self.writeAbove {
             hasUnflushedWrites = false
+            lookForUnwritten(context)
             let out = takePending()
-            context.writeAndFlush(NIOAny(out), promise: countWritten(out, isOwn: true))
+            context.writeAndFlush(NIOAny(out), promise: unwrittenBytes > 0 ? hold(out) : countWritten(out, isOwn: true))
             loop.giveBack(out)
-        } else if hasUnflushedWrites {
+        } else {
+            if pending.readableBytes > 0 { measureMemory() }
+            guard hasUnflushedWrites else { return }
             hasUnflushedWrites = false
             context.flush()
         }
+    }
+
+    /// The flushes between two looks: a look costs about a tenth of a flush.
+    private static let flushesPerLook = 8
+
+    /// Notices that NIO holds output.
+    private func lookForUnwritten(_ context: ChannelHandlerContext) {
+        flushesSinceLook &+= 1
+        guard flushesSinceLook >= Self.flushesPerLook, unwrittenBytes == 0 else { return }
+        flushesSinceLook = 0
+        unwrittenBytes = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+    }
+
+    /// Counts a write behind output that NIO holds.
+    ///
+    /// - Returns: the promise of the write; once NIO has written it, further output goes out at once.
+    private func hold(_ out: ByteBuffer) -> EventLoopPromise<Void> {
+        unwrittenBytes &+= out.readableBytes
+        measureMemory()
+        let written = loop.eventLoop.makePromise(of: Void.self)
+        written.futureResult.whenComplete { [self] _ in
+            unwrittenBytes = 0
+            flushesSinceLook = Self.flushesPerLook
+            measureMemory()
+            if pending.readableBytes > 0 { markDirty() }
+        }
+        return written
     }
 
     private func writePending() {

@@ -28,10 +28,13 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private let index: Int
     private var connectionNumber: UInt64 = 0
     private var dirty: [Connection] = []
+    /// Those with nothing but a part of a publication to very many.
+    private var dirtyOfCrowds: [Connection] = []
     private var isFlushScheduled = false
     let readBuffers = ReadBuffers()
     /// Connections whose flush waits for a later turn.
     private var unflushed = Deque<Connection>()
+    private var unflushedOfCrowds = Deque<Connection>()
     /// Events of other threads that wait for a later turn.
     private var late = Deque<LoopEvent>()
     /// Encodings that several devices of a user get.
@@ -174,13 +177,20 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     // MARK: Flushing
 
-    /// Marks a connection with output, to be flushed at the end of this tick.
-    func markDirty(_ connection: Connection) {
+    /// Whether a publication is being delivered to very many connections of this loop.
+    var isServingCrowd: Bool { topics.isServingCrowd }
+
+    /// Marks a connection with output, to be flushed at the end of this tick. Crowds come last.
+    ///
+    /// - Returns: whether it is one of a crowd.
+    func markDirty(_ connection: Connection) -> Bool {
         eventLoop.assertInEventLoop()
-        dirty.append(connection)
-        guard !isFlushScheduled else { return }
+        let isOfCrowd = isServingCrowd
+        if isOfCrowd { dirtyOfCrowds.append(connection) } else { dirty.append(connection) }
+        guard !isFlushScheduled else { return isOfCrowd }
         isFlushScheduled = true
         eventLoop.execute { self.flushDirty() }
+        return isOfCrowd
     }
 
     /// A connection has a long frame to be flushed.
@@ -188,23 +198,33 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     private func flushDirty() {
         isFlushScheduled = false
-        guard !dirty.isEmpty else { return }
         let isLong = longBytes >= Self.longBytesPerLook
         longBytes = 0
+        let wasWaiting = !unflushed.isEmpty || !unflushedOfCrowds.isEmpty
+        // Others may become dirty meanwhile.
         var flushing: [Connection] = []
         swap(&flushing, &dirty)
-        var flushed = flushing.count
-        if flushed <= Self.flushesPerLook, !isLong {
-            for connection in flushing { connection.flush() }
-        } else {
-            flushed = flush(flushing[...], looksOften: isLong)
-        }
-        if flushed < flushing.count {
-            if unflushed.isEmpty { inTurn { self.flushMore() } }
-            unflushed.append(contentsOf: flushing[flushed...])
-        }
+        let flushed = flush(flushing, isLong: isLong)
+        unflushed.append(contentsOf: flushing[flushed...])
         flushing.removeAll(keepingCapacity: flushing.count <= 4_096)
         if dirty.isEmpty { swap(&flushing, &dirty) }
+        if !dirtyOfCrowds.isEmpty { flushCrowds(isLong: isLong) }
+        if !wasWaiting, !unflushed.isEmpty || !unflushedOfCrowds.isEmpty { inTurn { self.flushMore() } }
+    }
+
+    private func flushCrowds(isLong: Bool) {
+        var flushing: [Connection] = []
+        swap(&flushing, &dirtyOfCrowds)
+        let flushed = flush(flushing, isLong: isLong)
+        unflushedOfCrowds.append(contentsOf: flushing[flushed...])
+        flushing.removeAll(keepingCapacity: flushing.count <= 4_096)
+        if dirtyOfCrowds.isEmpty { swap(&flushing, &dirtyOfCrowds) }
+    }
+
+    private func flush(_ connections: [Connection], isLong: Bool) -> Int {
+        if connections.count > Self.flushesPerLook || isLong { return flush(connections[...], looksOften: isLong) }
+        for connection in connections { connection.flush() }
+        return connections.count
     }
 
     /// Flushes connections for the time of a turn at most: long output to thousands of peers takes the system longer.
@@ -247,11 +267,11 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private func flushMore() {
         // From the turn's time, because the flushes of each tick may leave no time of their own. At least one of them
         // in any case.
-        while let connection = unflushed.popFirst() {
+        while let connection = unflushed.popFirst() ?? unflushedOfCrowds.popFirst() {
             connection.flush()
             guard hasTime() else { break }
         }
-        if !unflushed.isEmpty { inTurn { self.flushMore() } }
+        if !unflushed.isEmpty || !unflushedOfCrowds.isEmpty { inTurn { self.flushMore() } }
     }
 
     /// Returns an empty buffer, a reused one if possible.

@@ -92,7 +92,7 @@ package enum RequestCost: Sendable, Hashable {
         case .listeners(let count): (count + 1) / 2
         // Others decide who watches: beyond some the account does not pay for them.
         case .watchers(let count): 2 * min(count, 50)
-        case .viewers(let count): count / 256
+        case .viewers(let count): count / 32
         case .receivers(let count, let topicBytes): count / 32 &+ count &* topicBytes / 65_536
         case .topic(let bytes): bytes / 1_024
         case .page(let entries): 15 + entries / 4

@@ -95,6 +95,113 @@ import Testing
         #expect(fixture.memory.used == 0)
     }
 
+    /// Lets nothing through to the system, like one whose buffers for the peer are full.
+    private final class Dam: ChannelOutboundHandler {
+        typealias OutboundIn = ByteBuffer
+
+        var writes = 0
+        var isOpen = false
+
+        func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+            writes += 1
+            context.write(data, promise: promise)
+        }
+
+        func flush(context: ChannelHandlerContext) { if isOpen { context.flush() } }
+    }
+
+    /// Each write keeps a buffer of 512 bytes or more, of which NIO counts the bytes that are to be written.
+    @Test func `small output for a peer that does not read is collected in few buffers, and counted`() throws {
+        let fixture = try Fixture()
+        let (session, channel) = try fixture.connect()
+        let dam = Dam()
+        try channel.pipeline.syncOperations.addHandler(dam, position: .first)
+        var sent = ByteBuffer()
+        for number in 0..<10_000 {
+            let frame = ByteBuffer(string: "frame \(number);")
+            sent.writeImmutableBuffer(frame)
+            session.connection.write(.text, frame: frame)
+            fixture.loop.run()
+            // At first nobody has looked.
+            if number > 10 { #expect(session.connection.heldBytes >= sent.readableBytes) }
+        }
+        #expect(dam.writes < 20)
+        fixture.loop.advanceTime(by: .seconds(1))
+        #expect(fixture.memory.used == session.connection.heldBytes)
+        dam.isOpen = true
+        channel.flush()
+        fixture.loop.run()
+        #expect(session.connection.heldBytes == 0)
+        // As before: at once.
+        session.connection.write(.text, frame: ByteBuffer(string: "last"))
+        sent.writeString("last")
+        fixture.loop.run()
+        var received = ByteBuffer()
+        while let part = try channel.readOutbound(as: ByteBuffer.self) { received.writeImmutableBuffer(part) }
+        #expect(received == sent)
+    }
+
+    private final class Viewer: TopicSubscriber {
+        private let connection: Connection
+
+        init(_ connection: Connection) { self.connection = connection }
+
+        func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
+            connection.write(.text, frame: delivery.publication.payload)
+        }
+    }
+
+    /// Notes whose output goes out.
+    private final class Noting: ChannelOutboundHandler {
+        typealias OutboundIn = ByteBuffer
+
+        private let note: () -> Void
+
+        init(_ note: @escaping () -> Void) { self.note = note }
+
+        func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+            note()
+            context.write(data, promise: promise)
+        }
+    }
+
+    @Test func `other output goes out before that of a publication to very many`() throws {
+        let fixture = try Fixture()
+        var order: [Int] = []
+        let topic = try #require(TopicName("crowd"))
+        var viewers: [(Viewer, TopicSubscription)] = []
+        let connections = try (0..<102).map { number in
+            let (session, channel) = try fixture.connect()
+            try channel.pipeline.syncOperations.addHandler(Noting { order.append(number) }, position: .first)
+            if number < 101 {
+                let viewer = Viewer(session.connection)
+                viewers.append((viewer, fixture.context.topics.subscribe(viewer, to: topic)))
+            }
+            return session.connection
+        }
+        let text = Publication(topic: topic, payload: ByteBuffer(string: "text"), kind: .plain)
+        #expect(fixture.context.topics.publish(text).localCount == 101)
+        // To one of them, and to another client.
+        for number in [100, 101] { connections[number].write(.control, frame: ByteBuffer(string: "answer")) }
+        fixture.loop.run()
+        #expect(order == [100, 101] + (0..<100), "each once")
+        order = []
+        #expect(fixture.context.topics.publish(text).localCount == 101)
+        fixture.loop.run()
+        #expect(order == Array(0..<101))
+        for (_, subscription) in viewers { fixture.context.topics.unsubscribe(subscription) }
+    }
+
+    @Test func `a buffer that is still being written is replaced by a small one`() {
+        var pool = BufferPool()
+        var large = pool.take()
+        large.writeRepeatingByte(1, count: 50_000)
+        pool.giveBack(large)
+        let next = pool.take()
+        #expect(next.storageCapacity == BufferPool.newBufferBytes)
+        withExtendedLifetime(large) {}
+    }
+
     /// Takes frames and does not send them, as TLS does while the peer does not read.
     private final class Holder: ChannelOutboundHandler {
         typealias OutboundIn = ByteBuffer

@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `the search for retained messages is memory of the client that does not take them`() async throws {
+    @Test func `a search keeps a place in a level of very many topics, not the topics`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let durable = harness.messenger.durable
             for number in 0..<20_000 {
@@ -105,7 +105,7 @@ import Testing
                 )
             }
             let (client, bytes) = try await firstRetained(of: "+", in: harness)
-            #expect(bytes > 19_000 * 8)
+            #expect(bytes < 5_000)
             _ = try await client.unsubscribe("+")
         }
     }
