@@ -9,8 +9,8 @@ struct DurableIndex {
         var groups: [String: Group] = [:]
         /// Another one after each change of this filter.
         var version: UInt64 = 0
-        /// Counts as the owner of its shape.
-        var payer = CommitSource.server
+        /// Those who pay for the members, if the filter's shape is costly.
+        var payers: [DurableSessionID: CommitSource] = [:]
 
         var isEmpty: Bool { members.isEmpty && groups.isEmpty }
     }
@@ -52,12 +52,12 @@ struct DurableIndex {
             index = known
         } else if let reused = free.popLast() {
             index = reused
-            entries[Int(index)] = Entry(filter: filter, payer: payer)
-            add(filter, at: index, payer)
+            entries[Int(index)] = Entry(filter: filter)
+            tree.insert(filter, value: index)
         } else {
             index = UInt32(entries.count)
-            entries.append(Entry(filter: filter, payer: payer))
-            add(filter, at: index, payer)
+            entries.append(Entry(filter: filter))
+            tree.insert(filter, value: index)
         }
         let old: SubscriptionOptions?
         if let group {
@@ -68,17 +68,17 @@ struct DurableIndex {
         } else {
             old = entries[Int(index)].members.updateValue(subscription.options, forKey: id)
         }
+        let shape = TopicShape(of: filter)
+        if old == nil, shape.isCostly {
+            shapes.add(shape, of: payer)
+            entries[Int(index)].payers[id] = payer
+        }
         // Equal ones would have the targets of all topics found again.
         if old != subscription.options {
             version &+= 1
             entries[Int(index)].version = version
         }
         return true
-    }
-
-    private mutating func add(_ filter: TopicFilter, at index: UInt32, _ payer: CommitSource) {
-        tree.insert(filter, value: index)
-        shapes.add(TopicShape(of: filter), of: payer)
     }
 
     /// The load of some members is there no more, or again.
@@ -92,16 +92,19 @@ struct DurableIndex {
     /// Removes a member that nobody finds any more, because it has no load.
     mutating func forget(_ id: DurableSessionID, _ filterText: String) {
         guard let (group, filter) = Self.parse(filterText), let index = tree.value(of: filter) else { return }
+        let old: SubscriptionOptions?
         if let group {
-            entries[Int(index)].groups[group]?.members[id] = nil
+            old = entries[Int(index)].groups[group]?.members.removeValue(forKey: id)
             if entries[Int(index)].groups[group]?.members.isEmpty == true { entries[Int(index)].groups[group] = nil }
         } else {
-            entries[Int(index)].members[id] = nil
+            old = entries[Int(index)].members.removeValue(forKey: id)
+        }
+        if old != nil, let payer = entries[Int(index)].payers[id] {
+            shapes.giveBack(TopicShape(of: filter), of: payer)
         }
         entries[Int(index)].version = version
         guard entries[Int(index)].isEmpty else { return }
         tree.remove(filter)
-        shapes.giveBack(TopicShape(of: filter), of: entries[Int(index)].payer)
         entries[Int(index)] = Entry(filter: filter)
         free.append(index)
     }

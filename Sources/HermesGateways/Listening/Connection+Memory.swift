@@ -10,9 +10,11 @@ extension Connection {
     /// The overhead of a waiting frame, in bytes.
     static let frameOverhead = 64
 
-    /// The size from which a write is counted until the system has taken it. Of smaller writes, NIO holds at most its
-    /// high-water mark for each connection.
+    /// The size from which a write is counted until the system has taken it. Smaller ones are counted once several wait
+    /// (``heldWrites``).
     static let countWrittenFrom = 65_536
+    /// The approximate memory of the writes before those that are held.
+    private static let bytesBeforeHeld = flushesPerLook * BufferPool.newBufferBytes
 
     /// Reports the held memory to the loop, if it has changed.
     func measureMemory() {
@@ -23,7 +25,7 @@ extension Connection {
             ? 0
             : queue.bytes &+ queue.count &* Self.frameOverhead &+ unreadBytes &+ sessionBytes &+ watchedBytes
                 &+ unansweredBytes &+ writtenBytes
-                &+ (unwrittenBytes > 0 ? unwrittenBytes &+ pending.storageCapacity : 0)
+                &+ (heldWrites > 0 ? heldWriteBytes &+ pending.storageCapacity &+ Self.bytesBeforeHeld : 0)
         heldBytes = isOpen ? own &+ sharedBytes : 0
         guard own != ownBytes else { return }
         let change = own &- ownBytes

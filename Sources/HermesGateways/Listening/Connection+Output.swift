@@ -19,7 +19,7 @@ extension Connection {
     package var keepsUp: Bool { isWritable && queue.isEmpty }
 
     /// Whether NIO has taken everything that was written.
-    var hasNothingToWrite: Bool { keepsUp && pending.readableBytes == 0 && !hasUnflushedWrites && writtenMark == nil }
+    var hasNothingToWrite: Bool { keepsUp && pending.readableBytes == 0 && !hasUnflushedWrites && writtenMark == nil && heldWrites == 0 }
 
     /// Whether the queue has room for more than one further frame of any size.
     package var hasRoom: Bool { queue.bytes <= listener.limits.outboundQueueBytes / 2 }
@@ -193,9 +193,15 @@ extension Connection {
     }
 
     private func markDirty() {
-        guard !isDirty || waitsWithCrowd && !loop.isServingCrowd else { return }
-        isDirty = true
-        waitsWithCrowd = loop.markDirty(self)
+        guard !isDirty else { return }
+        if loop.isServingCrowd {
+            guard !isDirtyWithCrowd else { return }
+            isDirtyWithCrowd = true
+            loop.markDirtyWithCrowd(self)
+        } else {
+            isDirty = true
+            loop.markDirty(self)
+        }
     }
 
     private func enqueue(_ frame: ByteBuffer, _ body: ByteBuffer?, _ kind: Publication.DropClass, frames count: Int) {
@@ -222,55 +228,77 @@ extension Connection {
     /// Writes the output at the end of the tick.
     func flush() {
         isDirty = false
-        waitsWithCrowd = false
+        flushNow()
+    }
+
+    /// The same with the crowd. Perhaps the output has gone out before.
+    func flushWithCrowd() {
+        isDirtyWithCrowd = false
         flushNow()
     }
 
     private func flushNow() {
         guard let context else { return }
-        if let mark = writtenMark, queue.isEmpty {
+        let isWanted = pending.readableBytes > 0 || writtenMark != nil && queue.isEmpty
+        guard isWanted, heldWrites == 0 || pending.readableBytes >= Self.writeAbove else {
+            if isWanted { measureMemory() }
+            return flushWrites(context)
+        }
+        let mustHold = heldWrites > 0 || isBehind(context)
+        hasUnflushedWrites = false
+        let mark = queue.isEmpty ? writtenMark : nil
+        let out = takePending()
+        var promise: EventLoopPromise<Void>?
+        if let mark {
             writtenMark = nil
-            hasUnflushedWrites = false
             let gone = loop.eventLoop.makePromise(of: Void.self)
             gone.futureResult.whenSuccess { self.events?.written(mark) }
-            context.writeAndFlush(NIOAny(takePending()), promise: gone)
-        } else if pending.readableBytes > 0, unwrittenBytes == 0 || pending.readableBytes >= Self.writeAbove {
-            hasUnflushedWrites = false
-            lookForUnwritten(context)
-            let out = takePending()
-            context.writeAndFlush(NIOAny(out), promise: unwrittenBytes > 0 ? hold(out) : countWritten(out, isOwn: true))
-            loop.giveBack(out)
-        } else {
-            if pending.readableBytes > 0 { measureMemory() }
-            guard hasUnflushedWrites else { return }
-            hasUnflushedWrites = false
-            context.flush()
+            promise = gone
+        } else if !mustHold {
+            promise = countWritten(out, isOwn: true)
         }
+        if mustHold { promise = hold(out, promise) }
+        context.writeAndFlush(NIOAny(out), promise: promise)
+        loop.giveBack(out)
+    }
+
+    private func flushWrites(_ context: ChannelHandlerContext) {
+        guard hasUnflushedWrites else { return }
+        hasUnflushedWrites = false
+        context.flush()
     }
 
     /// The flushes between two looks: a look costs about a tenth of a flush.
-    private static let flushesPerLook = 8
+    static let flushesPerLook = 8
 
-    /// Notices that NIO holds output.
-    private func lookForUnwritten(_ context: ChannelHandlerContext) {
+    /// Whether the system has not taken all output. Looks at every eighth flush, and if the next write would keep a large
+    /// buffer.
+    private func isBehind(_ context: ChannelHandlerContext) -> Bool {
         flushesSinceLook &+= 1
-        guard flushesSinceLook >= Self.flushesPerLook, unwrittenBytes == 0 else { return }
+        guard flushesSinceLook >= Self.flushesPerLook || pending.storageCapacity > Self.shareAbove else { return false }
         flushesSinceLook = 0
-        unwrittenBytes = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+        flushWrites(context)
+        let waiting = try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)
+        return waiting ?? 0 > 0
     }
 
-    /// Counts a write behind output that NIO holds.
+    /// Counts a write behind output that the system has not taken. Once all such writes are done, output goes out at once
+    /// again.
     ///
-    /// - Returns: the promise of the write; once NIO has written it, further output goes out at once.
-    private func hold(_ out: ByteBuffer) -> EventLoopPromise<Void> {
-        unwrittenBytes &+= out.readableBytes
+    /// - Returns: the promise of the write.
+    private func hold(_ out: ByteBuffer, _ promise: EventLoopPromise<Void>?) -> EventLoopPromise<Void> {
+        let bytes = out.storageCapacity
+        heldWrites &+= 1
+        heldWriteBytes &+= bytes
         measureMemory()
-        let written = loop.eventLoop.makePromise(of: Void.self)
+        let written = promise ?? loop.eventLoop.makePromise(of: Void.self)
         written.futureResult.whenComplete { [self] _ in
-            unwrittenBytes = 0
-            flushesSinceLook = Self.flushesPerLook
+            heldWrites &-= 1
+            heldWriteBytes &-= bytes
             measureMemory()
-            if pending.readableBytes > 0 { markDirty() }
+            guard heldWrites == 0 else { return }
+            flushesSinceLook = Self.flushesPerLook
+            if pending.readableBytes > 0 || writtenMark != nil { markDirty() }
         }
         return written
     }

@@ -42,15 +42,18 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var isDirty = false
     @exclusivity(unchecked)
     var hasUnflushedWrites = false
-    /// Whether it is dirty with a part of a publication to very many alone, and so behind others.
+    /// Whether it waits to be flushed with others that get a publication to very many.
     @exclusivity(unchecked)
-    var waitsWithCrowd = false
+    var isDirtyWithCrowd = false
     /// The flushes since the last look at what NIO holds.
     @exclusivity(unchecked)
     var flushesSinceLook = 0
-    /// The output that NIO holds because the system does not take it, in bytes. Meanwhile, further output is collected in
-    /// few buffers: each write keeps a whole one.
-    var unwrittenBytes = 0
+    /// The writes behind output that the system did not take. While there are any, further output is collected, because
+    /// each write keeps a whole buffer.
+    @exclusivity(unchecked)
+    var heldWrites = 0
+    /// The buffers of those writes, in bytes.
+    var heldWriteBytes = 0
     /// Whether the protocol's side is in the middle of a write.
     var isWriting = false
     /// Whether the protocol's side hears later that it may go on writing.

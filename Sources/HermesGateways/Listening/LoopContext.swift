@@ -28,7 +28,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private let index: Int
     private var connectionNumber: UInt64 = 0
     private var dirty: [Connection] = []
-    /// Those with nothing but a part of a publication to very many.
+    /// Those that got a publication to very many; some may have been flushed since.
     private var dirtyOfCrowds: [Connection] = []
     private var isFlushScheduled = false
     let readBuffers = ReadBuffers()
@@ -180,17 +180,24 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Whether a publication is being delivered to very many connections of this loop.
     var isServingCrowd: Bool { topics.isServingCrowd }
 
-    /// Marks a connection with output, to be flushed at the end of this tick. Crowds come last.
-    ///
-    /// - Returns: whether it is one of a crowd.
-    func markDirty(_ connection: Connection) -> Bool {
+    /// Marks a connection with output, to be flushed at the end of this tick.
+    func markDirty(_ connection: Connection) {
         eventLoop.assertInEventLoop()
-        let isOfCrowd = isServingCrowd
-        if isOfCrowd { dirtyOfCrowds.append(connection) } else { dirty.append(connection) }
-        guard !isFlushScheduled else { return isOfCrowd }
+        dirty.append(connection)
+        scheduleFlush()
+    }
+
+    /// The same for one that gets a publication to very many: behind the others.
+    func markDirtyWithCrowd(_ connection: Connection) {
+        eventLoop.assertInEventLoop()
+        dirtyOfCrowds.append(connection)
+        scheduleFlush()
+    }
+
+    private func scheduleFlush() {
+        guard !isFlushScheduled else { return }
         isFlushScheduled = true
         eventLoop.execute { self.flushDirty() }
-        return isOfCrowd
     }
 
     /// A connection has a long frame to be flushed.
@@ -204,7 +211,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         // Others may become dirty meanwhile.
         var flushing: [Connection] = []
         swap(&flushing, &dirty)
-        let flushed = flush(flushing, isLong: isLong)
+        let flushed = flush(flushing, isLong: isLong) { $0.flush() }
         unflushed.append(contentsOf: flushing[flushed...])
         flushing.removeAll(keepingCapacity: flushing.count <= 4_096)
         if dirty.isEmpty { swap(&flushing, &dirty) }
@@ -215,24 +222,21 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private func flushCrowds(isLong: Bool) {
         var flushing: [Connection] = []
         swap(&flushing, &dirtyOfCrowds)
-        let flushed = flush(flushing, isLong: isLong)
+        let flushed = flush(flushing, isLong: isLong) { $0.flushWithCrowd() }
         unflushedOfCrowds.append(contentsOf: flushing[flushed...])
         flushing.removeAll(keepingCapacity: flushing.count <= 4_096)
         if dirtyOfCrowds.isEmpty { swap(&flushing, &dirtyOfCrowds) }
     }
 
-    private func flush(_ connections: [Connection], isLong: Bool) -> Int {
-        if connections.count > Self.flushesPerLook || isLong { return flush(connections[...], looksOften: isLong) }
-        for connection in connections { connection.flush() }
-        return connections.count
-    }
-
-    /// Flushes connections for the time of a turn at most: long output to thousands of peers takes the system longer.
+    /// Long output to thousands of peers takes the system longer than a turn.
     ///
-    /// - Parameter looksOften: whether the time is looked at after each connection.
     /// - Returns: the number of flushed connections.
-    private func flush(_ connections: some RandomAccessCollection<Connection>, looksOften: Bool) -> Int {
-        forATurn(connections, begin(&flushTime), perLook: looksOften ? 1 : Self.flushesPerLook) { $0.flush() }
+    private func flush(_ connections: [Connection], isLong: Bool, _ body: (Connection) -> Void) -> Int {
+        if connections.count > Self.flushesPerLook || isLong {
+            return forATurn(connections, begin(&flushTime), perLook: isLong ? 1 : Self.flushesPerLook, body)
+        }
+        for connection in connections { body(connection) }
+        return connections.count
     }
 
     /// Does something with the first elements for the time of a turn.
@@ -265,11 +269,16 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     }
 
     private func flushMore() {
-        // From the turn's time, because the flushes of each tick may leave no time of their own. At least one of them
-        // in any case.
-        while let connection = unflushed.popFirst() ?? unflushedOfCrowds.popFirst() {
-            connection.flush()
-            guard hasTime() else { break }
+        // From the turn's time, because the flushes of each tick may leave no time of their own. At least one of each kind
+        // in any case, and one of a crowd to seven others.
+        var flushed = 0
+        while !unflushed.isEmpty || !unflushedOfCrowds.isEmpty, flushed < 2 || hasTime() {
+            if flushed % 8 == 0 || unflushed.isEmpty, let connection = unflushedOfCrowds.popFirst() {
+                connection.flushWithCrowd()
+            } else {
+                unflushed.popFirst()?.flush()
+            }
+            flushed += 1
         }
         if !unflushed.isEmpty || !unflushedOfCrowds.isEmpty { inTurn { self.flushMore() } }
     }

@@ -27,8 +27,10 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     private var reader: any WebSocketReading
     /// An incomplete header or control frame; otherwise empty.
     private var unread = ByteBuffer()
-    /// The payload of the last ping of the present read.
+    /// The payload of the last ping that has no answer yet.
     private var unansweredPing: ByteBuffer?
+    /// Whether the system has not taken the last pong.
+    private var isPongUnderWay = false
     private var hasSaidGoodbye = false
     private var goodbyeCode: UInt16 = 1000
     /// All input is ignored: the peer said goodbye, or it does not speak WebSocket.
@@ -96,15 +98,23 @@ package final class WebSocketHandler: ChannelDuplexHandler {
         }
     }
 
-    /// Answers the last ping of a read: one pong answers all before it (RFC 6455, section 5.5.3).
+    /// Answers the last ping: one pong answers all before it (RFC 6455, section 5.5.3). So a peer that does not read has
+    /// one pong at most.
     private func answerPing(_ context: ChannelHandlerContext) {
-        guard let text = unansweredPing else { return }
+        guard !isPongUnderWay, let text = unansweredPing else { return }
         unansweredPing = nil
-        // A peer that does not read gets no pongs, so that they do not pile up.
         guard context.channel.isWritable, !hasSaidGoodbye else { return }
         var pong = context.channel.allocator.buffer(capacity: text.readableBytes + WebSocketOutput.maxHeaderBytes)
         WebSocketOutput.writePong(text, into: &pong)
-        context.writeAndFlush(wrapOutboundOut(pong), promise: nil)
+        isPongUnderWay = true
+        let written = context.eventLoop.makePromise(of: Void.self)
+        let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        written.futureResult.whenComplete { result in
+            let (handler, context) = bound.value
+            handler.isPongUnderWay = false
+            if case .success = result { handler.answerPing(context) }
+        }
+        context.writeAndFlush(wrapOutboundOut(pong), promise: written)
     }
 
     /// Sends a close frame, and closes once it is written.

@@ -52,6 +52,11 @@ struct IMPBSocialTests {
                 #expect(try IMPB_user_info_res(wire: found.respon).userInfo.uid == bob.uid)
             }
 
+            // Digits are a uid, whoever has them as a name.
+            _ = try await Peer("4242", at: server)
+            let digits = IMPB_get_user_info_by_id.with { $0.targetID = "4242" }
+            #expect(try await ann.friend(7, .userInfoByID, digits).error.code == HermesError.Code.notFound.rawValue)
+
             let annTarget = IMPB_friend_target_req.with { $0.uid = ann.uid }
             #expect(try await bob.friend(8, .removeFriend, annTarget).isSuc)
             let removed = try await ann.notification()

@@ -161,11 +161,7 @@ extension APICore {
             throw APIProblem(.badRequest, .invalidArgument, "The query parameter topic is missing.")
         }
         try check(call, may: .publish, topic)
-        let empty = StoredPublication.removal(of: topic, at: messenger.time.now())
-        let result: Result<Void, HermesError> = await withCheckedContinuation { continuation in
-            messenger.durable.publish(empty, targets: [], retains: true) { continuation.resume(returning: $0) }
-        }
-        try result.get()
+        try await publisher.removeRetained(of: topic)
         return .empty
     }
 }

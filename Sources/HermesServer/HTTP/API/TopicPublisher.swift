@@ -98,6 +98,13 @@ actor TopicPublisher {
         return try await deliver(publication)
     }
 
+    /// Removes what is retained for a topic, behind the publications that came before.
+    func removeRetained(of topic: TopicName) async throws(HermesError) {
+        await turns.begin(topic)
+        defer { turns.pass(topic) }
+        try await store(.removal(of: topic, at: time.now()), [], retains: true)
+    }
+
     /// Publishes like a PUBLISH of MQTT: a publication that must be stored goes to connected subscribers after the
     /// commit.
     ///
