@@ -19,7 +19,9 @@ extension Connection {
     package var keepsUp: Bool { isWritable && queue.isEmpty }
 
     /// Whether NIO has taken everything that was written.
-    var hasNothingToWrite: Bool { keepsUp && pending.readableBytes == 0 && !hasUnflushedWrites && writtenMark == nil && heldWrites == 0 }
+    var hasNothingToWrite: Bool {
+        keepsUp && pending.readableBytes == 0 && !hasUnflushedWrites && writtenMark == nil && heldWrites == 0
+    }
 
     /// Whether the queue has room for more than one further frame of any size.
     package var hasRoom: Bool { queue.bytes <= listener.limits.outboundQueueBytes / 2 }
