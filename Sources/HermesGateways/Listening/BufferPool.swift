@@ -31,7 +31,7 @@ struct BufferPool {
 
     mutating func giveBack(_ buffer: ByteBuffer) {
         let capacity = buffer.storageCapacity
-        guard capacity <= Self.maxBufferBytes, bytes + capacity <= Self.maxBytes else { return }
+        guard capacity > 0, capacity <= Self.maxBufferBytes, bytes + capacity <= Self.maxBytes else { return }
         bytes += capacity
         free.append(buffer)
     }
