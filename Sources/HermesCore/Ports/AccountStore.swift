@@ -262,6 +262,19 @@ package enum AccountKey: Sendable, Hashable {
     case id(UserID)
     /// By ``NickName/key``: case is ignored.
     case nickName(NickName)
+
+    /// - Parameter text: a decimal uid or a name. Digits are a uid, so that nobody takes the place of an account that is
+    ///   gone by its number as a name.
+    /// - Throws: `.notFound` for digits that are no uid; else as ``NickName``.
+    package init(uidOrName text: String) throws(HermesError) {
+        let isDigits = text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        guard isDigits, !text.isEmpty else {
+            self = .nickName(try NickName(text))
+            return
+        }
+        guard let user = Int32(text).flatMap({ UserID(rawValue: $0) }) else { throw StoreRefusals.noSuchAccount }
+        self = .id(user)
+    }
 }
 
 /// An account to be created.

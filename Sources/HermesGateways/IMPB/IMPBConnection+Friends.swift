@@ -53,26 +53,18 @@ extension IMPBConnection {
         }
     }
 
-    /// The account for a decimal uid or a name. Digits are a uid, so that nobody takes the place of an account that is
-    /// gone by its number as a name.
+    /// The account for a decimal uid or a name.
     private static func account(
         _ target: String,
         for viewer: UserID,
         _ messenger: Messenger
     ) async throws(HermesError) -> Account {
-        let source = CommitSource.account(viewer)
-        let key: AccountKey
-        if !target.isEmpty, target.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
-            guard let user = Int64(target).flatMap({ UserID($0) }) else { throw noSuchAccount }
-            key = .id(user)
-        } else {
-            key = .nickName(try NickName(target))
+        let key = try AccountKey(uidOrName: target)
+        guard let account = try await messenger.accounts.account(key, for: .account(viewer)) else {
+            throw StoreRefusals.noSuchAccount
         }
-        guard let account = try await messenger.accounts.account(key, for: source) else { throw noSuchAccount }
         return account
     }
-
-    private static let noSuchAccount = HermesError(.notFound, "there is no such account")
 
     private func userInfo(_ request: IMPB_get_user_info_by_id, seq: UInt32, from sender: Sender) {
         let messenger = messenger

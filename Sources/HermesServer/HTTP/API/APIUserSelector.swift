@@ -29,11 +29,8 @@ struct APIUserSelector: Sendable, Hashable {
     init?(_ text: String) {
         guard (1...Self.maxCharacters).contains(text.unicodeScalars.count) else { return nil }
         self.text = text
-        if text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
-            key = Int32(text).flatMap { UserID(rawValue: $0) }.map(AccountKey.id)
-        } else {
-            let name = text.hasPrefix("@") ? String(text.dropFirst()) : text
-            key = (try? NickName(name)).map(AccountKey.nickName)
-        }
+        key =
+            text.hasPrefix("@")
+            ? (try? NickName(String(text.dropFirst()))).map(AccountKey.nickName) : try? AccountKey(uidOrName: text)
     }
 }
