@@ -3,8 +3,7 @@
 
 import DequeModule
 
-/// Publications of other loops that one turn of the loop cannot all deliver, mainly to topics with many subscribers on
-/// this loop. Pure.
+/// Publications that one turn of the loop cannot all deliver, mainly to topics with many subscribers on this loop. Pure.
 ///
 /// They wait here and are delivered in parts, to each topic in turn. Between the turns the loop serves its connections.
 /// Publications to few subscribers do not wait here, unless there are very many of them and the turn has no time left.
@@ -53,6 +52,9 @@ struct CrowdedTopics {
     private var turns = Deque<TopicName>()
 
     var isEmpty: Bool { turns.isEmpty }
+
+    /// Whether publications of a topic wait.
+    func isWaiting(_ topic: TopicName) -> Bool { !turns.isEmpty && topics[topic] != nil }
 
     /// Appends a publication if others of its topic wait.
     ///

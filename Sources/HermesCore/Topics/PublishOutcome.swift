@@ -3,16 +3,20 @@
 
 /// The outcome of a publication on the publisher's own loop.
 package struct PublishOutcome: Sendable, Hashable {
-    /// The subscribers on this loop that got it, or get it after the present publication.
+    /// The subscribers on this loop that got it, or get it later.
     package let localCount: Int
     /// Whether another loop is far behind: the publisher should pause reading.
     package let isCongested: Bool
+    /// Whether the subscribers on this loop get it later, because they are very many and behind: the publisher should wait
+    /// for them.
+    package let isWaiting: Bool
     /// Whether a subscription matches, on this loop or another.
     package let matchedAnywhere: Bool
 
-    package init(localCount: Int, isCongested: Bool, matchedAnywhere: Bool = false) {
+    package init(localCount: Int, isCongested: Bool, isWaiting: Bool = false, matchedAnywhere: Bool = false) {
         self.localCount = localCount
         self.isCongested = isCongested
+        self.isWaiting = isWaiting
         self.matchedAnywhere = matchedAnywhere
     }
 }

@@ -77,6 +77,13 @@ final class ShardMailbox: Sendable {
         post { $0.mail.append(.work(work)) }
     }
 
+    /// Whether there is room for a publication of this loop that waits; then it counts as posted.
+    func takes(_ weight: Int) -> Bool {
+        guard !isFull else { return false }
+        backlog.add(weight, ordering: .relaxed)
+        return true
+    }
+
     /// A posted publication was delivered.
     func completed(_ weight: Int) { backlog.subtract(weight, ordering: .relaxed) }
 

@@ -40,11 +40,16 @@ extension TopicShard {
         guard !isFlushScheduled else { return }
         isFlushScheduled = true
         let confined = mailboxes[index].shard
-        loop.execute { confined.value.flush() }
+        loop.execute {
+            confined.value.handOver()
+            confined.value.isFlushScheduled = false
+        }
     }
 
-    private func flush() {
-        isFlushScheduled = false
+    /// Hands the publications so far over to the other shards, which happens at the end of each tick in any case. The loop
+    /// does it before it writes acknowledgements.
+    package func handOver() {
+        guard isFlushScheduled else { return }
         for shard in outgoing.indices where !outgoing[shard].isEmpty {
             mailboxes[shard].post(outgoing[shard])
             outgoing[shard] = []
@@ -116,7 +121,8 @@ extension TopicShard {
                     unlooked += deliveries
                     let isLook = unlooked >= Self.deliveriesPerLook
                     if isLook { unlooked = 0 }
-                    guard crowded.isEmpty, deliveries <= pace.most, !isLook || loop.hasTime() else {
+                    guard crowded.isEmpty, !isBehindWithCrowds, deliveries <= pace.most, !isLook || loop.hasTime()
+                    else {
                         letWait(publication)
                         continue
                     }
@@ -148,18 +154,43 @@ extension TopicShard {
 
     // MARK: Crowded topics
 
-    private func letWait(_ publication: PublicationBatch) {
-        if crowded.isEmpty { serveCrowdsInTurn() }
-        crowded.append(publication)
+    /// Whether publications wait for crowds.
+    package var isAnyWaitingForCrowds: Bool { !crowded.isEmpty }
+
+    /// Lets a publication of this loop wait behind others of its topic; if its topic is crowded, also until the output of
+    /// earlier ones has gone out. Otherwise a loop that is behind would copy each for thousands of peers.
+    ///
+    /// - Returns: false if it may be delivered now.
+    func waitsForCrowd(_ publication: PublicationBatch, along route: TopicRoute) -> Bool {
+        guard let inbox else { return false }
+        let isBehindOthers = crowded.isWaiting(publication.topic)
+        guard isBehindOthers || isBehindWithCrowds && route.entries.count >= CrowdedTopics.leastDeliveries else {
+            return false
+        }
+        guard inbox.takes(publication.weight) else {
+            droppedCount &+= UInt64(publication.count)
+            return true
+        }
+        if !isBehindOthers || !crowded.appendBehindOthers(publication) { letWait(publication) }
+        return true
     }
 
-    private func serveCrowdsInTurn() {
+    private func letWait(_ publication: PublicationBatch) {
+        crowded.append(publication)
+        serveCrowdsInTurn()
+    }
+
+    func serveCrowdsInTurn() {
+        guard !crowded.isEmpty, !isBehindWithCrowds, !isServingScheduled else { return }
+        isServingScheduled = true
         let confined = mailboxes[index].shard
         loop.inTurn { confined.value.serveCrowds() }
     }
 
     /// Delivers what waits while there is time.
     private func serveCrowds() {
+        isServingScheduled = false
+        guard !isBehindWithCrowds else { return }
         repeat {
             guard var waiting = crowded.popFirst() else { return }
             let route = existingRoute(to: waiting.topic)
@@ -171,6 +202,6 @@ extension TopicShard {
             if let completed { inbox?.completed(completed) }
             if !waiting.isEmpty { crowded.append(waiting) }
         } while loop.hasTime()
-        if !crowded.isEmpty { serveCrowdsInTurn() }
+        serveCrowdsInTurn()
     }
 }

@@ -29,6 +29,11 @@ package final class TopicShard {
     /// Whether a publication is being delivered to very many subscribers on this loop.
     @exclusivity(unchecked)
     package private(set) var isServingCrowd = false
+    /// Whether this loop cannot take more publications to very many subscribers at the moment: output of earlier ones
+    /// waits, or memory is short. Set by the loop.
+    @exclusivity(unchecked)
+    package var isBehindWithCrowds = false { didSet { serveCrowdsInTurn() } }
+    var isServingScheduled = false
     /// Subscriptions that ended during a delivery; released afterwards.
     private var retired: [Unmanaged<TopicSubscription>] = []
     /// Publications by subscribers during a delivery; delivered afterwards, so that all see one order.
@@ -38,7 +43,7 @@ package final class TopicShard {
     var outgoing: [[PublicationBatch]] = []
     var outgoingShared: [[SharedHandOver]] = []
     var isFlushScheduled = false
-    /// Publications from other loops, for topics with very many subscribers here.
+    /// Publications that wait, for topics with very many subscribers here.
     var crowded = CrowdedTopics()
     /// Shared by all shards.
     let sharedGroups: SharedGroups
@@ -203,10 +208,15 @@ package final class TopicShard {
         let shards = route.shards
         let isCongested = !shards.isEmpty && enqueue(publication, to: shards)
         let localCount = route.entries.count
-        if localCount > 0 { deliver(publication, along: route) }
+        var isWaiting = false
+        if localCount > 0 {
+            isWaiting = isBehindWithCrowds || !crowded.isEmpty ? waitsForCrowd(publication, along: route) : false
+            if !isWaiting { deliver(publication, along: route) }
+        }
         return PublishOutcome(
             localCount: localCount,
             isCongested: isCongested,
+            isWaiting: isWaiting,
             matchedAnywhere: localCount > 0 || !shards.isEmpty
         )
     }

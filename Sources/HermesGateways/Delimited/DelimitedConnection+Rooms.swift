@@ -63,7 +63,7 @@ extension DelimitedConnection: TopicSubscriber {
         let publication = try Publication(RoomEvent(content, in: room, sender: user))
         connection.tally.messagesIn += 1
         let outcome = connection.loop.topics.publish(publication)
-        if outcome.isCongested { connection.slowDown() }
+        connection.keepPace(with: outcome)
         connection.charge(.viewers(outcome.localCount))
     }
 
@@ -96,7 +96,7 @@ extension DelimitedConnection: TopicSubscriber {
             let publication = try? Publication(RoomEvent(farewell, in: room, sender: user))
         else { return }
         let outcome = connection.loop.topics.publish(publication)
-        if outcome.isCongested { connection.slowDown() }
+        connection.keepPace(with: outcome)
         connection.chargeInTheEnd(.viewers(outcome.localCount))
     }
 

@@ -56,7 +56,7 @@ extension Connection {
     /// - Returns: whether anybody is subscribed.
     private func deliver(_ publication: Publication) -> Bool {
         let outcome = loop.topics.publish(publication)
-        if outcome.isCongested { slowDown() }
+        keepPace(with: outcome)
         charge(.viewers(outcome.localCount))
         return outcome.matchedAnywhere
     }

@@ -114,6 +114,14 @@ extension Connection {
         loop.inTurn { self.resume(.turn) }
     }
 
+    /// Lets the peer wait if subscribers are behind with its publications.
+    package func keepPace(with outcome: PublishOutcome) {
+        if outcome.isCongested { slowDown() }
+        guard outcome.isWaiting, phase == .open, !pauses.contains(.crowds) else { return }
+        pause(.crowds)
+        loop.waitForCrowds(self)
+    }
+
     /// Pauses reading for a moment, so that TCP slows the peer down: another loop is far behind with this connection's
     /// publications, or it exceeds its request rate.
     package func slowDown(for time: TimeAmount = .milliseconds(10)) {

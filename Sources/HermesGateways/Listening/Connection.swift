@@ -133,6 +133,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         static let held = Pause(rawValue: 4)
         static let throttled = Pause(rawValue: 8)
         static let turn = Pause(rawValue: 16)
+        static let crowds = Pause(rawValue: 32)
     }
 
     enum Phase {
@@ -306,7 +307,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
             events?.woken()
         case .open where lifeDue > loop.coarseNow:
             end(.slowReader)
-        case .open where !pauses.isDisjoint(with: [.held, .turn]),
+        case .open where !pauses.isDisjoint(with: [.held, .turn, .crowds]),
             .open where isAuthenticated && (isInputBacklogged || isThrottled):
             // The server's own delay is not the peer's fault.
             loop.schedule(self, due: loop.coarseNow &+ 2)
@@ -481,8 +482,15 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     var isThrottled: Bool { pauses.contains(.throttled) }
 
-    /// Whether frames would be taken, were it the connection's turn.
-    var waitsOnlyForTurn: Bool { pauses == .turn && phase == .open }
+    /// Whether frames would be taken, were it the connection's turn, and its crowd served.
+    var waitsOnlyForTurn: Bool { !pauses.isEmpty && pauses.isSubset(of: [.turn, .crowds]) && phase == .open }
+
+    /// Takes frames that only wait for that.
+    func takeTurn() {
+        pauses.remove(.crowds)
+        pauses.insert(.turn)
+        resume(.turn)
+    }
 }
 
 /// The part of the handler that a connection calls.

@@ -149,7 +149,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         let end = connection.loop.lastWordsEnd()
         areLastWords = true
         while connection.waitsOnlyForTurn, unread.readableBytes > 0, connection.loop.clock() < end {
-            connection.resume(.turn)
+            connection.takeTurn()
             guard connection.waitsOnlyForTurn else { break }
         }
         while connection.isOpen, let frame = try? decoder.next(from: &unread) { side.receivedLast(frame) }

@@ -13,7 +13,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     package static let tick = TimeAmount.milliseconds(500)
 
     package let eventLoop: any EventLoop
-    /// This loop's shard of the topic plane.
+    /// Topics and rooms: this loop's shard of the topic plane. Asked for on the loop.
+    package private(set) lazy var topics = shard()
     private let shard: () -> TopicShard
     /// Events of other threads, delivered in batches.
     private let mailbox: Mailbox<LoopEvent>
@@ -27,14 +28,13 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     private let index: Int
     private var connectionNumber: UInt64 = 0
-    private var dirty: [Connection] = []
+    private let flushes = FlushList { $0.flush() }
     /// Those that got a publication to very many; some may have been flushed since.
-    private var dirtyOfCrowds: [Connection] = []
+    private let flushesOfCrowds = FlushList { $0.flushWithCrowd() }
     private var isFlushScheduled = false
+    /// Publishers to crowds that wait for the others' publications, too (``waitForCrowds(_:)``).
+    private var publishersToCrowds: [Connection] = []
     let readBuffers = ReadBuffers()
-    /// Connections whose flush waits for a later turn.
-    private var unflushed = Deque<Connection>()
-    private var unflushedOfCrowds = Deque<Connection>()
     /// Events of other threads that wait for a later turn.
     private var late = Deque<LoopEvent>()
     /// Encodings that several devices of a user get.
@@ -113,9 +113,6 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         box.context = self
     }
 
-    /// Topics and rooms; called on the loop, once per connection.
-    package var topics: TopicShard { shard() }
-
     /// Returns a number that no other connection of the server ever has; never 0.
     package func nextConnectionNumber() -> UInt64 {
         connectionNumber &+= 1
@@ -183,14 +180,14 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Marks a connection with output, to be flushed at the end of this tick.
     func markDirty(_ connection: Connection) {
         eventLoop.assertInEventLoop()
-        dirty.append(connection)
+        flushes.dirty.append(connection)
         scheduleFlush()
     }
 
     /// The same for one that gets a publication to very many: behind the others.
     func markDirtyWithCrowd(_ connection: Connection) {
         eventLoop.assertInEventLoop()
-        dirtyOfCrowds.append(connection)
+        flushesOfCrowds.dirty.append(connection)
         scheduleFlush()
     }
 
@@ -207,36 +204,34 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         isFlushScheduled = false
         let isLong = longBytes >= Self.longBytesPerLook
         longBytes = 0
-        let wasWaiting = !unflushed.isEmpty || !unflushedOfCrowds.isEmpty
+        let wasWaiting = !flushes.waiting.isEmpty || !flushesOfCrowds.waiting.isEmpty
+        // Before an acknowledgement goes out, other loops have the publication.
+        topics.handOver()
+        flush(flushes, isLong: isLong)
+        flush(flushesOfCrowds, isLong: isLong)
+        flushed(wasWaiting: wasWaiting)
+    }
+
+    /// Long output to thousands of peers takes the system longer than a turn. The rest waits for later turns.
+    private func flush(_ list: FlushList, isLong: Bool) {
+        guard !list.dirty.isEmpty else { return }
         // Others may become dirty meanwhile.
         var flushing: [Connection] = []
-        swap(&flushing, &dirty)
-        let flushed = flush(flushing, isLong: isLong) { $0.flush() }
-        unflushed.append(contentsOf: flushing[flushed...])
-        flushing.removeAll(keepingCapacity: flushing.count <= 4_096)
-        if dirty.isEmpty { swap(&flushing, &dirty) }
-        if !dirtyOfCrowds.isEmpty { flushCrowds(isLong: isLong) }
-        if !wasWaiting, !unflushed.isEmpty || !unflushedOfCrowds.isEmpty { inTurn { self.flushMore() } }
-    }
-
-    private func flushCrowds(isLong: Bool) {
-        var flushing: [Connection] = []
-        swap(&flushing, &dirtyOfCrowds)
-        let flushed = flush(flushing, isLong: isLong) { $0.flushWithCrowd() }
-        unflushedOfCrowds.append(contentsOf: flushing[flushed...])
-        flushing.removeAll(keepingCapacity: flushing.count <= 4_096)
-        if dirtyOfCrowds.isEmpty { swap(&flushing, &dirtyOfCrowds) }
-    }
-
-    /// Long output to thousands of peers takes the system longer than a turn.
-    ///
-    /// - Returns: the number of flushed connections.
-    private func flush(_ connections: [Connection], isLong: Bool, _ body: (Connection) -> Void) -> Int {
-        if connections.count > Self.flushesPerLook || isLong {
-            return forATurn(connections, begin(&flushTime), perLook: isLong ? 1 : Self.flushesPerLook, body)
+        swap(&flushing, &list.dirty)
+        if flushing.count > Self.flushesPerLook || isLong {
+            let perLook = isLong ? 1 : Self.flushesPerLook
+            let flushed = forATurn(flushing, begin(&flushTime), perLook: perLook, list.flush)
+            list.waiting.append(contentsOf: flushing[flushed...])
+        } else {
+            for connection in flushing { list.flush(connection) }
         }
-        for connection in connections { body(connection) }
-        return connections.count
+        flushing.removeAll(keepingCapacity: flushing.count <= FlushList.keptCapacity)
+        if list.dirty.isEmpty { swap(&flushing, &list.dirty) }
+    }
+
+    private func flushed(wasWaiting: Bool) {
+        lookAtCrowds()
+        if !wasWaiting, !flushes.waiting.isEmpty || !flushesOfCrowds.waiting.isEmpty { inTurn { self.flushMore() } }
     }
 
     /// Does something with the first elements for the time of a turn.
@@ -271,16 +266,43 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private func flushMore() {
         // From the turn's time, because the flushes of each tick may leave no time of their own. At least one of each kind
         // in any case, and one of a crowd to seven others.
-        var flushed = 0
-        while !unflushed.isEmpty || !unflushedOfCrowds.isEmpty, flushed < 2 || hasTime() {
-            if flushed % 8 == 0 || unflushed.isEmpty, let connection = unflushedOfCrowds.popFirst() {
-                connection.flushWithCrowd()
-            } else {
-                unflushed.popFirst()?.flush()
+        var done = 0
+        while !flushes.waiting.isEmpty || !flushesOfCrowds.waiting.isEmpty, done < 2 || hasTime() {
+            if done % 8 == 0 || flushes.waiting.isEmpty, let connection = flushesOfCrowds.waiting.popFirst() {
+                flushesOfCrowds.flush(connection)
+            } else if let connection = flushes.waiting.popFirst() {
+                flushes.flush(connection)
             }
-            flushed += 1
+            done += 1
         }
-        if !unflushed.isEmpty || !unflushedOfCrowds.isEmpty { inTurn { self.flushMore() } }
+        flushed(wasWaiting: false)
+    }
+
+    /// Decides whether crowds may get more.
+    private func lookAtCrowds() {
+        let isBehind = !flushesOfCrowds.waiting.isEmpty || reclaimer.budget.isExceeded
+        if topics.isBehindWithCrowds != isBehind { topics.isBehindWithCrowds = isBehind }
+    }
+
+    /// The pause between two looks whether crowds have got what waits for them.
+    private static let crowdPause = TimeAmount.milliseconds(1)
+
+    /// A publication waits because a crowd is behind with earlier ones: its publisher is not read from meanwhile. So few
+    /// publications wait, and the copies for a crowd do not pile up.
+    func waitForCrowds(_ publisher: Connection) {
+        eventLoop.assertInEventLoop()
+        publishersToCrowds.append(publisher)
+        if publishersToCrowds.count == 1 { resumePublishersLater() }
+    }
+
+    private func resumePublishersLater() {
+        eventLoop.scheduleTask(in: Self.crowdPause) { [self] in
+            lookAtCrowds()
+            guard !topics.isAnyWaitingForCrowds else { return resumePublishersLater() }
+            let publishers = publishersToCrowds
+            publishersToCrowds = []
+            for publisher in publishers { inTurn { publisher.resume(.crowds) } }
+        }
     }
 
     /// Returns an empty buffer, a reused one if possible.
@@ -322,6 +344,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         buffers.trim()
         entries.removeAll()
         reportMemory()
+        lookAtCrowds()
         for tally in tallies.values { tally.publish() }
         if !open.isEmpty { startWheel() }
     }
@@ -445,6 +468,22 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         tallies[ObjectIdentifier(listener)] = tally
         return tally
     }
+}
+
+/// Connections with output.
+///
+/// State: confined to its loop.
+private final class FlushList {
+    /// The most connections whose memory in the list is kept.
+    static let keptCapacity = 4_096
+
+    /// Those of this tick.
+    var dirty: [Connection] = []
+    /// Those whose flush waits for a later turn.
+    var waiting = Deque<Connection>()
+    let flush: (Connection) -> Void
+
+    init(flush: @escaping (Connection) -> Void) { self.flush = flush }
 }
 
 /// Breaks the cycles between a loop's context and what calls it: its mailbox and its shard of the topic plane.

@@ -185,7 +185,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         connection.tally.messagesIn += 1
         let publication = LiveRoomTranslation.publication(of: frame, to: topic, sender: session.principal?.user)
         let outcome = topics.publish(publication)
-        if outcome.isCongested { connection.slowDown() }
+        connection.keepPace(with: outcome)
         connection.charge(.viewers(outcome.localCount))
     }
 
@@ -198,7 +198,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         let leave = Publication(.left, announcement, to: departure.room.topic, sender: session.principal?.user)
         let outcome = topics.publish(leave)
         // It may only go to another room.
-        if outcome.isCongested { connection.slowDown() }
+        connection.keepPace(with: outcome)
         connection.chargeInTheEnd(.viewers(outcome.localCount))
     }
 

@@ -226,7 +226,7 @@ extension MQTTConnection {
     /// Returns the reason code that the publisher gets for a delivery. Slows the publisher down if others are far
     /// behind.
     private func reason(for outcome: PublishOutcome) -> MQTTReasonCode {
-        if outcome.isCongested { connection.slowDown() }
+        connection.keepPace(with: outcome)
         return outcome.matchedAnywhere ? .success : .noMatchingSubscribers
     }
 

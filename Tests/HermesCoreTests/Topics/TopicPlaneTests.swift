@@ -116,6 +116,72 @@ import Testing
         #expect(there.received == (0..<10_000).map(String.init) + ["late"])
     }
 
+    @Test(arguments: [0, 1])
+    func `what is published while a loop is behind with crowds waits for them`(from publisher: Int) throws {
+        let loops = ManualLoops(2, maxBacklogBytes: 1 << 20)
+        let subscribers = (0..<100).map { _ in subscribe(loops, 0).0 }
+        let quiet = RecordingSubscriber()
+        let other = try #require(TopicName("room/quiet"))
+        let there = loops.shard(0)
+        loops[0].run { _ = there.subscribe(quiet, to: other) }
+        loops.settle()
+        let shard = loops.shard(publisher)
+        func publish(_ text: String, to topic: TopicName) -> PublishOutcome {
+            loops[publisher].run {
+                shard.publish(Publication(topic: topic, payload: ByteBuffer(string: text), kind: .plain))
+            }
+        }
+        there.isBehindWithCrowds = true
+        #expect(publish("1", to: topic).isWaiting == (publisher == 0))
+        #expect(!publish("quiet", to: other).isWaiting)
+        for _ in 0..<5 { for loop in loops.loops { loop.tick() } }
+        #expect(subscribers[0].received.isEmpty && quiet.received == ["quiet"])
+        #expect(there.isAnyWaitingForCrowds)
+        there.isBehindWithCrowds = false
+        #expect(publish("2", to: topic).isWaiting == (publisher == 0), "behind the first one")
+        loops.settle()
+        #expect(!there.isAnyWaitingForCrowds)
+        #expect(!publish("3", to: topic).isWaiting)
+        loops.settle()
+        for subscriber in subscribers { #expect(subscriber.received == ["1", "2", "3"]) }
+    }
+
+    @Test func `there is so much room for what waits for crowds`() {
+        let loops = ManualLoops(1, maxBacklogBytes: 1 << 20)
+        let subscribers = (0..<100).map { _ in subscribe(loops, 0).0 }
+        let shard = loops.shard(0)
+        shard.isBehindWithCrowds = true
+        let texts = (0..<10_000).map(String.init)
+        loops[0].run { for text in texts { #expect(shard.publish(publication(text)).isWaiting) } }
+        shard.isBehindWithCrowds = false
+        loops.settle()
+        let received = subscribers[0].received
+        #expect(received.count > 5_000 && received == Array(texts.prefix(received.count)))
+        #expect(Int(shard.droppedCount) == texts.count - received.count && shard.droppedCount > 0)
+        // All of the room is free again.
+        shard.isBehindWithCrowds = true
+        loops[0].run { for text in received { _ = shard.publish(publication(text)) } }
+        #expect(Int(shard.droppedCount) == texts.count - received.count)
+        shard.isBehindWithCrowds = false
+        loops.settle()
+    }
+
+    @Test func `a loop can hand over before the end of the tick`() {
+        let loops = ManualLoops(2)
+        let (there, _) = subscribe(loops, 1)
+        loops.settle()
+        let shard = loops.shard(0)
+        loops[0].run {
+            _ = shard.publish(publication("1"))
+            shard.handOver()
+            _ = shard.publish(publication("2"))
+        }
+        loops[1].tick()
+        #expect(there.received == ["1"])
+        loops.settle()
+        #expect(there.received == ["1", "2"])
+    }
+
     @Test func `what waits for a crowd that has left is forgotten`() {
         let loops = ManualLoops(2, maxBacklogBytes: 1 << 20)
         let subscribers = (0..<1_000).map { _ in subscribe(loops, 1) }

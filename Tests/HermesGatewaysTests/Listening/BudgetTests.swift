@@ -192,6 +192,51 @@ import Testing
         for (_, subscription) in viewers { fixture.context.topics.unsubscribe(subscription) }
     }
 
+    @Test func `a publisher waits while a crowd is behind`() throws {
+        let fixture = try Fixture()
+        let topic = try #require(TopicName("crowd"))
+        let topics = fixture.context.topics
+        let crowd = try (0..<200).map { _ in try fixture.connect() }
+        let viewers = crowd.map { Viewer($0.session.connection) }
+        let subscriptions = viewers.map { topics.subscribe($0, to: topic) }
+        let (publisher, publisherChannel) = try fixture.connect()
+        fixture.loop.run()
+        // A turn has time for two looks at the clock.
+        var looks: UInt64 = 0
+        fixture.context.clock = {
+            looks += 1
+            return .uptimeNanoseconds(looks * 15_000_000)
+        }
+        func publish(_ text: String) -> Bool {
+            let outcome = topics.publish(
+                Publication(topic: topic, payload: ByteBuffer(string: text), kind: .plain)
+            )
+            publisher.connection.keepPace(with: outcome)
+            return outcome.isWaiting
+        }
+        func received() throws -> [String] {
+            try crowd.map { try $0.channel.readOutbound(as: ByteBuffer.self).map { String(buffer: $0) } ?? "" }
+        }
+        #expect(!publish("1"))
+        fixture.loop.run()
+        let first = try received()
+        #expect(first.contains("1") && first.contains(""), "not all have it yet")
+        #expect(publish("2"))
+        try publisherChannel.writeInbound(ping(1))
+        #expect(publisher.frames.isEmpty)
+        var texts = first
+        for _ in 0..<400 {
+            fixture.loop.advanceTime(by: TurnQueue.pause)
+            texts = zip(texts, try received()).map { $0 + $1 }
+            if texts.contains("") { #expect(publisher.frames.isEmpty && topics.isAnyWaitingForCrowds) }
+        }
+        #expect(texts.allSatisfy { $0 == "12" })
+        fixture.loop.advanceTime(by: .milliseconds(2))
+        #expect(publisher.frames.count == 1)
+        #expect(!publish("3"))
+        for subscription in subscriptions { topics.unsubscribe(subscription) }
+    }
+
     @Test func `a buffer that is still being written is replaced by a small one`() {
         var pool = BufferPool()
         var large = pool.take()
