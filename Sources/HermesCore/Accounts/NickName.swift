@@ -93,7 +93,8 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         let lower = compatible.uppercased().lowercased().precomposedStringWithCompatibilityMapping
         var key = String.UnicodeScalarView()
         key.append(contentsOf: lower.unicodeScalars.filter { !isEmojiStyle($0) })
-        return String(key)
+        // Again, because a mark may now follow another character. So equal keys have the same bytes, for the store too.
+        return String(key).precomposedStringWithCompatibilityMapping
     }
 
     /// A part of a name in the compared form, for searches.

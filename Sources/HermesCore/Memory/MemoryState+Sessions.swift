@@ -6,7 +6,7 @@ extension MemoryState {
     /// A durable session with its queue.
     struct Session {
         var stored: StoredSession
-        var subscriptions: [String: SubscriptionOptions] = [:]
+        var subscriptions: [TopicText: SubscriptionOptions] = [:]
         /// Ascending.
         var queue: [QueuedPublication] = []
         var released: Set<UInt64> = []
@@ -89,11 +89,11 @@ extension MemoryState {
             }
         case .subscribe(let id, let subscriptions):
             return try change(id) { session in
-                for added in subscriptions { session.subscriptions[added.filter] = added.options }
+                for added in subscriptions { session.subscriptions[TopicText(added.filter)] = added.options }
             }
         case .unsubscribe(let id, let filters):
             return try change(id) { session in
-                for filter in filters { session.subscriptions[filter] = nil }
+                for filter in filters { session.subscriptions[TopicText(filter)] = nil }
             }
         case .completed(let id, let seqs):
             let seqs = Set(seqs)
@@ -256,7 +256,7 @@ extension MemoryState {
 
     private func stored(_ session: Session) -> StoredSession {
         var stored = session.stored
-        stored.subscriptions = session.subscriptions.map { DurableSubscription(filter: $0.key, options: $0.value) }
+        stored.subscriptions = session.subscriptions.map { DurableSubscription(filter: $0.key.rawValue, options: $0.value) }
         stored.ownerName =
             switch stored.key.owner {
             case .anonymous: ""

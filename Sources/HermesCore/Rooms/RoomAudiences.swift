@@ -44,7 +44,7 @@ final class RoomAudiences: Sendable {
     /// The most subscriptions that get what is published to a room, for each loop: somebody with several that match counts
     /// several times.
     func counts(of room: TopicName) -> [Int] {
-        let name = String(room.rawValue.dropFirst(TopicName.roomPrefix.count))
+        let name = room.room?.rawValue ?? ""
         return state.withLock { state in
             guard let own = state.rooms[name] else { return state.everywhere.map(Int.init) }
             return zip(own, state.everywhere).map { Int($0) + Int($1) }
@@ -54,9 +54,11 @@ final class RoomAudiences: Sendable {
     /// The rooms that a filter matches; nil: none.
     private static func audience(of filter: String) -> Audience? {
         // Most filters have nothing to do with rooms, and are not split.
-        guard filter.hasPrefix(TopicName.roomPrefix) || filter.hasPrefix("+") || filter == "#" else { return nil }
+        guard filter.hasBytes(startingWith: TopicName.roomPrefix) || filter.utf8.first == UInt8(ascii: "+") || filter == "#"
+        else { return nil }
         // A room's topic has two levels. "#" also stands for no level.
-        var levels = filter.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        var levels = filter.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false)
+            .map { Substring($0) }
         let isOpen = levels.last == "#"
         if isOpen { levels.removeLast() }
         guard levels.count == 2 || isOpen && levels.count < 2 else { return nil }

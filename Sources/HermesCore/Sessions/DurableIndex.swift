@@ -6,7 +6,8 @@ struct DurableIndex {
     fileprivate struct Entry {
         var filter: TopicFilter
         var members: [DurableSessionID: SubscriptionOptions] = [:]
-        var groups: [String: Group] = [:]
+        /// By their names.
+        var groups: [TopicText: Group] = [:]
         /// Another one after each change of this filter.
         var version: UInt64 = 0
         /// Those who pay for the members, if the filter's shape is costly.
@@ -61,7 +62,7 @@ struct DurableIndex {
         }
         let old: SubscriptionOptions?
         if let group {
-            old = entries[Int(index)].groups[group, default: Group()].members.updateValue(
+            old = entries[Int(index)].groups[TopicText(group), default: Group()].members.updateValue(
                 subscription.options,
                 forKey: id
             )
@@ -94,8 +95,9 @@ struct DurableIndex {
         guard let (group, filter) = Self.parse(filterText), let index = tree.value(of: filter) else { return }
         let old: SubscriptionOptions?
         if let group {
-            old = entries[Int(index)].groups[group]?.members.removeValue(forKey: id)
-            if entries[Int(index)].groups[group]?.members.isEmpty == true { entries[Int(index)].groups[group] = nil }
+            let name = TopicText(group)
+            old = entries[Int(index)].groups[name]?.members.removeValue(forKey: id)
+            if entries[Int(index)].groups[name]?.members.isEmpty == true { entries[Int(index)].groups[name] = nil }
         } else {
             old = entries[Int(index)].members.removeValue(forKey: id)
         }
@@ -204,13 +206,13 @@ struct DurableIndex {
     }
 
     /// The entry of a shared subscription's filter, and the group's name.
-    private func place(of share: String) -> (entry: Int, group: String)? {
+    private func place(of share: String) -> (entry: Int, group: TopicText)? {
         guard let (name, filter) = Self.parse(share), let name, let index = tree.value(of: filter) else { return nil }
-        return (Int(index), name)
+        return (Int(index), TopicText(name))
     }
 
     fileprivate static func group(
-        _ name: String,
+        _ name: TopicText,
         _ group: Group,
         _ filter: TopicFilter,
         load: (DurableSessionID) -> DurableLoad?
@@ -218,7 +220,7 @@ struct DurableIndex {
         let members = group.members.sorted { $0.key < $1.key }.compactMap { id, options in
             load(id).map { DurableMember(session: id, options: options, load: $0) }
         }
-        return DurableGroup(name: name, filter: filter, members: members, turn: group.turn)
+        return DurableGroup(name: name.rawValue, filter: filter, members: members, turn: group.turn)
     }
 
     /// Splits "$share/name/filter" into the group `name` and the filter; any other text is a filter without a group.

@@ -86,7 +86,7 @@ extension DurableSessions {
             case .group(let group):
                 looked += 1
                 walk.next += 1
-                guard known?.shares.contains(group.share) != true else { continue }
+                guard known?.shares.contains(TopicText(group.share)) != true else { continue }
                 if choose(group, for: publication, excluding: .init(), &chosen) { dropped += 1 }
             }
         }
@@ -204,7 +204,7 @@ extension DurableSessions {
         }
         guard settings.sharedRedistribution != nil else { return }
         // The groups of this pass that have a member with a connection: asked once for each, however many are absent.
-        var isOnline: [String: Bool] = [:]
+        var isOnline: [TopicText: Bool] = [:]
         var count = 0
         let absent = shared.state.withLock { Array($0.absentSharing) }
         for part in absent.slices(of: DurableState.filtersAtOnce) {
@@ -226,11 +226,11 @@ extension DurableSessions {
     private static let maxRedistributed = 10_000
 
     /// Whether a subscription is a shared one with a connected member. The sessions that are asked for have no connection.
-    private func hasOnline(_ share: String, _ known: inout [String: Bool]) -> Bool {
+    private func hasOnline(_ share: String, _ known: inout [TopicText: Bool]) -> Bool {
         guard share.utf8.starts(with: "$share/".utf8) else { return false }
-        if let known = known[share] { return known }
+        if let known = known[TopicText(share)] { return known }
         let result = keptGroup(share)?.hasOnline(live: shared.live.withLock { $0 }) ?? false
-        known[share] = result
+        known[TopicText(share)] = result
         return result
     }
 

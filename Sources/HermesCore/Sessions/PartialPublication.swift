@@ -13,13 +13,13 @@ package struct PartialPublication: Sendable, Hashable {
     /// The sessions that have it by subscriptions of their own.
     package var sessions: Set<DurableSessionID>
     /// The shared subscriptions that have it.
-    package var shares: Set<String>
+    package var shares: Set<TopicText>
 
     package init(
         content: Int64,
         parts: Int = 0,
         sessions: Set<DurableSessionID> = [],
-        shares: Set<String> = []
+        shares: Set<TopicText> = []
     ) {
         self.content = content
         self.parts = parts
@@ -37,7 +37,7 @@ package struct PartialPublication: Sendable, Hashable {
     package mutating func add(_ targets: [PublicationTarget]) {
         parts += 1
         for target in targets {
-            if let share = target.share { shares.insert(share) } else { sessions.insert(target.session) }
+            if let share = target.share { shares.insert(TopicText(share)) } else { sessions.insert(target.session) }
         }
     }
 

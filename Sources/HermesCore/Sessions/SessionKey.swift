@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The key of a session: the same client id of two owners is two sessions.
+/// The key of a session: the same client id of two owners is two sessions. Client ids are compared byte by byte.
 package struct SessionKey: Hashable, Sendable {
     package let owner: SessionOwner
     package let clientID: String
@@ -9,6 +9,15 @@ package struct SessionKey: Hashable, Sendable {
     package init(owner: SessionOwner, clientID: String) {
         self.owner = owner
         self.clientID = clientID
+    }
+
+    package static func == (left: Self, right: Self) -> Bool {
+        left.owner == right.owner && left.clientID.hasBytes(of: right.clientID)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(owner)
+        clientID.hashBytes(into: &hasher)
     }
 }
 

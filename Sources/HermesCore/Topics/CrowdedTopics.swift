@@ -12,6 +12,9 @@ struct CrowdedTopics {
     /// take only some microseconds.
     static let leastDeliveries = 64
 
+    /// The bytes that are copied for crowds before the loop writes output: thousands of peers hold a copy each.
+    static let bytesAtOnce = 64 << 20
+
     /// The publications that wait for one topic.
     struct Waiting {
         let topic: TopicName

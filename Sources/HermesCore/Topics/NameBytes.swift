@@ -38,6 +38,9 @@ extension String {
         return Array(utf8).withUnsafeBufferPointer(body)
     }
 
+    /// Whether it begins with the bytes of a prefix. To `hasPrefix`, a combining mark behind the prefix belongs to it.
+    package func hasBytes(startingWith prefix: String) -> Bool { utf8.starts(with: prefix.utf8) }
+
     func hashBytes(into hasher: inout Hasher) {
         withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }

@@ -113,7 +113,7 @@ extension TopicSubscription {
 }
 
 /// One publication, or a run of them.
-enum PublicationBatch: Sendable {
+package enum PublicationBatch: Sendable {
     case one(Publication)
     case run(PublicationRun)
 
@@ -135,6 +135,19 @@ enum PublicationBatch: Sendable {
         switch self {
         case .one(let publication): publication.weight
         case .run(let run): run.weight
+        }
+    }
+
+    /// Longer frames without acknowledgement are shared by all subscribers.
+    package static let copiedUpTo = 4_096
+
+    /// The approximate bytes that each subscriber copies.
+    var copiedBytes: Int {
+        switch self {
+        case .one(let publication):
+            publication.payload.readableBytes > Self.copiedUpTo ? 64 : publication.payload.readableBytes &+ 64
+        case .run(let run):
+            run.qos == .atMostOnce && run.bytes.readableBytes > Self.copiedUpTo ? 64 : run.bytes.readableBytes
         }
     }
 }

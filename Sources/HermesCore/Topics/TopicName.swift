@@ -31,8 +31,8 @@ package struct TopicName: Hashable, Sendable, CustomStringConvertible {
 
     /// The room of this topic; nil for other topics.
     package var room: RoomName? {
-        guard rawValue.hasPrefix(Self.roomPrefix) else { return nil }
-        return RoomName(String(rawValue.dropFirst(Self.roomPrefix.count)))
+        guard rawValue.hasBytes(startingWith: Self.roomPrefix) else { return nil }
+        return RoomName(String(rawValue.utf8.dropFirst(Self.roomPrefix.utf8.count)) ?? "")
     }
 
     package var description: String { rawValue }

@@ -201,7 +201,7 @@ extension TopicShard {
             if let route, receivers > 0 { deliver(part, along: route) }
             if let completed { inbox?.completed(completed) }
             if !waiting.isEmpty { crowded.append(waiting) }
-        } while loop.hasTime()
+        } while !isBehindWithCrowds && loop.hasTime()
         serveCrowdsInTurn()
     }
 }

@@ -30,10 +30,12 @@ package final class TopicShard {
     @exclusivity(unchecked)
     package private(set) var isServingCrowd = false
     /// Whether this loop cannot take more publications to very many subscribers at the moment: output of earlier ones
-    /// waits, or memory is short. Set by the loop.
+    /// waits, or memory is short.
     @exclusivity(unchecked)
-    package var isBehindWithCrowds = false { didSet { serveCrowdsInTurn() } }
+    private(set) var isBehindWithCrowds = false
     var isServingScheduled = false
+    /// The bytes that were copied for crowds since the loop last looked.
+    private var crowdBytes = 0
     /// Subscriptions that ended during a delivery; released afterwards.
     private var retired: [Unmanaged<TopicSubscription>] = []
     /// Publications by subscribers during a delivery; delivered afterwards, so that all see one order.
@@ -162,7 +164,7 @@ package final class TopicShard {
     ) -> (counts: [TopicName: Int], next: Int?) {
         var counts: [TopicName: Int] = [:]
         for topic in topics.routes(from: place, limit: limit)
-        where topic.subscriberCount > 0 && topic.name.hasPrefix(prefix) {
+        where topic.subscriberCount > 0 && topic.name.hasBytes(startingWith: prefix) {
             counts[topic.topic] = topic.subscriberCount
         }
         let isAtEnd = topics.places - place <= limit
@@ -173,6 +175,17 @@ package final class TopicShard {
     package var wildcardCount: Int { tree.count }
 
     // MARK: Publishing
+
+    /// Called by the loop whenever it has written output.
+    ///
+    /// - Parameter isBehind: whether crowds get nothing for the moment, because output of earlier publications waits, or
+    ///   memory is short.
+    package func wroteOutput(isBehind: Bool) {
+        crowdBytes = 0
+        guard isBehindWithCrowds != isBehind else { return }
+        isBehindWithCrowds = isBehind
+        serveCrowdsInTurn()
+    }
 
     /// Delivers to the subscribers on this loop now, and to the other loops at the end of the tick.
     ///
@@ -277,6 +290,10 @@ package final class TopicShard {
     private func deliverToEntries(of route: TopicRoute, _ publication: PublicationBatch) {
         isServingCrowd = route.entries.count >= CrowdedTopics.leastDeliveries
         defer { isServingCrowd = false }
+        if isServingCrowd {
+            crowdBytes &+= publication.copiedBytes &* route.entries.count
+            if crowdBytes >= CrowdedTopics.bytesAtOnce { isBehindWithCrowds = true }
+        }
         switch publication {
         case .one(let publication):
             var delivery: Delivery

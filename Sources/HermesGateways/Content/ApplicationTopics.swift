@@ -10,7 +10,7 @@ package import NIOCore
 package enum ApplicationTopics {
     /// Whether the payloads of publications to this topic are parsed.
     static func contains(_ topic: String) -> Bool {
-        GatewayCatalog.applicationTopics.contains { topic.hasPrefix($0.topicPrefix) }
+        GatewayCatalog.applicationTopics.contains { topic.hasBytes(startingWith: $0.topicPrefix) }
     }
 
     /// The parts of a publication that ``check(_:_:)`` parses (``MessageParts``); 0 elsewhere.

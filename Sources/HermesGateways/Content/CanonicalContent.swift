@@ -33,7 +33,7 @@ enum CanonicalContent {
         if case .custom(let custom) = content.kind, custom.type.utf8.count > 64 {
             return .failure(HermesError(.tooLarge, "custom.type is at most 64 bytes"))
         }
-        if !isTranslated, case .custom(let custom) = content.kind, custom.type.hasPrefix(ownTypePrefix) {
+        if !isTranslated, case .custom(let custom) = content.kind, custom.type.hasBytes(startingWith: ownTypePrefix) {
             let message = "custom types that begin with \(ownTypePrefix) are the server's own; choose another"
             return .failure(HermesError(.invalidArgument, message))
         }

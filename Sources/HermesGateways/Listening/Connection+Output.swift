@@ -10,7 +10,7 @@ package import NIOCore
 extension Connection {
     /// The size above which frames are written without a copy, in bytes. A copy of 4 KiB costs about as much as another
     /// write of NIO's.
-    package static let shareAbove = 4_096
+    package static let shareAbove = PublicationBatch.copiedUpTo
     /// The size at which the collected bytes are written within a tick. It is below NIO's high-water mark of 64 KiB, so
     /// that a burst does not make a reading peer look stuck.
     static let writeAbove = 32_768
@@ -144,14 +144,19 @@ extension Connection {
         }
     }
 
-    private func append(_ frame: ByteBuffer, _ body: ByteBuffer?, frames count: Int) {
+    private func append(
+        _ frame: ByteBuffer,
+        _ body: ByteBuffer?,
+        frames count: Int,
+        sharingAbove bytes: Int = shareAbove
+    ) {
         tally.framesOut += count
-        append(frame)
-        if let body { append(body) }
+        append(frame, sharingAbove: bytes)
+        if let body { append(body, sharingAbove: bytes) }
     }
 
-    private func append(_ frame: ByteBuffer) {
-        if frame.readableBytes <= Self.shareAbove {
+    private func append(_ frame: ByteBuffer, sharingAbove bytes: Int) {
+        if frame.readableBytes <= bytes {
             if pending.storageCapacity == 0 { pending = loop.takeBuffer() }
             pending.writeImmutableBuffer(frame)
             wrote()
@@ -350,11 +355,17 @@ extension Connection {
         if phase == .open { events?.becameWritable() }
     }
 
+    /// The size above which the last frames of a connection are written without a copy. Thousands may end together, and
+    /// what they copy nobody pays for.
+    private static let shareLastAbove = 256
+
     /// Writes everything that waits, then closes the sending direction, so that the peer gets the last bytes even if
     /// some of its own were not read. A plain close would reset the connection and could destroy them.
     func writeOutForGood() {
         guard let context else { return }
-        while let waiting = queue.popFirst() { append(waiting.bytes, waiting.body, frames: waiting.frameCount) }
+        while let waiting = queue.popFirst() {
+            append(waiting.bytes, waiting.body, frames: waiting.frameCount, sharingAbove: Self.shareLastAbove)
+        }
         measureMemory()
         let written = loop.eventLoop.makePromise(of: Void.self)
         written.futureResult.whenComplete { _ in self.closeOutput() }

@@ -330,8 +330,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         guard phase == .open, let context else { return }
         listener.metrics.ended(reason)
         listener.logger.debug("connection ended", metadata: ["reason": "\(reason.label)"])
-        if case .slowReader = reason {
+        if isCutOff(reason) {
             phase = .ending
+            measureMemory()
             return context.close(promise: nil)
         }
         if isWebSocket {
@@ -352,6 +353,17 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         loop.schedule(self, due: endsAt)
         writeOutForGood()
         resumeForGood()
+    }
+
+    /// Whether the connection is closed without a farewell: the peer does not read, and would only learn it long after
+    /// the memory of its output is needed.
+    private func isCutOff(_ reason: CloseReason) -> Bool {
+        switch reason {
+        case .slowReader: true
+        case .memory: heldWrites > 0
+        case .idle: !isWritable || heldWrites > 0
+        default: false
+        }
     }
 
     /// Closes the connection after its peer has closed, in its turn.

@@ -280,8 +280,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     /// Decides whether crowds may get more.
     private func lookAtCrowds() {
-        let isBehind = !flushesOfCrowds.waiting.isEmpty || reclaimer.budget.isExceeded
-        if topics.isBehindWithCrowds != isBehind { topics.isBehindWithCrowds = isBehind }
+        topics.wroteOutput(isBehind: !flushesOfCrowds.waiting.isEmpty || reclaimer.budget.isExceeded)
     }
 
     /// The pause between two looks whether crowds have got what waits for them.

@@ -315,7 +315,7 @@ extension MQTTConnection {
             route: route,
             isAllowed: client.access(environment.access).allows(.publish, name),
             rules: rules,
-            isSpecial: name.hasPrefix("hermes/") || name.hasPrefix(TopicName.roomPrefix)
+            isSpecial: name.hasBytes(startingWith: "hermes/") || name.hasBytes(startingWith: TopicName.roomPrefix)
                 || ApplicationTopics.contains(name)
         )
         lastTarget = target

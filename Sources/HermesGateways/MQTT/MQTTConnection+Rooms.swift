@@ -141,7 +141,7 @@ extension MQTTTranslation {
     ///   (``MessageParts``).
     /// - Returns: nil if the declared type is not a client's, or the payload does not fit the kind.
     static func kind(of publication: Publication, counted: (Int) -> Void = { _ in }) -> Publication.Kind? {
-        guard publication.topic.rawValue.hasPrefix(TopicName.roomPrefix),
+        guard publication.topic.rawValue.hasBytes(startingWith: TopicName.roomPrefix),
             let declared = publication.details?.userProperties.first(where: { $0.name == roomTypeName })?.value
         else { return .plain }
         guard let kind = UInt16(declared).flatMap(RoomEvent.Kind.init(number:)), !kind.isServers else { return nil }

@@ -17,7 +17,7 @@ final class MQTTSharedQuota: Sendable {
         var shares: OwnerShares
         var memberships: OwnerShares
         /// The number of memberships, by owner and text of the subscription.
-        var members: [CommitSource: [String: Int]] = [:]
+        var members: [CommitSource: [TopicText: Int]] = [:]
     }
 
     private let state: Mutex<State>
@@ -41,10 +41,10 @@ final class MQTTSharedQuota: Sendable {
     /// A membership; it ends with the last reference.
     final class Place: Sendable {
         private let quota: MQTTSharedQuota
-        private let text: String
+        private let text: TopicText
         private let owner: CommitSource
 
-        fileprivate init(_ quota: MQTTSharedQuota, _ text: String, _ owner: CommitSource) {
+        fileprivate init(_ quota: MQTTSharedQuota, _ text: TopicText, _ owner: CommitSource) {
             self.quota = quota
             self.text = text
             self.owner = owner
@@ -58,6 +58,7 @@ final class MQTTSharedQuota: Sendable {
     /// - Parameter text: the shared subscription, `$share/group/filter`.
     /// - Returns: nil if the owner is in as many groups as it may, or its groups have as many members.
     func join(_ text: String, of owner: CommitSource) -> Place? {
+        let text = TopicText(text)
         let isIn = state.withLock { state in
             let known = state.members[owner]?[text] ?? 0
             let one = Holding(entries: 1)
@@ -74,7 +75,7 @@ final class MQTTSharedQuota: Sendable {
     /// The number of groups, each once for each owner.
     var count: Int { state.withLock { $0.shares.tally.total.entries } }
 
-    private func leave(_ text: String, of owner: CommitSource) {
+    private func leave(_ text: TopicText, of owner: CommitSource) {
         state.withLock { state in
             guard let known = state.members[owner]?[text] else { return }
             state.memberships.add(Holding(entries: -1), of: owner)

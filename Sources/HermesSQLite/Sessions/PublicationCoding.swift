@@ -78,7 +78,7 @@ enum PublicationCoding {
             guard let id = StoredForm.take(8, from: &rest) else { throw StoreFailure.damagedRow }
             partial.sessions.insert(DurableSessionID(rawValue: Int64(bitPattern: id)))
         }
-        while !rest.isEmpty { partial.shares.insert(try takeText(from: &rest)) }
+        while !rest.isEmpty { partial.shares.insert(TopicText(try takeText(from: &rest))) }
     }
 
     // MARK: Details

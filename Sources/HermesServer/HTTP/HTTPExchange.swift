@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesWire
 import NIOHTTP1
 
 /// One connection of the HTTP port: the received part of a request, the owed answers, and the deadlines. Does no I/O;
@@ -200,9 +201,39 @@ package struct HTTPExchange: Sendable {
         }
     }
 
+    /// The bytes of a target; what is badly encoded stays as it is.
+    private static func percentDecoded(_ target: String) -> [UInt8] {
+        let encoded = Array(target.utf8)
+        guard encoded.contains(UInt8(ascii: "%")) else { return encoded }
+        var decoded: [UInt8] = []
+        var index = 0
+        while index < encoded.count {
+            if encoded[index] == UInt8(ascii: "%"), index + 2 < encoded.count,
+                let byte = UInt8(String(decoding: encoded[index + 1...index + 2], as: UTF8.self), radix: 16)
+            {
+                decoded.append(byte)
+                index += 3
+            } else {
+                decoded.append(encoded[index])
+                index += 1
+            }
+        }
+        return decoded
+    }
+
     /// Refuses requests that the parser accepts but that are invalid (RFC 9112, sections 3.2 and 6.1), or that this
     /// server and a proxy before it could read differently.
     static func problem(with head: HTTPRequestHead, maxBodyBytes: Int) -> LastWord? {
+        // Before anything is compared.
+        guard head.uri.utf8.allSatisfy({ $0 < 0x80 }) else {
+            return bad("The request's target must be ASCII; other characters are percent-encoded.")
+        }
+        guard StreamSafeText.isSafe(percentDecoded(head.uri)) else {
+            return bad("The request's target \(StreamSafeText.problem).")
+        }
+        for (name, value) in head.headers where !StreamSafeText.isSafe(value.utf8) {
+            return bad("The field \(name) \(StreamSafeText.problem).")
+        }
         let hosts = head.headers["host"]
         guard hosts.count <= 1, hosts.count == 1 || head.version == .http1_0 else {
             return bad("A request must have exactly one Host.")

@@ -37,6 +37,18 @@ package enum SessionStoreConformance {
             try expect(again.wasPresent)
             try expectEqual(again.id, opened.id)
             try expectEqual(Set(again.subscriptions), [subscriptions[0], replaced])
+            for same in ["\u{E9}", "e\u{301}"] {
+                try expect(try !world.open(same).wasPresent, "client ids are compared byte by byte")
+                for filter in ["\u{E9}", "e\u{301}", "$share/\u{E9}/t", "$share/e\u{301}/t"] {
+                    try world.change(
+                        .subscribe(
+                            try world.open(same).id,
+                            [DurableSubscription(filter: filter, options: SubscriptionOptions())]
+                        )
+                    )
+                }
+                try expectEqual(try world.open(same).subscriptions.count, 4)
+            }
             let stranger = try world.open("a", owner: .subject("bob"))
             try expect(!stranger.wasPresent && stranger.id > again.id, "another owner's")
         },
@@ -279,7 +291,7 @@ package enum SessionStoreConformance {
                 content: -5,
                 parts: 3,
                 sessions: [ids[0], ids[1], ids[3]],
-                shares: ["$share/g/t"]
+                shares: [TopicText("$share/g/t")]
             )
             try expectEqual(opened.partial, [9: expected])
             try publish(.part(number: 0, content: 6), [target(1)])

@@ -28,7 +28,8 @@ extension SwiftProtobuf.Message {
     ///   - maxParts: how many parts it may have; nil: any number.
     ///   - counted: gets the number of its parts before it is parsed.
     /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, lack a required field, or have
-    ///   too many parts.
+    ///   too many parts; `.badText` if they are from a client and hold too many combining marks in a row
+    ///   (``StreamSafeText``), because already decoding compares the keys of a map.
     package init(
         wire bytes: some SwiftProtobufContiguousBytes,
         maxParts: Int? = MessageParts.max,
@@ -38,6 +39,7 @@ extension SwiftProtobuf.Message {
             let parts = MessageParts.count(Self.self, wire: bytes)
             counted(parts)
             guard parts <= maxParts else { throw .tooManyParts(Self.protoMessageName) }
+            guard bytes.withUnsafeBytes({ StreamSafeText.isSafe($0) }) else { throw .unsafeText(Self.protoMessageName) }
         }
         do {
             try self.init(serializedBytes: bytes, options: .wire)
@@ -71,6 +73,11 @@ extension WireError {
     /// A message has more parts than ``MessageParts/max``.
     static func tooManyParts(_ name: String) -> WireError {
         WireError(.badBody, "the \(name) has more than \(MessageParts.max) fields and elements")
+    }
+
+    /// A message holds more than ``StreamSafeText/maxRun`` combining marks in a row.
+    static func unsafeText(_ name: String) -> WireError {
+        WireError(.badText, "a text in the \(name) \(StreamSafeText.problem)")
     }
 }
 

@@ -17,7 +17,8 @@ extension SwiftProtobuf.Message {
     /// - Parameters:
     ///   - maxParts: how many parts it may have; nil: any number.
     ///   - counted: gets the number of its parts before anything else.
-    /// - Throws: WireError `.badText` if they are not UTF-8; `.badBody` if they are not this message, nest more than 32
+    /// - Throws: WireError `.badText` if they are not UTF-8, or hold too many combining marks in a row
+    ///   (``StreamSafeText``); `.badBody` if they are not this message, nest more than 32
     ///   objects, hold an enum number that does not fit into 32 bits, or have too many parts (``MessageParts``).
     package init(
         wireJSON buffer: ByteBuffer,
@@ -30,6 +31,7 @@ extension SwiftProtobuf.Message {
             throw WireError(.badText, "the JSON of a \(Self.protoMessageName) is not UTF-8")
         }
         if let maxParts, parts > maxParts { throw .tooManyParts(Self.protoMessageName) }
+        guard StreamSafeText.isSafe(json: buffer) else { throw .unsafeText(Self.protoMessageName) }
         var options = JSONDecodingOptions()
         options.messageDepthLimit = BinaryDecodingOptions.wire.messageDepthLimit
         options.ignoreUnknownFields = true

@@ -3,7 +3,8 @@
 
 /// Parses JSON strictly by RFC 8259: no comments, no trailing commas, no duplicate names in an object.
 ///
-/// Its depth is bounded; time and memory are linear in the text.
+/// Its depth is bounded; time and memory are linear in the text. Names are compared: texts with many combining marks in a
+/// row are refused (``StreamSafeText``).
 package struct JSONParser {
     /// The reason why a text is not JSON, and the place.
     package struct Failure: Error, Hashable {
@@ -152,6 +153,7 @@ package struct JSONParser {
             switch byte {
             case UInt8(ascii: "\""):
                 guard let text = String(validating: utf8, as: UTF8.self) else { throw failure("the text is not UTF-8") }
+                guard StreamSafeText.isSafe(utf8) else { throw failure("the text \(StreamSafeText.problem)") }
                 return text
             case UInt8(ascii: "\\"):
                 utf8.append(contentsOf: String(try escape()).utf8)

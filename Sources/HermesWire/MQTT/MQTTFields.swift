@@ -43,7 +43,8 @@ extension ByteBuffer {
         return bytes
     }
 
-    /// Reads a string: UTF-8 without surrogates [MQTT-1.5.4-1] and without U+0000 [MQTT-1.5.4-2].
+    /// Reads a string: UTF-8 without surrogates [MQTT-1.5.4-1], without U+0000 [MQTT-1.5.4-2], and with few combining
+    /// marks in a row (``StreamSafeText``).
     mutating func readMQTTString(_ field: @autoclosure () -> String) throws(MQTTPacketError) -> String {
         let bytes = try readMQTTBinary(field())
         let view = bytes.readableBytesView
@@ -51,6 +52,7 @@ extension ByteBuffer {
             throw .malformed("\(field()) is not UTF-8 [MQTT-1.5.4-1]")
         }
         guard !view.contains(0) else { throw .malformed("\(field()) holds U+0000 [MQTT-1.5.4-2]") }
+        guard StreamSafeText.isSafe(bytes) else { throw .malformed("\(field()) \(StreamSafeText.problem)") }
         return string
     }
 

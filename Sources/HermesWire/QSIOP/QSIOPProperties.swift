@@ -61,8 +61,12 @@ extension QSIOPProperties {
     /// Parses lines of `key:value`, split at the first colon. Without a colon the value is empty; empty lines are
     /// ignored.
     ///
-    /// - Throws: WireError `.badText` if the text is not UTF-8.
+    /// - Throws: WireError `.badText` if the text is not UTF-8, or holds too many combining marks in a row
+    ///   (``StreamSafeText``).
     package init(parsing buffer: ByteBuffer) throws(WireError) {
+        guard StreamSafeText.isSafe(buffer) else {
+            throw WireError(.badText, "a text in the properties \(StreamSafeText.problem)")
+        }
         // LF and colon are ASCII, so that each part is valid UTF-8 exactly if the whole is.
         for line in buffer.readableBytesView.split(separator: Self.lf) {
             let colon = line.firstIndex(of: Self.colon)

@@ -48,6 +48,19 @@ import Testing
         )
     }
 
+    /// With a selector in the middle, the name looks the same.
+    @Test func `a name in other letters is not given up`() async throws {
+        let accounts = service()
+        let login = try await accounts.register(nickName: "josé", password: "secret", device: phone(), address: nil)
+        let same = "jose\u{FE0F}\u{301}"
+        _ = try await accounts.changeProfile(of: login.principal.user, nickName: same, avatarURL: nil)
+        for name in ["josé", "JOSÉ", same] {
+            await #expect {
+                try await accounts.register(nickName: name, password: "secret", device: phone("b"), address: nil)
+            } throws: { ($0 as? HermesError)?.code == .nameTaken }
+        }
+    }
+
     @Test
     func `after a rename open connections have the new name, and a logout ends nothing of the old name's next owner`()
         async throws

@@ -40,6 +40,15 @@ import Testing
         #expect(try key("home/kitchen", index) != more)
     }
 
+    @Test func `groups are compared byte by byte`() throws {
+        var index = DurableIndex()
+        insert(0, "$share/\u{E9}/t", into: &index)
+        insert(1, "$share/e\u{301}/t", into: &index)
+        let load: (DurableSessionID) -> DurableLoad? = { _ in DurableLoad(owner: .subject("ann")) }
+        let groups = ["\u{E9}", "e\u{301}"].map { index.group("$share/\($0)/t", load: load)?.members.map(\.session) }
+        #expect(groups == [[id(0)], [id(1)]])
+    }
+
     @Test func `a place in the index that another filter takes over has another key`() throws {
         var index = DurableIndex()
         insert(0, "a", into: &index)

@@ -131,13 +131,13 @@ import Testing
                 shard.publish(Publication(topic: topic, payload: ByteBuffer(string: text), kind: .plain))
             }
         }
-        there.isBehindWithCrowds = true
+        there.wroteOutput(isBehind: true)
         #expect(publish("1", to: topic).isWaiting == (publisher == 0))
         #expect(!publish("quiet", to: other).isWaiting)
         for _ in 0..<5 { for loop in loops.loops { loop.tick() } }
         #expect(subscribers[0].received.isEmpty && quiet.received == ["quiet"])
         #expect(there.isAnyWaitingForCrowds)
-        there.isBehindWithCrowds = false
+        there.wroteOutput(isBehind: false)
         #expect(publish("2", to: topic).isWaiting == (publisher == 0), "behind the first one")
         loops.settle()
         #expect(!there.isAnyWaitingForCrowds)
@@ -150,20 +150,37 @@ import Testing
         let loops = ManualLoops(1, maxBacklogBytes: 1 << 20)
         let subscribers = (0..<100).map { _ in subscribe(loops, 0).0 }
         let shard = loops.shard(0)
-        shard.isBehindWithCrowds = true
+        shard.wroteOutput(isBehind: true)
         let texts = (0..<10_000).map(String.init)
         loops[0].run { for text in texts { #expect(shard.publish(publication(text)).isWaiting) } }
-        shard.isBehindWithCrowds = false
+        shard.wroteOutput(isBehind: false)
         loops.settle()
         let received = subscribers[0].received
         #expect(received.count > 5_000 && received == Array(texts.prefix(received.count)))
         #expect(Int(shard.droppedCount) == texts.count - received.count && shard.droppedCount > 0)
         // All of the room is free again.
-        shard.isBehindWithCrowds = true
+        shard.wroteOutput(isBehind: true)
         loops[0].run { for text in received { _ = shard.publish(publication(text)) } }
         #expect(Int(shard.droppedCount) == texts.count - received.count)
-        shard.isBehindWithCrowds = false
+        shard.wroteOutput(isBehind: false)
         loops.settle()
+    }
+
+    @Test func `a crowd gets so much before the loop writes output`() {
+        let loops = ManualLoops(1)
+        let subscribers = (0..<1_000).map { _ in subscribe(loops, 0).0 }
+        let shard = loops.shard(0)
+        // Each is a megabyte and more for the crowd.
+        let text = String(repeating: "x", count: 1_024)
+        let outcomes = loops[0].run { (0..<100).map { _ in shard.publish(publication(text)).isWaiting } }
+        let delivered = subscribers[0].received.count
+        #expect(delivered > 50 && delivered < 70)
+        #expect(outcomes == outcomes.indices.map { $0 >= delivered })
+        loops.settle()
+        #expect(subscribers[0].received.count == delivered)
+        loops[0].run { shard.wroteOutput(isBehind: false) }
+        loops.settle()
+        #expect(subscribers.allSatisfy { $0.received.count == 100 })
     }
 
     @Test func `a loop can hand over before the end of the tick`() {

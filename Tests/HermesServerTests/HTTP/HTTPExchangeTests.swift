@@ -134,6 +134,14 @@ import Testing
             let value = name == "transfer-encoding" ? "chunked" : "1"
             heads.append((head(HTTPHeaders([(name, value), (name, value)])), status))
         }
+        // The comparison of these takes quadratic time.
+        let marks = String(repeating: "\u{301}\u{323}", count: 2_000)
+        for name in ["host", "if-none-match", "authorization", "accept-encoding", "origin"] {
+            heads.append((head([name: marks]), 400))
+        }
+        heads.append((head(uri: "/" + marks), 400))
+        heads.append((head(uri: "/" + String(repeating: "%CC%81%CC%A3", count: 2_000)), 400))
+        heads.append((head(uri: "/?a%FF=" + String(repeating: "%cc%81", count: 2_000)), 400))
         heads.append((head(uri: "a"), 400))
         heads.append((head(uri: ""), 400))
         heads.append((head(["transfer-encoding": "chunked"], version: .http1_0), 400))
@@ -146,6 +154,13 @@ import Testing
         let word = #expect(throws: HTTPExchange.LastWord.self) { try exchange.headReceived(head, now: .zero) }
         #expect(word?.status.code == status)
         #expect(exchange.ended(now: .zero) == .now)
+    }
+
+    @Test(arguments: ["/v1/users/jos%C3%A9", "/?a=e%CC%81", "/a%", "/%GG%1", "/%FF"])
+    func `a target with other characters, well encoded or not, is for the routes to judge`(_ uri: String) throws {
+        var exchange = exchange()
+        try exchange.headReceived(Self.head(["x-name": "José", "x-other": "e\u{301}"], uri: uri), now: .zero)
+        #expect(exchange.owed == 1)
     }
 
     @Test func `a request of 1_1 has a Host, one of 1_0 need not`() throws {

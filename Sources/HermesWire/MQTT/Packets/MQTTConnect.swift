@@ -108,6 +108,10 @@ extension MQTTConnect {
         }
         if flags & Flag.userName != 0 { userName = try body.readMQTTString("the user name") }
         if flags & Flag.password != 0 { password = try body.readMQTTBinary("the password") }
+        // It becomes a string where it is a token or an account's password.
+        guard password.map({ StreamSafeText.isSafe($0) }) ?? true else {
+            throw .malformed("the password \(StreamSafeText.problem)")
+        }
     }
 
     private static func readVersion(from body: inout ByteBuffer) throws(MQTTPacketError) -> MQTTVersion {

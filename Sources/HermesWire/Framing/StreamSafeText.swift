@@ -1,0 +1,136 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+
+/// The bound for combining marks in text from the network.
+///
+/// Swift compares and hashes strings by canonical equivalence. For this it sorts each run of combining marks, in a time
+/// that grows with the square of the run: 60 KiB of them take a quarter of a second, a mebibyte minutes. So no text with
+/// a longer run than ``maxRun`` gets into a string. Then a comparison takes a time that is linear in the text.
+package enum StreamSafeText {
+    /// The most combining marks in a row. Unicode's Stream-Safe Text Format has at most 30 (UAX #15, section 13), which
+    /// is far more than any language needs; decorated text in chats has more.
+    package static let maxRun = 128
+
+    /// What is wrong with a text that is not safe, for errors.
+    package static let problem = "holds more than \(maxRun) combining marks in a row"
+
+    /// Whether bytes hold no text with a longer run. The bytes need not be text everywhere.
+    package static func isSafe(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        var scan = Scan()
+        return scan.isSafe(bytes, withEscapes: false)
+    }
+
+    package static func isSafe(_ buffer: ByteBuffer) -> Bool { buffer.withUnsafeReadableBytes(isSafe) }
+
+    package static func isSafe(_ text: some Collection<UInt8>) -> Bool {
+        text.withContiguousStorageIfAvailable { isSafe(UnsafeRawBufferPointer($0)) }
+            ?? Array(text).withUnsafeBytes(isSafe)
+    }
+
+    /// The same for JSON, whose texts may hold marks as `\u` and four digits.
+    package static func isSafe(json buffer: ByteBuffer) -> Bool {
+        buffer.withUnsafeReadableBytes { bytes in
+            var scan = Scan()
+            return scan.isSafe(bytes, withEscapes: true)
+        }
+    }
+
+    /// The run at some place of a text.
+    private struct Scan {
+        private var run = 0
+
+        mutating func isSafe(_ bytes: UnsafeRawBufferPointer, withEscapes: Bool) -> Bool {
+            var index = 0
+            while index < bytes.count {
+                if index + 8 <= bytes.count {
+                    let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                    if word & 0x8080_8080_8080_8080 == 0, !withEscapes || !Self.hasBackslash(word) {
+                        run = 0
+                        index += 8
+                        continue
+                    }
+                }
+                if withEscapes, bytes[index] == UInt8(ascii: "\\") {
+                    let (scalar, length) = Self.escape(in: bytes, at: index)
+                    guard take(scalar) else { return false }
+                    index += length
+                } else {
+                    let (scalar, length) = Self.scalar(in: bytes, at: index)
+                    guard take(scalar) else { return false }
+                    index += length
+                }
+            }
+            return true
+        }
+
+        private mutating func take(_ scalar: UInt32) -> Bool {
+            guard Self.isCombining(scalar) else {
+                run = 0
+                return true
+            }
+            run += 1
+            return run <= maxRun
+        }
+
+        /// Whether the canonical decomposition of a scalar begins with a mark that is sorted, or is one.
+        private static func isCombining(_ value: UInt32) -> Bool {
+            // The combining marks begin at U+0300; the large scripts of East Asia have none.
+            guard value >= 0x300, !(0x3400...0x9FFF).contains(value), !(0xAC00...0xD7A3).contains(value),
+                let scalar = Unicode.Scalar(value)
+            else { return false }
+            // Three vowel signs are no such marks themselves, but are made of two.
+            return scalar.properties.canonicalCombiningClass != .notReordered || [0xF73, 0xF75, 0xF81].contains(value)
+        }
+
+        /// Decodes the scalar at a place.
+        ///
+        /// - Returns: 0 and the length 1 if there is none.
+        private static func scalar(in bytes: UnsafeRawBufferPointer, at index: Int) -> (UInt32, length: Int) {
+            let lead = bytes[index]
+            let length: Int
+            var value: UInt32
+            switch lead {
+            case 0xC2...0xDF: (length, value) = (2, UInt32(lead & 0x1F))
+            case 0xE0...0xEF: (length, value) = (3, UInt32(lead & 0x0F))
+            case 0xF0...0xF4: (length, value) = (4, UInt32(lead & 0x07))
+            default: return (0, 1)
+            }
+            guard index + length <= bytes.count else { return (0, 1) }
+            for place in index + 1..<index + length {
+                guard bytes[place] & 0xC0 == 0x80 else { return (0, 1) }
+                value = value << 6 | UInt32(bytes[place] & 0x3F)
+            }
+            return (value, length)
+        }
+
+        // MARK: Escapes of JSON
+
+        private static func hasBackslash(_ word: UInt64) -> Bool {
+            let difference = word ^ 0x5C5C_5C5C_5C5C_5C5C
+            return (difference &- 0x0101_0101_0101_0101) & ~difference & 0x8080_8080_8080_8080 != 0
+        }
+
+        /// Reads the escape at a place.
+        ///
+        /// - Returns: its scalar; 0 if it stands for none beyond ASCII.
+        private static func escape(in bytes: UnsafeRawBufferPointer, at index: Int) -> (UInt32, length: Int) {
+            guard let unit = unit(in: bytes, at: index) else { return (0, 2) }
+            guard (0xD800..<0xDC00).contains(unit) else { return (unit, 6) }
+            guard let low = self.unit(in: bytes, at: index + 6), (0xDC00..<0xE000).contains(low) else { return (0, 6) }
+            return (0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00), 12)
+        }
+
+        private static func unit(in bytes: UnsafeRawBufferPointer, at index: Int) -> UInt32? {
+            guard index + 6 <= bytes.count, bytes[index] == UInt8(ascii: "\\"), bytes[index + 1] == UInt8(ascii: "u")
+            else { return nil }
+            var value: UInt32 = 0
+            for byte in bytes[index + 2..<index + 6] {
+                guard let digit = Character(Unicode.Scalar(byte)).hexDigitValue else { return nil }
+                value = value << 4 | UInt32(digit)
+            }
+            return value
+        }
+    }
+}
