@@ -39,6 +39,8 @@ import { Transport } from "./transport.js";
 const maxFrameLength = 4 * 1_048_576;
 /** The number of entry names that outlive the page, see `SeenEntries`. */
 const keptNames = 128;
+/** The server refuses text with so many combining marks in a row. */
+const marksInARow = /\p{M}{129}/u;
 
 /**
  * A client of one account.
@@ -444,9 +446,12 @@ export class HermesClient extends Requests {
         const text = encode(entry.body, entry.id);
         const limit = this.#session.maxFrameBytes;
         entry.bytes = new TextEncoder().encode(text).length;
-        if (limit !== null && entry.bytes > limit) {
+        const isTooLong = limit !== null && entry.bytes > limit;
+        if (isTooLong || marksInARow.test(text)) {
             this.#requests.remove(entry.id);
-            const reason = `the request takes ${entry.bytes} bytes; the server takes ${limit}`;
+            const reason = isTooLong
+                ? `the request takes ${entry.bytes} bytes; the server takes ${limit}`
+                : "a text in the request holds more than 128 combining marks in a row";
             entry.reject(new HermesError(ErrorCode.notEncodable, reason));
             return;
         }

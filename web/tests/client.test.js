@@ -326,6 +326,16 @@ describe("requests", () => {
         await assert.rejects(client.send("x".repeat(300), { uid: 7 }), { code: 109 });
         assert.equal(server.packets.filter((packet) => packet.send).length, 0);
     });
+
+    test("a text that the server would refuse is not sent", async () => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        await assert.rejects(client.send("a" + "\u0301".repeat(129), { uid: 7 }), { code: 109 });
+        assert.equal(server.packets.filter((packet) => packet.send).length, 0);
+        const text = "a" + "\u0301".repeat(128);
+        client.send(text, { uid: 7 }).catch(() => {});
+        assert.equal((await server.packet("send", 1)).send.content.text, text);
+    });
 });
 
 describe("ends of connections", () => {

@@ -196,6 +196,10 @@ struct DelimitedLink: ConnectionLink {
             let bytes = frame.body.readableBytes
             throw HermesClientError(.notEncodable, "the request takes \(bytes) bytes; the server takes \(limit)")
         }
+        // The server would end the connection, each time that the request is sent.
+        guard StreamSafeText.isSafe(frame.body) else {
+            throw HermesClientError(.notEncodable, "a text in the request \(StreamSafeText.problem)")
+        }
         if carrier == nil {
             try frame.write(into: &buffer)
         } else {

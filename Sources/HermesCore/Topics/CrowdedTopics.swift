@@ -16,67 +16,72 @@ struct CrowdedTopics {
     static let bytesAtOnce = 64 << 20
 
     /// The publications that wait for one topic.
-    struct Waiting {
-        let topic: TopicName
-        private var batches: Deque<PublicationBatch>
+    private struct Waiting {
+        var batches: Deque<(batch: PublicationBatch, ticket: UInt64)> = []
         /// The number of delivered publications of the first batch.
-        private var delivered = 0
-
-        fileprivate init(_ first: PublicationBatch) {
-            topic = first.topic
-            batches = [first]
-        }
-
-        var isEmpty: Bool { batches.isEmpty }
-
-        fileprivate mutating func append(_ batch: PublicationBatch) { batches.append(batch) }
-
-        /// Takes the next publications.
-        ///
-        /// - Parameter count: the largest number that is taken from a run; at least 1.
-        /// - Returns: the publications, and the weight of their batch if they complete it; nil if nothing waits.
-        mutating func take(atMost count: Int) -> (part: PublicationBatch, completed: Int?)? {
-            guard let batch = batches.first else { return nil }
-            let end = delivered + min(batch.count - delivered, count)
-            let part: PublicationBatch
-            if case .run(let run) = batch { part = .run(run.part(delivered..<end)) } else { part = batch }
-            guard end == batch.count else {
-                delivered = end
-                return (part, nil)
-            }
-            delivered = 0
-            batches.removeFirst()
-            return (part, batch.weight)
-        }
+        var delivered = 0
     }
 
-    private var topics: [TopicName: Waiting] = [:]
-    /// The topics, in turn.
-    private var turns = Deque<TopicName>()
+    /// The next publications of a topic.
+    struct Part {
+        let topic: TopicName
+        let publications: PublicationBatch
+        /// The weight of their batch if they complete it.
+        let completed: Int?
+    }
 
-    var isEmpty: Bool { turns.isEmpty }
+    /// A topic stays in it while it is served: what its subscribers publish to it meanwhile comes behind.
+    private var topics: [TopicName: Waiting] = [:]
+    /// The topics, in turn, but for one that is served.
+    private var turns = Deque<TopicName>()
+    private var lastTicket: UInt64 = 0
+    /// The tickets of batches that are not delivered.
+    private var tickets: Set<UInt64> = []
+
+    var isEmpty: Bool { topics.isEmpty }
 
     /// Whether publications of a topic wait.
-    func isWaiting(_ topic: TopicName) -> Bool { !turns.isEmpty && topics[topic] != nil }
+    func isWaiting(_ topic: TopicName) -> Bool { !topics.isEmpty && topics[topic] != nil }
 
-    /// Appends a publication if others of its topic wait.
+    /// Whether the batch with this ticket waits.
+    func isWaiting(_ ticket: UInt64) -> Bool { tickets.contains(ticket) }
+
+    /// Appends publications behind others of their topic, or else their topic behind the others.
     ///
-    /// - Returns: whether it was appended.
-    mutating func appendBehindOthers(_ batch: PublicationBatch) -> Bool {
-        guard !turns.isEmpty, let index = topics.index(forKey: batch.topic) else { return false }
-        topics.values[index].append(batch)
-        return true
+    /// - Returns: the ticket.
+    @discardableResult
+    mutating func append(_ batch: PublicationBatch) -> UInt64 {
+        lastTicket &+= 1
+        tickets.insert(lastTicket)
+        if topics[batch.topic] == nil { turns.append(batch.topic) }
+        topics[batch.topic, default: Waiting()].batches.append((batch, lastTicket))
+        return lastTicket
     }
 
-    /// Appends a publication whose topic has none here.
-    mutating func append(_ batch: PublicationBatch) { append(Waiting(batch)) }
-
-    /// Appends a topic after all others.
-    mutating func append(_ waiting: Waiting) {
-        topics[waiting.topic] = waiting
-        turns.append(waiting.topic)
+    /// Takes the next publications of the topic whose turn it is; ``finish(_:)`` must follow.
+    ///
+    /// - Parameter count: the largest number that is taken from a run; at least 1.
+    /// - Returns: nil if nothing waits.
+    mutating func next(atMost count: (TopicName) -> Int) -> Part? {
+        guard let topic = turns.popFirst(), let index = topics.index(forKey: topic),
+            let (batch, ticket) = topics.values[index].batches.first
+        else { return nil }
+        let start = topics.values[index].delivered
+        let end = start + min(batch.count - start, count(topic))
+        let part: PublicationBatch
+        if case .run(let run) = batch { part = .run(run.part(start..<end)) } else { part = batch }
+        guard end == batch.count else {
+            topics.values[index].delivered = end
+            return Part(topic: topic, publications: part, completed: nil)
+        }
+        topics.values[index].delivered = 0
+        topics.values[index].batches.removeFirst()
+        tickets.remove(ticket)
+        return Part(topic: topic, publications: part, completed: batch.weight)
     }
 
-    /// Removes the topic whose turn it is.
-    mutating func popFirst() -> Waiting? { turns.popFirst().flatMap { topics.removeValue(forKey: $0) } }
+    /// The part of a topic is delivered: the topic comes behind the others, or is forgotten.
+    mutating func finish(_ topic: TopicName) {
+        if topics[topic]?.batches.isEmpty ?? true { topics[topic] = nil } else { turns.append(topic) }
+    }
 }

@@ -94,6 +94,24 @@ package struct Publication: Sendable {
         self.encoded = encoded
     }
 
+    /// The same in buffers of about their size.
+    func compacted() -> Publication {
+        Publication(
+            topic: topic,
+            payload: payload.compacted(),
+            kind: kind,
+            dropClass: dropClass,
+            sender: sender,
+            qos: qos,
+            retain: retain,
+            details: details,
+            publisher: publisher,
+            encodedSlot: encodedSlot,
+            encoded: encoded?.compacted()
+        )
+        .deciding(decided)
+    }
+
     /// The same with a copy of the payload, and without other encodings.
     package func owned() -> Publication {
         Publication(

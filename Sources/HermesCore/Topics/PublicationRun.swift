@@ -61,6 +61,20 @@ package struct PublicationRun: Sendable {
         )
     }
 
+    /// The same in a buffer of about its size.
+    func compacted() -> Self {
+        Self(
+            topic: topic,
+            slot: slot,
+            bytes: bytes.compacted(),
+            bodies: bodies,
+            payloadOffset: payloadOffset,
+            sender: sender,
+            qos: qos,
+            publisher: publisher
+        )
+    }
+
     /// One of the publications.
     package subscript(index: Int) -> Publication {
         let start = index == 0 ? 0 : bodies[index - 1].upperBound
@@ -135,6 +149,14 @@ package enum PublicationBatch: Sendable {
         switch self {
         case .one(let publication): publication.weight
         case .run(let run): run.weight
+        }
+    }
+
+    /// The same in buffers of about their size, to be kept.
+    func compacted() -> Self {
+        switch self {
+        case .one(let publication): .one(publication.compacted())
+        case .run(let run): .run(run.compacted())
         }
     }
 

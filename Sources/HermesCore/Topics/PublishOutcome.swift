@@ -7,16 +7,16 @@ package struct PublishOutcome: Sendable, Hashable {
     package let localCount: Int
     /// Whether another loop is far behind: the publisher should pause reading.
     package let isCongested: Bool
-    /// Whether the subscribers on this loop get it later, because they are very many and behind: the publisher should wait
-    /// for them.
-    package let isWaiting: Bool
+    /// Set if the subscribers on this loop get it later, because they are very many and behind: the publisher should wait
+    /// for them (``TopicShard/isWaiting(_:)``).
+    package let ticket: UInt64?
     /// Whether a subscription matches, on this loop or another.
     package let matchedAnywhere: Bool
 
-    package init(localCount: Int, isCongested: Bool, isWaiting: Bool = false, matchedAnywhere: Bool = false) {
+    package init(localCount: Int, isCongested: Bool, ticket: UInt64? = nil, matchedAnywhere: Bool = false) {
         self.localCount = localCount
         self.isCongested = isCongested
-        self.isWaiting = isWaiting
+        self.ticket = ticket
         self.matchedAnywhere = matchedAnywhere
     }
 }

@@ -35,7 +35,7 @@ final class ShardMailbox: Sendable {
     let shard: LoopConfined<TopicShard>
     private let state = Locked(State())
     private let interestFlag = Atomic(false)
-    /// The weight of all posted, undelivered publications.
+    /// The weight of all undelivered publications that were posted, or wait for a crowd.
     private let backlog = Atomic(0)
     private let maxBacklog: Int
 
@@ -77,12 +77,8 @@ final class ShardMailbox: Sendable {
         post { $0.mail.append(.work(work)) }
     }
 
-    /// Whether there is room for a publication of this loop that waits; then it counts as posted.
-    func takes(_ weight: Int) -> Bool {
-        guard !isFull else { return false }
-        backlog.add(weight, ordering: .relaxed)
-        return true
-    }
+    /// A publication of this loop waits, and counts like a posted one.
+    func holds(_ weight: Int) { backlog.add(weight, ordering: .relaxed) }
 
     /// A posted publication was delivered.
     func completed(_ weight: Int) { backlog.subtract(weight, ordering: .relaxed) }

@@ -95,8 +95,8 @@ extension TopicShard {
                 for item in shared { inbox.completed(item.publication.weight) }
             case .publish(let publication):
                 // Its publisher asked before whether the server is too far behind, and is not known here.
-                _ = publish(publication)
                 inbox.completed(publication.weight)
+                _ = publish(publication)
             case .work(let work):
                 work(self)
             }
@@ -112,7 +112,10 @@ extension TopicShard {
         var unlookedFew = 0
         var isLate = false
         for publication in publications {
-            if crowded.appendBehindOthers(publication) { continue }
+            if crowded.isWaiting(publication.topic) {
+                letWait(publication)
+                continue
+            }
             if let route = route(to: publication.topic, last) {
                 last = route
                 refresh(route)
@@ -154,30 +157,28 @@ extension TopicShard {
 
     // MARK: Crowded topics
 
-    /// Whether publications wait for crowds.
-    package var isAnyWaitingForCrowds: Bool { !crowded.isEmpty }
+    /// Whether a publication waits for its crowd, by ``PublishOutcome/ticket``.
+    package func isWaiting(_ ticket: UInt64) -> Bool { crowded.isWaiting(ticket) }
 
     /// Lets a publication of this loop wait behind others of its topic; if its topic is crowded, also until the output of
     /// earlier ones has gone out. Otherwise a loop that is behind would copy each for thousands of peers.
     ///
-    /// - Returns: false if it may be delivered now.
-    func waitsForCrowd(_ publication: PublicationBatch, along route: TopicRoute) -> Bool {
-        guard let inbox else { return false }
-        let isBehindOthers = crowded.isWaiting(publication.topic)
-        guard isBehindOthers || isBehindWithCrowds && route.entries.count >= CrowdedTopics.leastDeliveries else {
-            return false
-        }
-        guard inbox.takes(publication.weight) else {
-            droppedCount &+= UInt64(publication.count)
-            return true
-        }
-        if !isBehindOthers || !crowded.appendBehindOthers(publication) { letWait(publication) }
-        return true
+    /// However much waits, it is not dropped: the publisher is not read from meanwhile.
+    ///
+    /// - Returns: its ticket; nil if it may be delivered now.
+    func waitsForCrowd(_ publication: PublicationBatch, along route: TopicRoute) -> UInt64? {
+        let isCrowded = isBehindWithCrowds && route.entries.count >= CrowdedTopics.leastDeliveries
+        guard isCrowded || crowded.isWaiting(publication.topic) else { return nil }
+        inbox?.holds(publication.weight)
+        return letWait(publication)
     }
 
-    private func letWait(_ publication: PublicationBatch) {
-        crowded.append(publication)
+    @discardableResult
+    private func letWait(_ publication: PublicationBatch) -> UInt64 {
+        // Its bytes may be a small part of a read buffer.
+        let ticket = crowded.append(publication.compacted())
         serveCrowdsInTurn()
+        return ticket
     }
 
     func serveCrowdsInTurn() {
@@ -192,15 +193,17 @@ extension TopicShard {
         isServingScheduled = false
         guard !isBehindWithCrowds else { return }
         repeat {
-            guard var waiting = crowded.popFirst() else { return }
-            let route = existingRoute(to: waiting.topic)
-            if let route { refresh(route) }
-            let receivers = route?.entries.count ?? 0
-            let count = receivers == 0 ? Int.max : max(1, pace.most / receivers)
-            guard let (part, completed) = waiting.take(atMost: count) else { continue }
-            if let route, receivers > 0 { deliver(part, along: route) }
-            if let completed { inbox?.completed(completed) }
-            if !waiting.isEmpty { crowded.append(waiting) }
+            var route: TopicRoute?
+            let part = crowded.next { topic in
+                route = existingRoute(to: topic)
+                if let route { refresh(route) }
+                let receivers = route?.entries.count ?? 0
+                return receivers == 0 ? Int.max : max(1, pace.most / receivers)
+            }
+            guard let part else { return }
+            if let route, !route.entries.isEmpty { deliver(part.publications, along: route) }
+            if let completed = part.completed { inbox?.completed(completed) }
+            crowded.finish(part.topic)
         } while !isBehindWithCrowds && loop.hasTime()
         serveCrowdsInTurn()
     }

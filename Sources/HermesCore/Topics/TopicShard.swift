@@ -34,8 +34,8 @@ package final class TopicShard {
     @exclusivity(unchecked)
     private(set) var isBehindWithCrowds = false
     var isServingScheduled = false
-    /// The bytes that were copied for crowds since the loop last looked.
-    private var crowdBytes = 0
+    /// The bytes that were copied for crowds since the loop last wrote them out; nil if nobody says when.
+    private var crowdBytes: Int?
     /// Subscriptions that ended during a delivery; released afterwards.
     private var retired: [Unmanaged<TopicSubscription>] = []
     /// Publications by subscribers during a delivery; delivered afterwards, so that all see one order.
@@ -176,20 +176,21 @@ package final class TopicShard {
 
     // MARK: Publishing
 
-    /// Called by the loop whenever it has written output.
+    /// Called by the loop whenever it has written output, and now and then.
     ///
-    /// - Parameter isBehind: whether crowds get nothing for the moment, because output of earlier publications waits, or
-    ///   memory is short.
-    package func wroteOutput(isBehind: Bool) {
-        crowdBytes = 0
-        guard isBehindWithCrowds != isBehind else { return }
-        isBehindWithCrowds = isBehind
+    /// - Parameters:
+    ///   - isBehind: whether output for crowds is left.
+    ///   - isShort: whether crowds get nothing for the moment, because memory is short.
+    package func wroteOutput(isBehind: Bool, isShort: Bool = false) {
+        if !isBehind { crowdBytes = 0 }
+        guard isBehindWithCrowds != (isBehind || isShort) else { return }
+        isBehindWithCrowds.toggle()
         serveCrowdsInTurn()
     }
 
     /// Delivers to the subscribers on this loop now, and to the other loops at the end of the tick.
     ///
-    /// - Returns: whether the publisher should pause, because another loop is far behind.
+    /// - Returns: also whether the publisher should pause.
     package func publish(_ publication: Publication) -> PublishOutcome {
         assert(loop.isCurrent())
         takeInterest()
@@ -221,15 +222,15 @@ package final class TopicShard {
         let shards = route.shards
         let isCongested = !shards.isEmpty && enqueue(publication, to: shards)
         let localCount = route.entries.count
-        var isWaiting = false
+        var ticket: UInt64?
         if localCount > 0 {
-            isWaiting = isBehindWithCrowds || !crowded.isEmpty ? waitsForCrowd(publication, along: route) : false
-            if !isWaiting { deliver(publication, along: route) }
+            if isBehindWithCrowds || !crowded.isEmpty { ticket = waitsForCrowd(publication, along: route) }
+            if ticket == nil { deliver(publication, along: route) }
         }
         return PublishOutcome(
             localCount: localCount,
             isCongested: isCongested,
-            isWaiting: isWaiting,
+            ticket: ticket,
             matchedAnywhere: localCount > 0 || !shards.isEmpty
         )
     }
@@ -290,9 +291,9 @@ package final class TopicShard {
     private func deliverToEntries(of route: TopicRoute, _ publication: PublicationBatch) {
         isServingCrowd = route.entries.count >= CrowdedTopics.leastDeliveries
         defer { isServingCrowd = false }
-        if isServingCrowd {
-            crowdBytes &+= publication.copiedBytes &* route.entries.count
-            if crowdBytes >= CrowdedTopics.bytesAtOnce { isBehindWithCrowds = true }
+        if isServingCrowd, let bytes = crowdBytes {
+            crowdBytes = bytes &+ publication.copiedBytes &* route.entries.count
+            if bytes >= CrowdedTopics.bytesAtOnce { isBehindWithCrowds = true }
         }
         switch publication {
         case .one(let publication):

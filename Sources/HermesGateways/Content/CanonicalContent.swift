@@ -69,7 +69,8 @@ final class CanonicalReading: ContentReading {
     let content: Hermes_V1_Content?
 
     init(_ bytes: [UInt8]) {
-        content = try? Hermes_V1_Content(wire: bytes)
+        // Checked when it came.
+        content = try? Hermes_V1_Content(wire: bytes, maxParts: nil)
     }
 
     static func of(_ content: MessageContent) -> CanonicalReading {

@@ -364,7 +364,7 @@ extension Connection {
     func writeOutForGood() {
         guard let context else { return }
         while let waiting = queue.popFirst() {
-            append(waiting.bytes, waiting.body, frames: waiting.frameCount, sharingAbove: Self.shareLastAbove)
+            append(waiting.bytes, waiting.body, frames: waiting.frameCount, sharingAbove: isOutputCopied ? Self.shareAbove : Self.shareLastAbove)
         }
         measureMemory()
         let written = loop.eventLoop.makePromise(of: Void.self)

@@ -117,9 +117,17 @@ extension Connection {
     /// Lets the peer wait if subscribers are behind with its publications.
     package func keepPace(with outcome: PublishOutcome) {
         if outcome.isCongested { slowDown() }
-        guard outcome.isWaiting, phase == .open, !pauses.contains(.crowds) else { return }
+        guard let ticket = outcome.ticket, phase == .open else { return }
         pause(.crowds)
-        loop.waitForCrowds(self)
+        guard !waitsForCrowd else { return }
+        waitsForCrowd = true
+        loop.waitForCrowd(self, ticket)
+    }
+
+    /// The crowd has got the publication.
+    func crowdServed() {
+        waitsForCrowd = false
+        resume(.crowds)
     }
 
     /// Pauses reading for a moment, so that TCP slows the peer down: another loop is far behind with this connection's

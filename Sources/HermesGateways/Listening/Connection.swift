@@ -64,6 +64,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     // Input.
     @exclusivity(unchecked)
     private(set) var pauses: Pause = []
+    /// Whether the loop resumes it once a crowd has got its publication.
+    var waitsForCrowd = false
     private var holds = 0
     private var unanswered = 0
     // Costs: see Connection+Costs.swift.
@@ -355,8 +357,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         resumeForGood()
     }
 
-    /// Whether the connection is closed without a farewell: the peer does not read, and would only learn it long after
-    /// the memory of its output is needed.
+    /// Whether the connection is closed without a farewell. The peer does not read, and its output takes memory until it
+    /// does.
     private func isCutOff(_ reason: CloseReason) -> Bool {
         switch reason {
         case .slowReader: true
@@ -494,7 +496,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     var isThrottled: Bool { pauses.contains(.throttled) }
 
-    /// Whether frames would be taken, were it the connection's turn, and its crowd served.
+    /// Whether frames wait only for the connection's turn, or for a crowd.
     var waitsOnlyForTurn: Bool { !pauses.isEmpty && pauses.isSubset(of: [.turn, .crowds]) && phase == .open }
 
     /// Takes frames that only wait for that.

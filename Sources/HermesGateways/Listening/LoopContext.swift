@@ -32,8 +32,10 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Those that got a publication to very many; some may have been flushed since.
     private let flushesOfCrowds = FlushList { $0.flushWithCrowd() }
     private var isFlushScheduled = false
-    /// Publishers to crowds that wait for the others' publications, too (``waitForCrowds(_:)``).
-    private var publishersToCrowds: [Connection] = []
+    /// Publishers that wait for their crowds, and the tickets of their publications.
+    private var publishersToCrowds: [(publisher: Connection, ticket: UInt64)] = []
+    /// When crowds last got something although memory was short.
+    private var lastServedShort = NIODeadline.distantPast
     let readBuffers = ReadBuffers()
     /// Events of other threads that wait for a later turn.
     private var late = Deque<LoopEvent>()
@@ -205,7 +207,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         let isLong = longBytes >= Self.longBytesPerLook
         longBytes = 0
         let wasWaiting = !flushes.waiting.isEmpty || !flushesOfCrowds.waiting.isEmpty
-        // Before an acknowledgement goes out, other loops have the publication.
+        // Before most acknowledgements go out, other loops have the publication.
         topics.handOver()
         flush(flushes, isLong: isLong)
         flush(flushesOfCrowds, isLong: isLong)
@@ -280,7 +282,22 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     /// Decides whether crowds may get more.
     private func lookAtCrowds() {
-        topics.wroteOutput(isBehind: !flushesOfCrowds.waiting.isEmpty || reclaimer.budget.isExceeded)
+        topics.wroteOutput(
+            isBehind: !flushesOfCrowds.dirty.isEmpty || !flushesOfCrowds.waiting.isEmpty,
+            isShort: isShortOfMemory()
+        )
+    }
+
+    /// The pause between two turns of crowds while memory is short. They have their turns all the same: perhaps nobody
+    /// can free memory.
+    private static let shortPause = TimeAmount.milliseconds(100)
+
+    private func isShortOfMemory() -> Bool {
+        guard reclaimer.budget.isExceeded else { return false }
+        let now = clock()
+        guard now - lastServedShort >= Self.shortPause else { return true }
+        lastServedShort = now
+        return false
     }
 
     /// The pause between two looks whether crowds have got what waits for them.
@@ -288,19 +305,20 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     /// A publication waits because a crowd is behind with earlier ones: its publisher is not read from meanwhile. So few
     /// publications wait, and the copies for a crowd do not pile up.
-    func waitForCrowds(_ publisher: Connection) {
+    func waitForCrowd(_ publisher: Connection, _ ticket: UInt64) {
         eventLoop.assertInEventLoop()
-        publishersToCrowds.append(publisher)
+        publishersToCrowds.append((publisher, ticket))
         if publishersToCrowds.count == 1 { resumePublishersLater() }
     }
 
     private func resumePublishersLater() {
         eventLoop.scheduleTask(in: Self.crowdPause) { [self] in
             lookAtCrowds()
-            guard !topics.isAnyWaitingForCrowds else { return resumePublishersLater() }
-            let publishers = publishersToCrowds
-            publishersToCrowds = []
-            for publisher in publishers { inTurn { publisher.resume(.crowds) } }
+            for (publisher, ticket) in publishersToCrowds where !topics.isWaiting(ticket) {
+                inTurn { publisher.crowdServed() }
+            }
+            publishersToCrowds.removeAll { !topics.isWaiting($0.ticket) }
+            if !publishersToCrowds.isEmpty { resumePublishersLater() }
         }
     }
 

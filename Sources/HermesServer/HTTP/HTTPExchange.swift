@@ -201,6 +201,9 @@ package struct HTTPExchange: Sendable {
         }
     }
 
+    /// The fields with names and addresses, which are taken apart.
+    private static let asciiFields = ["host", "origin", "forwarded", "x-forwarded-for", "x-forwarded-proto"]
+
     /// The bytes of a target; what is badly encoded stays as it is.
     private static func percentDecoded(_ target: String) -> [UInt8] {
         let encoded = Array(target.utf8)
@@ -233,6 +236,9 @@ package struct HTTPExchange: Sendable {
         }
         for (name, value) in head.headers where !StreamSafeText.isSafe(value.utf8) {
             return bad("The field \(name) \(StreamSafeText.problem).")
+        }
+        for name in asciiFields where !head.headers[name].allSatisfy({ $0.utf8.allSatisfy { $0 < 0x80 } }) {
+            return bad("The field \(name) must be ASCII.")
         }
         let hosts = head.headers["host"]
         guard hosts.count <= 1, hosts.count == 1 || head.version == .http1_0 else {

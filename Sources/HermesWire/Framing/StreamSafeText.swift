@@ -74,7 +74,7 @@ package enum StreamSafeText {
             return run <= maxRun
         }
 
-        /// Whether the canonical decomposition of a scalar begins with a mark that is sorted, or is one.
+        /// Whether the canonical decomposition of a scalar consists of marks that are sorted.
         private static func isCombining(_ value: UInt32) -> Bool {
             // The combining marks begin at U+0300; the large scripts of East Asia have none.
             guard value >= 0x300, !(0x3400...0x9FFF).contains(value), !(0xAC00...0xD7A3).contains(value),

@@ -131,39 +131,75 @@ import Testing
                 shard.publish(Publication(topic: topic, payload: ByteBuffer(string: text), kind: .plain))
             }
         }
-        there.wroteOutput(isBehind: true)
-        #expect(publish("1", to: topic).isWaiting == (publisher == 0))
-        #expect(!publish("quiet", to: other).isWaiting)
+        loops[0].run { there.wroteOutput(isBehind: true) }
+        #expect((publish("1", to: topic).ticket != nil) == (publisher == 0))
+        #expect(publish("quiet", to: other).ticket == nil)
         for _ in 0..<5 { for loop in loops.loops { loop.tick() } }
         #expect(subscribers[0].received.isEmpty && quiet.received == ["quiet"])
-        #expect(there.isAnyWaitingForCrowds)
-        there.wroteOutput(isBehind: false)
-        #expect(publish("2", to: topic).isWaiting == (publisher == 0), "behind the first one")
+        #expect(!there.crowded.isEmpty)
+        loops[0].run { there.wroteOutput(isBehind: false) }
+        #expect((publish("2", to: topic).ticket != nil) == (publisher == 0), "behind the first one")
         loops.settle()
-        #expect(!there.isAnyWaitingForCrowds)
-        #expect(!publish("3", to: topic).isWaiting)
+        #expect(there.crowded.isEmpty)
+        #expect(publish("3", to: topic).ticket == nil)
         loops.settle()
         for subscriber in subscribers { #expect(subscriber.received == ["1", "2", "3"]) }
     }
 
-    @Test func `there is so much room for what waits for crowds`() {
-        let loops = ManualLoops(1, maxBacklogBytes: 1 << 20)
+    @Test func `what waits on its own loop is never dropped`() {
+        let loops = ManualLoops(2, maxBacklogBytes: 1 << 20)
         let subscribers = (0..<100).map { _ in subscribe(loops, 0).0 }
-        let shard = loops.shard(0)
-        shard.wroteOutput(isBehind: true)
+        loops.settle()
+        let (shard, other) = (loops.shard(0), loops.shard(1))
         let texts = (0..<10_000).map(String.init)
-        loops[0].run { for text in texts { #expect(shard.publish(publication(text)).isWaiting) } }
-        shard.wroteOutput(isBehind: false)
+        loops[0].run {
+            shard.wroteOutput(isBehind: true)
+            let tickets = texts.map { shard.publish(publication($0)).ticket }
+            #expect(tickets.allSatisfy { $0.map(shard.isWaiting) ?? false })
+        }
+        // It counts for publishers on other loops.
+        #expect(loops[1].run { other.publish(publication("other")).isCongested })
+        #expect(other.droppedCount == 1)
+        loops[0].run { shard.wroteOutput(isBehind: false) }
         loops.settle()
-        let received = subscribers[0].received
-        #expect(received.count > 5_000 && received == Array(texts.prefix(received.count)))
-        #expect(Int(shard.droppedCount) == texts.count - received.count && shard.droppedCount > 0)
-        // All of the room is free again.
-        shard.wroteOutput(isBehind: true)
-        loops[0].run { for text in received { _ = shard.publish(publication(text)) } }
-        #expect(Int(shard.droppedCount) == texts.count - received.count)
-        shard.wroteOutput(isBehind: false)
+        for subscriber in subscribers { #expect(subscriber.received == texts) }
+        #expect(shard.droppedCount == 0)
+        #expect(loops[1].run { !other.publish(publication("other")).isCongested })
         loops.settle()
+        #expect(subscribers[0].received.last == "other")
+    }
+
+    /// As a viewer's leave does whose connection ends while it gets something.
+    @Test(arguments: [false, true])
+    func `what is published during a delivery to a crowd comes behind what waits`(isBehind: Bool) throws {
+        let loops = ManualLoops(1)
+        let subscribers = (0..<100).map { _ in subscribe(loops, 0).0 }
+        let second = try #require(TopicName("room/second"))
+        let shard = loops.shard(0)
+        let others = (0..<100).map { _ in RecordingSubscriber() }
+        loops[0].run { for other in others { _ = shard.subscribe(other, to: second) } }
+        subscribers[50].onDelivery = { delivery in
+            guard delivery.publication.payload == ByteBuffer(string: "1") else { return }
+            if isBehind { shard.wroteOutput(isBehind: true) }
+            _ = shard.publish(publication("left"))
+        }
+        loops[0].run {
+            shard.wroteOutput(isBehind: true)
+            for text in ["1", "2", "3"] { _ = shard.publish(publication(text)) }
+            for text in ["a", "b"] {
+                _ = shard.publish(Publication(topic: second, payload: ByteBuffer(string: text), kind: .plain))
+            }
+            shard.wroteOutput(isBehind: false)
+        }
+        loops.settle()
+        if isBehind {
+            #expect(subscribers[0].received == ["1"])
+            loops[0].run { shard.wroteOutput(isBehind: false) }
+            loops.settle()
+        }
+        for subscriber in subscribers { #expect(subscriber.received == ["1", "2", "3", "left"]) }
+        for other in others { #expect(other.received == ["a", "b"]) }
+        #expect(shard.crowded.isEmpty)
     }
 
     @Test func `a crowd gets so much before the loop writes output`() {
@@ -172,7 +208,10 @@ import Testing
         let shard = loops.shard(0)
         // Each is a megabyte and more for the crowd.
         let text = String(repeating: "x", count: 1_024)
-        let outcomes = loops[0].run { (0..<100).map { _ in shard.publish(publication(text)).isWaiting } }
+        let outcomes = loops[0].run {
+            shard.wroteOutput(isBehind: false)
+            return (0..<100).map { _ in shard.publish(publication(text)).ticket != nil }
+        }
         let delivered = subscribers[0].received.count
         #expect(delivered > 50 && delivered < 70)
         #expect(outcomes == outcomes.indices.map { $0 >= delivered })

@@ -207,33 +207,33 @@ import Testing
             looks += 1
             return .uptimeNanoseconds(looks * 15_000_000)
         }
-        func publish(_ text: String) -> Bool {
+        func publish(_ text: String) -> UInt64? {
             let outcome = topics.publish(
                 Publication(topic: topic, payload: ByteBuffer(string: text), kind: .plain)
             )
             publisher.connection.keepPace(with: outcome)
-            return outcome.isWaiting
+            return outcome.ticket
         }
         func received() throws -> [String] {
             try crowd.map { try $0.channel.readOutbound(as: ByteBuffer.self).map { String(buffer: $0) } ?? "" }
         }
-        #expect(!publish("1"))
+        #expect(publish("1") == nil)
         fixture.loop.run()
         let first = try received()
         #expect(first.contains("1") && first.contains(""), "not all have it yet")
-        #expect(publish("2"))
+        let ticket = try #require(publish("2"))
         try publisherChannel.writeInbound(ping(1))
         #expect(publisher.frames.isEmpty)
         var texts = first
         for _ in 0..<400 {
             fixture.loop.advanceTime(by: TurnQueue.pause)
             texts = zip(texts, try received()).map { $0 + $1 }
-            if texts.contains("") { #expect(publisher.frames.isEmpty && topics.isAnyWaitingForCrowds) }
+            if texts.contains("") { #expect(publisher.frames.isEmpty && topics.isWaiting(ticket)) }
         }
         #expect(texts.allSatisfy { $0 == "12" })
         fixture.loop.advanceTime(by: .milliseconds(2))
         #expect(publisher.frames.count == 1)
-        #expect(!publish("3"))
+        #expect(publish("3") == nil)
         for subscription in subscriptions { topics.unsubscribe(subscription) }
     }
 

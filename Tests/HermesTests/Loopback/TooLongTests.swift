@@ -52,6 +52,31 @@ struct TooLongTests {
         try await server.stop()
     }
 
+    @Test func `a text that a server would refuse is not sent`() async throws {
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate: connection.accept(id: packet.id)
+            case .send(let send): connection.receipt(for: send, id: packet.id)
+            default: break
+            }
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        for (count, isSent) in [(StreamSafeText.maxRun, true), (StreamSafeText.maxRun + 1, false)] {
+            let sent = try await client.send("a" + String(repeating: "\u{301}", count: count), to: .user(8))
+            if isSent {
+                _ = try await sent.receipt()
+            } else {
+                let error = await #expect(throws: HermesClientError.self) { try await sent.receipt() }
+                #expect(error?.code == .notEncodable)
+            }
+        }
+        try await client.sendDirectly(.text("another"), to: .user(8))
+        #expect(server.connectionCount == 1)
+        await client.close()
+        try await server.stop()
+    }
+
     @Test func `a server that tells no limit gets it twice, then it fails and the rest goes`() async throws {
         let server = try await FakeHermesServer.scripted { packet, connection in
             switch packet.body {
