@@ -23,9 +23,6 @@ package final class MemoryBudget: Sendable {
     /// The reported memory, in bytes.
     package var used: Int { max(0, held.load(ordering: .relaxed)) }
 
-    /// Whether more than the limit is held.
-    package var isExceeded: Bool { used > limit }
-
     /// The memory taken back from the largest consumers since the start, in bytes.
     package var reclaimedBytes: Int { reclaimed.load(ordering: .relaxed) }
 

@@ -12,7 +12,8 @@ struct CrowdedTopics {
     /// take only some microseconds.
     static let leastDeliveries = 64
 
-    /// The bytes that are copied for crowds before the loop writes output: thousands of peers hold a copy each.
+    /// The bytes that are copied for crowds before the loop must have written them out: thousands of peers have a copy
+    /// each, which no budget counts until it is written.
     static let bytesAtOnce = 64 << 20
 
     /// The publications that wait for one topic.

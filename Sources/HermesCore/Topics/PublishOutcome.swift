@@ -9,14 +9,21 @@ package struct PublishOutcome: Sendable, Hashable {
     package let isCongested: Bool
     /// Set if the subscribers on this loop get it later, because they are very many and behind: the publisher should wait
     /// for them (``TopicShard/isWaiting(_:)``).
-    package let ticket: UInt64?
+    package let ticket: CrowdTicket?
     /// Whether a subscription matches, on this loop or another.
     package let matchedAnywhere: Bool
 
-    package init(localCount: Int, isCongested: Bool, ticket: UInt64? = nil, matchedAnywhere: Bool = false) {
+    package init(localCount: Int, isCongested: Bool, ticket: CrowdTicket? = nil, matchedAnywhere: Bool = false) {
         self.localCount = localCount
         self.isCongested = isCongested
         self.ticket = ticket
         self.matchedAnywhere = matchedAnywhere
     }
+}
+
+/// A publication that waits for a crowd.
+package struct CrowdTicket: Sendable, Hashable {
+    let number: UInt64
+    /// The size that it counts for in queues.
+    package let weight: Int
 }

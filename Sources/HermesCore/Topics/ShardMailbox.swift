@@ -35,8 +35,10 @@ final class ShardMailbox: Sendable {
     let shard: LoopConfined<TopicShard>
     private let state = Locked(State())
     private let interestFlag = Atomic(false)
-    /// The weight of all undelivered publications that were posted, or wait for a crowd.
+    /// The weight of all posted publications that are not taken up.
     private let backlog = Atomic(0)
+    /// The weight of those that wait for crowds.
+    private let crowdBacklog = Atomic(0)
     private let maxBacklog: Int
 
     init(index: Int, shard: LoopConfined<TopicShard>, maxBacklog: Int) {
@@ -49,7 +51,11 @@ final class ShardMailbox: Sendable {
     /// Whether no more publications are accepted.
     var isFull: Bool { backlog.load(ordering: .relaxed) >= maxBacklog }
     /// Whether publishers should slow down.
-    var isCongested: Bool { backlog.load(ordering: .relaxed) >= maxBacklog / 4 }
+    var isCongested: Bool {
+        backlog.load(ordering: .relaxed) &+ crowdBacklog.load(ordering: .relaxed) >= maxBacklog / 4
+    }
+    /// Whether no more publications of other loops may wait for crowds. Others are taken all the same.
+    var isFullOfCrowds: Bool { crowdBacklog.load(ordering: .relaxed) >= maxBacklog }
 
     func post(_ interest: Interest) {
         post { state in
@@ -77,10 +83,10 @@ final class ShardMailbox: Sendable {
         post { $0.mail.append(.work(work)) }
     }
 
-    /// A publication of this loop waits, and counts like a posted one.
-    func holds(_ weight: Int) { backlog.add(weight, ordering: .relaxed) }
+    /// A publication waits for a crowd, or does so no longer.
+    func waitsForCrowd(_ weight: Int) { crowdBacklog.add(weight, ordering: .relaxed) }
 
-    /// A posted publication was delivered.
+    /// A posted publication was delivered, or waits for a crowd.
     func completed(_ weight: Int) { backlog.subtract(weight, ordering: .relaxed) }
 
     func takeInterest() -> [Interest] {

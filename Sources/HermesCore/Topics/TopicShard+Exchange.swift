@@ -113,7 +113,7 @@ extension TopicShard {
         var isLate = false
         for publication in publications {
             if crowded.isWaiting(publication.topic) {
-                letWait(publication)
+                letWait(handedOver: publication)
                 continue
             }
             if let route = route(to: publication.topic, last) {
@@ -126,7 +126,7 @@ extension TopicShard {
                     if isLook { unlooked = 0 }
                     guard crowded.isEmpty, !isBehindWithCrowds, deliveries <= pace.most, !isLook || loop.hasTime()
                     else {
-                        letWait(publication)
+                        letWait(handedOver: publication)
                         continue
                     }
                 } else if deliveries > 0 {
@@ -136,7 +136,7 @@ extension TopicShard {
                         isLate = !loop.hasTime()
                     }
                     guard !isLate else {
-                        letWait(publication)
+                        letWait(handedOver: publication)
                         continue
                     }
                 }
@@ -158,7 +158,7 @@ extension TopicShard {
     // MARK: Crowded topics
 
     /// Whether a publication waits for its crowd, by ``PublishOutcome/ticket``.
-    package func isWaiting(_ ticket: UInt64) -> Bool { crowded.isWaiting(ticket) }
+    package func isWaiting(_ ticket: CrowdTicket) -> Bool { crowded.isWaiting(ticket.number) }
 
     /// Lets a publication of this loop wait behind others of its topic; if its topic is crowded, also until the output of
     /// earlier ones has gone out. Otherwise a loop that is behind would copy each for thousands of peers.
@@ -166,19 +166,28 @@ extension TopicShard {
     /// However much waits, it is not dropped: the publisher is not read from meanwhile.
     ///
     /// - Returns: its ticket; nil if it may be delivered now.
-    func waitsForCrowd(_ publication: PublicationBatch, along route: TopicRoute) -> UInt64? {
+    func waitsForCrowd(_ publication: PublicationBatch, along route: TopicRoute) -> CrowdTicket? {
         let isCrowded = isBehindWithCrowds && route.entries.count >= CrowdedTopics.leastDeliveries
         guard isCrowded || crowded.isWaiting(publication.topic) else { return nil }
-        inbox?.holds(publication.weight)
-        return letWait(publication)
+        return CrowdTicket(number: letWait(publication), weight: publication.weight)
     }
 
-    @discardableResult
+    /// Lets a publication of another loop wait; what is too much is dropped, without harm to other topics.
+    private func letWait(handedOver publication: PublicationBatch) {
+        inbox?.completed(publication.weight)
+        guard inbox?.isFullOfCrowds != true else {
+            droppedCount &+= UInt64(publication.count)
+            return
+        }
+        _ = letWait(publication)
+    }
+
     private func letWait(_ publication: PublicationBatch) -> UInt64 {
+        inbox?.waitsForCrowd(publication.weight)
         // Its bytes may be a small part of a read buffer.
-        let ticket = crowded.append(publication.compacted())
+        let number = crowded.append(publication.compacted())
         serveCrowdsInTurn()
-        return ticket
+        return number
     }
 
     func serveCrowdsInTurn() {
@@ -202,7 +211,7 @@ extension TopicShard {
             }
             guard let part else { return }
             if let route, !route.entries.isEmpty { deliver(part.publications, along: route) }
-            if let completed = part.completed { inbox?.completed(completed) }
+            if let completed = part.completed { inbox?.waitsForCrowd(-completed) }
             crowded.finish(part.topic)
         } while !isBehindWithCrowds && loop.hasTime()
         serveCrowdsInTurn()

@@ -29,10 +29,10 @@ package final class TopicShard {
     /// Whether a publication is being delivered to very many subscribers on this loop.
     @exclusivity(unchecked)
     package private(set) var isServingCrowd = false
-    /// Whether this loop cannot take more publications to very many subscribers at the moment: output of earlier ones
-    /// waits, or memory is short.
+    /// Whether publications to very many subscribers wait, until those copies of earlier ones are written out that the
+    /// loop holds.
     @exclusivity(unchecked)
-    private(set) var isBehindWithCrowds = false
+    var isBehindWithCrowds = false
     var isServingScheduled = false
     /// The bytes that were copied for crowds since the loop last wrote them out; nil if nobody says when.
     private var crowdBytes: Int?
@@ -176,15 +176,11 @@ package final class TopicShard {
 
     // MARK: Publishing
 
-    /// Called by the loop whenever it has written output, and now and then.
-    ///
-    /// - Parameters:
-    ///   - isBehind: whether output for crowds is left.
-    ///   - isShort: whether crowds get nothing for the moment, because memory is short.
-    package func wroteOutput(isBehind: Bool, isShort: Bool = false) {
-        if !isBehind { crowdBytes = 0 }
-        guard isBehindWithCrowds != (isBehind || isShort) else { return }
-        isBehindWithCrowds.toggle()
+    /// Called by the loop when it has written all output for crowds.
+    package func wroteOutputForCrowds() {
+        crowdBytes = 0
+        guard isBehindWithCrowds else { return }
+        isBehindWithCrowds = false
         serveCrowdsInTurn()
     }
 
@@ -222,7 +218,7 @@ package final class TopicShard {
         let shards = route.shards
         let isCongested = !shards.isEmpty && enqueue(publication, to: shards)
         let localCount = route.entries.count
-        var ticket: UInt64?
+        var ticket: CrowdTicket?
         if localCount > 0 {
             if isBehindWithCrowds || !crowded.isEmpty { ticket = waitsForCrowd(publication, along: route) }
             if ticket == nil { deliver(publication, along: route) }
@@ -291,8 +287,9 @@ package final class TopicShard {
     private func deliverToEntries(of route: TopicRoute, _ publication: PublicationBatch) {
         isServingCrowd = route.entries.count >= CrowdedTopics.leastDeliveries
         defer { isServingCrowd = false }
-        if isServingCrowd, let bytes = crowdBytes {
-            crowdBytes = bytes &+ publication.copiedBytes &* route.entries.count
+        if isServingCrowd, let before = crowdBytes {
+            let bytes = before &+ publication.copiedBytes &* route.entries.count
+            crowdBytes = bytes
             if bytes >= CrowdedTopics.bytesAtOnce { isBehindWithCrowds = true }
         }
         switch publication {

@@ -24,7 +24,7 @@ extension Connection {
             !isOpen
             ? 0
             : queue.bytes &+ queue.count &* Self.frameOverhead &+ unreadBytes &+ sessionBytes &+ watchedBytes
-                &+ unansweredBytes &+ writtenBytes
+                &+ unansweredBytes &+ writtenBytes &+ crowdBytes
                 &+ (heldWrites > 0 ? heldWriteBytes &+ pending.storageCapacity &+ Self.bytesBeforeHeld : 0)
         heldBytes = isOpen ? own &+ sharedBytes : 0
         guard own != ownBytes else { return }
@@ -115,13 +115,17 @@ struct MemoryHolding: Sendable {
     /// The least number of bytes that is worth freeing.
     static let minBytes = 4_096
 
+    /// - Parameter sharedPart: of what connections share, the part that is there once for all of them.
+
     let connection: Connection
     let consumer: Consumer
     let bytes: Int
 
-    init(_ connection: Connection) {
+    init?(_ connection: Connection, sharedPart: Double) {
+        let bytes = connection.ownBytes + Int(Double(connection.sharedBytes) * sharedPart)
+        guard connection.isOpen, bytes >= Self.minBytes else { return nil }
         self.connection = connection
-        bytes = connection.heldBytes
+        self.bytes = bytes
         switch connection.budgetAddress {
         case .local, .unknown: consumer = .connection(ObjectIdentifier(connection))
         case let address: consumer = .address(address)
@@ -140,6 +144,8 @@ final class MemoryReclaimer: Sendable {
 
     /// The pause before the next round, so that freed memory is counted first.
     static let pause = TimeAmount.milliseconds(20)
+    /// The same if nobody holds enough to pay.
+    private static let pauseWithoutVictims = TimeAmount.milliseconds(500)
 
     let budget: MemoryBudget
     private let loops = Mutex<[WeakLoop]>([])
@@ -158,19 +164,25 @@ final class MemoryReclaimer: Sendable {
             context.post(
                 .run { [self] in
                     guard let holdings = round.add(context.holdings()) else { return }
-                    collect(holdings)
-                    context.eventLoop.scheduleTask(in: Self.pause) { self.budget.reclaimEnded() }
+                    let pause = collect(holdings) ? Self.pause : Self.pauseWithoutVictims
+                    context.eventLoop.scheduleTask(in: pause) { [self] in
+                        budget.reclaimEnded()
+                        // Victims may have freed less than they seemed to hold.
+                        if budget.change(by: 0) { begin() }
+                    }
                 }
             )
         }
     }
 
-    private func collect(_ holdings: [MemoryHolding]) {
+    /// - Returns: whether anybody pays.
+    private func collect(_ holdings: [MemoryHolding]) -> Bool {
         let victims = MemoryReclaim.victims(of: holdings.map { ($0.consumer, $0.bytes) }, toFree: budget.excess)
         for index in victims {
             let connection = holdings[index].connection
             connection.loop.post(.run { connection.payForMemory() })
         }
+        return !victims.isEmpty
     }
 
     /// The loops' answers so far.

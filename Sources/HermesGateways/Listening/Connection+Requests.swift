@@ -119,14 +119,16 @@ extension Connection {
         if outcome.isCongested { slowDown() }
         guard let ticket = outcome.ticket, phase == .open else { return }
         pause(.crowds)
-        guard !waitsForCrowd else { return }
-        waitsForCrowd = true
+        guard crowdBytes == 0 else { return }
+        crowdBytes = ticket.weight
+        measureMemory()
         loop.waitForCrowd(self, ticket)
     }
 
     /// The crowd has got the publication.
     func crowdServed() {
-        waitsForCrowd = false
+        crowdBytes = 0
+        measureMemory()
         resume(.crowds)
     }
 

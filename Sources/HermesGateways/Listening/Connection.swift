@@ -64,8 +64,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     // Input.
     @exclusivity(unchecked)
     private(set) var pauses: Pause = []
-    /// Whether the loop resumes it once a crowd has got its publication.
-    var waitsForCrowd = false
+    /// The publication that waits for a crowd, in bytes; the loop resumes the connection afterwards.
+    var crowdBytes = 0
     private var holds = 0
     private var unanswered = 0
     // Costs: see Connection+Costs.swift.
@@ -362,7 +362,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private func isCutOff(_ reason: CloseReason) -> Bool {
         switch reason {
         case .slowReader: true
-        case .memory: heldWrites > 0
+        case .memory: heldWrites > 0 || writtenBytes > 0 || sharedBytes > 0
         case .idle: !isWritable || heldWrites > 0
         default: false
         }

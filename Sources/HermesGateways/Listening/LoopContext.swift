@@ -33,9 +33,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private let flushesOfCrowds = FlushList { $0.flushWithCrowd() }
     private var isFlushScheduled = false
     /// Publishers that wait for their crowds, and the tickets of their publications.
-    private var publishersToCrowds: [(publisher: Connection, ticket: UInt64)] = []
-    /// When crowds last got something although memory was short.
-    private var lastServedShort = NIODeadline.distantPast
+    private var publishersToCrowds: [(publisher: Connection, ticket: CrowdTicket)] = []
     let readBuffers = ReadBuffers()
     /// Events of other threads that wait for a later turn.
     private var late = Deque<LoopEvent>()
@@ -280,32 +278,17 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         flushed(wasWaiting: false)
     }
 
-    /// Decides whether crowds may get more.
+    /// Lets crowds get more if they have what they got before.
     private func lookAtCrowds() {
-        topics.wroteOutput(
-            isBehind: !flushesOfCrowds.dirty.isEmpty || !flushesOfCrowds.waiting.isEmpty,
-            isShort: isShortOfMemory()
-        )
-    }
-
-    /// The pause between two turns of crowds while memory is short. They have their turns all the same: perhaps nobody
-    /// can free memory.
-    private static let shortPause = TimeAmount.milliseconds(100)
-
-    private func isShortOfMemory() -> Bool {
-        guard reclaimer.budget.isExceeded else { return false }
-        let now = clock()
-        guard now - lastServedShort >= Self.shortPause else { return true }
-        lastServedShort = now
-        return false
+        if flushesOfCrowds.dirty.isEmpty, flushesOfCrowds.waiting.isEmpty { topics.wroteOutputForCrowds() }
     }
 
     /// The pause between two looks whether crowds have got what waits for them.
     private static let crowdPause = TimeAmount.milliseconds(1)
 
-    /// A publication waits because a crowd is behind with earlier ones: its publisher is not read from meanwhile. So few
+    /// A publication waits because a crowd has not got earlier ones: its publisher is not read from meanwhile. So few
     /// publications wait, and the copies for a crowd do not pile up.
-    func waitForCrowd(_ publisher: Connection, _ ticket: UInt64) {
+    func waitForCrowd(_ publisher: Connection, _ ticket: CrowdTicket) {
         eventLoop.assertInEventLoop()
         publishersToCrowds.append((publisher, ticket))
         if publishersToCrowds.count == 1 { resumePublishersLater() }
@@ -394,7 +377,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     /// The connections with memory worth freeing.
     func holdings() -> [MemoryHolding] {
-        open.compactMap { $0.heldBytes >= MemoryHolding.minBytes ? MemoryHolding($0) : nil }
+        let part = sharedFrames.part
+        return open.compactMap { MemoryHolding($0, sharedPart: part) }
     }
 
     // MARK: Connections

@@ -131,13 +131,13 @@ import Testing
                 shard.publish(Publication(topic: topic, payload: ByteBuffer(string: text), kind: .plain))
             }
         }
-        loops[0].run { there.wroteOutput(isBehind: true) }
+        loops[0].run { there.isBehindWithCrowds = true }
         #expect((publish("1", to: topic).ticket != nil) == (publisher == 0))
         #expect(publish("quiet", to: other).ticket == nil)
         for _ in 0..<5 { for loop in loops.loops { loop.tick() } }
         #expect(subscribers[0].received.isEmpty && quiet.received == ["quiet"])
         #expect(!there.crowded.isEmpty)
-        loops[0].run { there.wroteOutput(isBehind: false) }
+        loops[0].run { there.wroteOutputForCrowds() }
         #expect((publish("2", to: topic).ticket != nil) == (publisher == 0), "behind the first one")
         loops.settle()
         #expect(there.crowded.isEmpty)
@@ -146,25 +146,36 @@ import Testing
         for subscriber in subscribers { #expect(subscriber.received == ["1", "2", "3"]) }
     }
 
-    @Test func `what waits on its own loop is never dropped`() {
+    @Test func `what waits on its own loop is never dropped`() throws {
         let loops = ManualLoops(2, maxBacklogBytes: 1 << 20)
         let subscribers = (0..<100).map { _ in subscribe(loops, 0).0 }
         loops.settle()
         let (shard, other) = (loops.shard(0), loops.shard(1))
+        let quiet = try #require(TopicName("room/quiet"))
         let texts = (0..<10_000).map(String.init)
         loops[0].run {
-            shard.wroteOutput(isBehind: true)
+            shard.isBehindWithCrowds = true
             let tickets = texts.map { shard.publish(publication($0)).ticket }
             #expect(tickets.allSatisfy { $0.map(shard.isWaiting) ?? false })
         }
-        // It counts for publishers on other loops.
+        // Publishers on other loops are slowed down; what they publish to the crowd is dropped, and nothing else.
+        let second = RecordingSubscriber()
+        loops[0].run { _ = shard.subscribe(second, to: quiet) }
         #expect(loops[1].run { other.publish(publication("other")).isCongested })
-        #expect(other.droppedCount == 1)
-        loops[0].run { shard.wroteOutput(isBehind: false) }
-        loops.settle()
+        loops[1].run { _ = other.publish(Publication(topic: quiet, payload: ByteBuffer(string: "q"), kind: .plain)) }
+        for _ in 0..<3 { for loop in loops.loops { loop.tick() } }
+        #expect(shard.droppedCount == 1 && other.droppedCount == 0)
+        #expect(second.received == ["q"])
+        // All together are more than the loop copies before it writes output.
+        for _ in 0..<2 {
+            loops[0].run { shard.wroteOutputForCrowds() }
+            loops.settle()
+        }
         for subscriber in subscribers { #expect(subscriber.received == texts) }
-        #expect(shard.droppedCount == 0)
+        #expect(shard.droppedCount == 1)
         #expect(loops[1].run { !other.publish(publication("other")).isCongested })
+        loops.settle()
+        loops[0].run { shard.wroteOutputForCrowds() }
         loops.settle()
         #expect(subscribers[0].received.last == "other")
     }
@@ -180,21 +191,21 @@ import Testing
         loops[0].run { for other in others { _ = shard.subscribe(other, to: second) } }
         subscribers[50].onDelivery = { delivery in
             guard delivery.publication.payload == ByteBuffer(string: "1") else { return }
-            if isBehind { shard.wroteOutput(isBehind: true) }
+            if isBehind { shard.isBehindWithCrowds = true }
             _ = shard.publish(publication("left"))
         }
         loops[0].run {
-            shard.wroteOutput(isBehind: true)
+            shard.isBehindWithCrowds = true
             for text in ["1", "2", "3"] { _ = shard.publish(publication(text)) }
             for text in ["a", "b"] {
                 _ = shard.publish(Publication(topic: second, payload: ByteBuffer(string: text), kind: .plain))
             }
-            shard.wroteOutput(isBehind: false)
+            shard.wroteOutputForCrowds()
         }
         loops.settle()
         if isBehind {
             #expect(subscribers[0].received == ["1"])
-            loops[0].run { shard.wroteOutput(isBehind: false) }
+            loops[0].run { shard.wroteOutputForCrowds() }
             loops.settle()
         }
         for subscriber in subscribers { #expect(subscriber.received == ["1", "2", "3", "left"]) }
@@ -209,7 +220,7 @@ import Testing
         // Each is a megabyte and more for the crowd.
         let text = String(repeating: "x", count: 1_024)
         let outcomes = loops[0].run {
-            shard.wroteOutput(isBehind: false)
+            shard.wroteOutputForCrowds()
             return (0..<100).map { _ in shard.publish(publication(text)).ticket != nil }
         }
         let delivered = subscribers[0].received.count
@@ -217,7 +228,7 @@ import Testing
         #expect(outcomes == outcomes.indices.map { $0 >= delivered })
         loops.settle()
         #expect(subscribers[0].received.count == delivered)
-        loops[0].run { shard.wroteOutput(isBehind: false) }
+        loops[0].run { shard.wroteOutputForCrowds() }
         loops.settle()
         #expect(subscribers.allSatisfy { $0.received.count == 100 })
     }
