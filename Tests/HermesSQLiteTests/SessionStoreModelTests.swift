@@ -51,7 +51,10 @@ struct SessionStoreModelTests {
     private func describe(_ session: StoredSession) -> String {
         let subscriptions = session.subscriptions.map { "\($0.filter) \($0.options)" }.sorted()
         let partial = session.partial.sorted { $0.key < $1.key }
-            .map { "\($0.key) \($0.value.parts) \($0.value.sessions.sorted()) \($0.value.shares.map(\.rawValue).sorted())" }
+            .map { key, partial in
+                let shares = partial.shares.map(\.rawValue).sorted()
+                return "\(key) \(partial.parts) \(partial.sessions.sorted()) \(shares)"
+            }
         return """
             \(session.id) \(session.key) \(subscriptions) \(String(describing: session.expiry)) \(session.isOnline) \
             \(String(describing: session.expiresAt)) \(session.head) \(session.sentUpTo) \(session.queuedCount) \

@@ -256,7 +256,9 @@ extension MemoryState {
 
     private func stored(_ session: Session) -> StoredSession {
         var stored = session.stored
-        stored.subscriptions = session.subscriptions.map { DurableSubscription(filter: $0.key.rawValue, options: $0.value) }
+        stored.subscriptions = session.subscriptions.map { filter, options in
+            DurableSubscription(filter: filter.rawValue, options: options)
+        }
         stored.ownerName =
             switch stored.key.owner {
             case .anonymous: ""

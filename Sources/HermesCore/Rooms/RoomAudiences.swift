@@ -54,7 +54,7 @@ final class RoomAudiences: Sendable {
     /// The rooms that a filter matches; nil: none.
     private static func audience(of filter: String) -> Audience? {
         // Most filters have nothing to do with rooms, and are not split.
-        guard filter.hasBytes(startingWith: TopicName.roomPrefix) || filter.utf8.first == UInt8(ascii: "+") || filter == "#"
+        guard filter.hasBytes(startingWith: TopicName.roomPrefix) || filter.hasBytes(startingWith: "+") || filter == "#"
         else { return nil }
         // A room's topic has two levels. "#" also stands for no level.
         var levels = filter.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false)

@@ -27,7 +27,9 @@ enum IMPBContent {
             return .failure(HermesError(.tooLarge, "ext has at most 32 pairs"))
         }
         for pair in message.ext { content.attributes[pair.key] = pair.value }
-        if message.type == .custom, case .custom(let custom) = content.kind, custom.type.hasBytes(startingWith: opaquePrefix) {
+        if message.type == .custom, case .custom(let custom) = content.kind,
+            custom.type.hasBytes(startingWith: opaquePrefix)
+        {
             let message = "keys that begin with \(opaquePrefix) are the server's own; choose another"
             return .failure(HermesError(.invalidArgument, message))
         }

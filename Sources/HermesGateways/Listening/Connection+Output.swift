@@ -363,8 +363,9 @@ extension Connection {
     /// some of its own were not read. A plain close would reset the connection and could destroy them.
     func writeOutForGood() {
         guard let context else { return }
+        let bytes = isOutputCopied ? Self.shareAbove : Self.shareLastAbove
         while let waiting = queue.popFirst() {
-            append(waiting.bytes, waiting.body, frames: waiting.frameCount, sharingAbove: isOutputCopied ? Self.shareAbove : Self.shareLastAbove)
+            append(waiting.bytes, waiting.body, frames: waiting.frameCount, sharingAbove: bytes)
         }
         measureMemory()
         let written = loop.eventLoop.makePromise(of: Void.self)

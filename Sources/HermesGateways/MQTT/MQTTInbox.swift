@@ -72,7 +72,8 @@ final class MQTTInbox {
 
     /// Whether a filter subscribes to the packets.
     static func isAskedFor(by filter: TopicFilter) -> Bool {
-        filter.rawValue.hasBytes(startingWith: "hermes/") && (matches(filter, Topic.down) || matches(filter, Topic.downJSON))
+        filter.rawValue.hasBytes(startingWith: "hermes/")
+            && (matches(filter, Topic.down) || matches(filter, Topic.downJSON))
     }
 
     /// The combined form of some subscriptions; nil: none.

@@ -308,6 +308,43 @@ import Testing
         #expect(fixture.memory.used == small.connection.heldBytes)
     }
 
+    @Test(arguments: [true, false])
+    func `one that does not take its output is closed at once, for memory and for silence`(isMemory: Bool) throws {
+        let fixture = try Fixture(memory: isMemory ? 500_000 : .max)
+        let (session, channel) = try fixture.connect()
+        let holder = Holder()
+        try channel.pipeline.syncOperations.addHandler(holder, position: .first)
+        let frames = (1...12).map { _ in ByteBuffer(repeating: 1, count: 70_000) }
+        for frame in frames { session.connection.write(.control, frame: frame) }
+        if !isMemory {
+            fixture.stop(channel)
+            fixture.loop.advanceTime(by: .seconds(3_605))
+        } else {
+            #expect(session.connection.heldBytes == 12 * 70_000)
+            fixture.loop.advanceTime(by: .seconds(1))
+        }
+        #expect(session.isClosed && session.farewells.isEmpty, "it would not read a farewell")
+        for promise in holder.promises { promise.fail(ChannelError.ioOnClosedChannel) }
+        fixture.loop.advanceTime(by: .seconds(1))
+        #expect(fixture.memory.used == 0)
+    }
+
+    @Test func `those who share a frame pay for their part of it`() throws {
+        let fixture = try Fixture(memory: 500_000)
+        let frame = ByteBuffer(repeating: 1, count: 200_000)
+        let sharers = try (0..<50).map { _ in try fixture.connect("127.0.0.1") }
+        for (session, channel) in sharers {
+            try channel.pipeline.syncOperations.addHandler(Holder(), position: .first)
+            session.connection.write(.control, frame: frame)
+        }
+        #expect(fixture.context.heldBytes == 200_000)
+        let (alone, _) = try fixture.connect("127.0.0.2")
+        alone.connection.sessionHolds(400_000)
+        fixture.loop.advanceTime(by: .seconds(1))
+        #expect(alone.farewells == ["memory"], "the others hold 200,000 together")
+        #expect(sharers.allSatisfy { !$0.session.isClosed })
+    }
+
     @Test func `many connections of one address pay before one of another that holds more than each`() throws {
         let fixture = try Fixture(memory: 500_000)
         let many = try (0..<20).map { _ in try fixture.connect("127.0.0.1").session }

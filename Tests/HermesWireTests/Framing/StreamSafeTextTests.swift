@@ -80,8 +80,9 @@ import Testing
         // Encoding a message with such a key would take as long as decoding it.
         var field = ByteBuffer()
         field.writeString(long)
-        var bytes = ByteBuffer(bytes: [0x0A, 0x80 | UInt8(long.utf8.count & 0x7F), 0x80 | UInt8(long.utf8.count >> 7 & 0x7F)])
-        bytes.writeBytes([UInt8(long.utf8.count >> 14)])
+        let length = long.utf8.count
+        var bytes = ByteBuffer(bytes: [0x0A, 0x80 | UInt8(length & 0x7F), 0x80 | UInt8(length >> 7 & 0x7F)])
+        bytes.writeInteger(UInt8(length >> 14))
         bytes.writeBuffer(&field)
         #expect(throws: WireError(.badText, "a text in the hermes.v1.Packet \(StreamSafeText.problem)")) {
             try Hermes_V1_Packet(wire: bytes)
@@ -138,7 +139,9 @@ import Testing
                 if isSafe {
                     #expect(throws: Never.self) { try MQTTPacket(fromClient: frame, version: .v5) }
                 } else {
-                    let error = #expect(throws: MQTTPacketError.self) { try MQTTPacket(fromClient: frame, version: .v5) }
+                    let error = #expect(throws: MQTTPacketError.self) {
+                        try MQTTPacket(fromClient: frame, version: .v5)
+                    }
                     #expect(error?.reason == .malformedPacket)
                 }
             }
