@@ -32,7 +32,9 @@ package final class TopicShard {
     /// Whether publications to very many subscribers wait, until those copies of earlier ones are written out that the
     /// loop holds.
     @exclusivity(unchecked)
-    var isBehindWithCrowds = false
+    package internal(set) var isBehindWithCrowds = false
+    /// Called when ``isBehindWithCrowds`` is set. The loop sees to it that it does not stay so.
+    package var becameBehind: (() -> Void)?
     var isServingScheduled = false
     /// The bytes that were copied for crowds since the loop last wrote them out; nil if nobody says when.
     private var crowdBytes: Int?
@@ -290,7 +292,10 @@ package final class TopicShard {
         if isServingCrowd, let before = crowdBytes {
             let bytes = before &+ publication.copiedBytes &* route.entries.count
             crowdBytes = bytes
-            if bytes >= CrowdedTopics.bytesAtOnce { isBehindWithCrowds = true }
+            if bytes >= CrowdedTopics.bytesAtOnce, !isBehindWithCrowds {
+                isBehindWithCrowds = true
+                becameBehind?()
+            }
         }
         switch publication {
         case .one(let publication):

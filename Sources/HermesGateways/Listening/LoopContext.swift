@@ -14,7 +14,11 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     package let eventLoop: any EventLoop
     /// Topics and rooms: this loop's shard of the topic plane. Asked for on the loop.
-    package private(set) lazy var topics = shard()
+    package private(set) lazy var topics = {
+        let topics = shard()
+        topics.becameBehind = { [weak self] in self?.watchCrowds() }
+        return topics
+    }()
     private let shard: () -> TopicShard
     /// Events of other threads, delivered in batches.
     private let mailbox: Mailbox<LoopEvent>
@@ -34,6 +38,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var isFlushScheduled = false
     /// Publishers that wait for their crowds, and the tickets of their publications.
     private var publishersToCrowds: [(publisher: Connection, ticket: CrowdTicket)] = []
+    private var areCrowdsWatched = false
     let readBuffers = ReadBuffers()
     /// Events of other threads that wait for a later turn.
     private var late = Deque<LoopEvent>()
@@ -291,17 +296,21 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     func waitForCrowd(_ publisher: Connection, _ ticket: CrowdTicket) {
         eventLoop.assertInEventLoop()
         publishersToCrowds.append((publisher, ticket))
-        if publishersToCrowds.count == 1 { resumePublishersLater() }
+        watchCrowds()
     }
 
-    private func resumePublishersLater() {
+    /// Looks at crowds until none waits: perhaps nobody of a crowd has output to be written.
+    private func watchCrowds() {
+        guard !areCrowdsWatched else { return }
+        areCrowdsWatched = true
         eventLoop.scheduleTask(in: Self.crowdPause) { [self] in
+            areCrowdsWatched = false
             lookAtCrowds()
             for (publisher, ticket) in publishersToCrowds where !topics.isWaiting(ticket) {
                 inTurn { publisher.crowdServed() }
             }
             publishersToCrowds.removeAll { !topics.isWaiting($0.ticket) }
-            if !publishersToCrowds.isEmpty { resumePublishersLater() }
+            if !publishersToCrowds.isEmpty || topics.isBehindWithCrowds { watchCrowds() }
         }
     }
 
@@ -344,7 +353,6 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         buffers.trim()
         entries.removeAll()
         reportMemory()
-        lookAtCrowds()
         for tally in tallies.values { tally.publish() }
         if !open.isEmpty { startWheel() }
     }

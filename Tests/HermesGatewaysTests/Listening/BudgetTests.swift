@@ -242,6 +242,31 @@ import Testing
         for subscription in subscriptions { topics.unsubscribe(subscription) }
     }
 
+    /// Gets publications and has no connection, or one that does not read.
+    private final class Silent: TopicSubscriber {
+        var count = 0
+
+        func deliver(_ delivery: Delivery, for subscription: TopicSubscription) { count += 1 }
+    }
+
+    @Test func `a crowd without output gets the rest, too`() throws {
+        let fixture = try Fixture()
+        let topic = try #require(TopicName("crowd"))
+        let topics = fixture.context.topics
+        let silent = (0..<100).map { _ in Silent() }
+        let subscriptions = silent.map { topics.subscribe($0, to: topic) }
+        // The loop has written output before.
+        let (session, _) = try fixture.connect()
+        session.connection.write(.control, frame: ByteBuffer(string: "x"))
+        fixture.loop.run()
+        let text = Publication(topic: topic, payload: ByteBuffer(repeating: 1, count: 4_000), kind: .plain)
+        let tickets = (0..<400).compactMap { _ in topics.publish(text).ticket }
+        #expect(tickets.count > 200 && silent[0].count == 400 - tickets.count)
+        fixture.loop.advanceTime(by: .milliseconds(10))
+        #expect(silent.allSatisfy { $0.count == 400 })
+        for subscription in subscriptions { topics.unsubscribe(subscription) }
+    }
+
     @Test func `a buffer that is still being written is replaced by a small one`() {
         var pool = BufferPool()
         var large = pool.take()
