@@ -18,7 +18,7 @@ struct CrowdedTopics {
 
     /// The publications that wait for one topic.
     private struct Waiting {
-        var batches: Deque<(batch: PublicationBatch, ticket: UInt64)> = []
+        var batches: Deque<(batch: PublicationBatch, ticket: UInt64, isOfCrowd: Bool)> = []
         /// The number of delivered publications of the first batch.
         var delivered = 0
     }
@@ -29,6 +29,7 @@ struct CrowdedTopics {
         let publications: PublicationBatch
         /// The weight of their batch if they complete it.
         let completed: Int?
+        let isOfCrowd: Bool
     }
 
     /// A topic stays in it while it is served: what its subscribers publish to it meanwhile comes behind.
@@ -49,13 +50,13 @@ struct CrowdedTopics {
 
     /// Appends publications behind others of their topic, or else their topic behind the others.
     ///
+    /// - Parameter isOfCrowd: comes back with the last part.
     /// - Returns: the ticket.
-    @discardableResult
-    mutating func append(_ batch: PublicationBatch) -> UInt64 {
+    mutating func append(_ batch: PublicationBatch, isOfCrowd: Bool) -> UInt64 {
         lastTicket &+= 1
         tickets.insert(lastTicket)
         if topics[batch.topic] == nil { turns.append(batch.topic) }
-        topics[batch.topic, default: Waiting()].batches.append((batch, lastTicket))
+        topics[batch.topic, default: Waiting()].batches.append((batch, lastTicket, isOfCrowd))
         return lastTicket
     }
 
@@ -65,7 +66,7 @@ struct CrowdedTopics {
     /// - Returns: nil if nothing waits.
     mutating func next(atMost count: (TopicName) -> Int) -> Part? {
         guard let topic = turns.popFirst(), let index = topics.index(forKey: topic),
-            let (batch, ticket) = topics.values[index].batches.first
+            let (batch, ticket, isOfCrowd) = topics.values[index].batches.first
         else { return nil }
         let start = topics.values[index].delivered
         let end = start + min(batch.count - start, count(topic))
@@ -73,12 +74,12 @@ struct CrowdedTopics {
         if case .run(let run) = batch { part = .run(run.part(start..<end)) } else { part = batch }
         guard end == batch.count else {
             topics.values[index].delivered = end
-            return Part(topic: topic, publications: part, completed: nil)
+            return Part(topic: topic, publications: part, completed: nil, isOfCrowd: isOfCrowd)
         }
         topics.values[index].delivered = 0
         topics.values[index].batches.removeFirst()
         tickets.remove(ticket)
-        return Part(topic: topic, publications: part, completed: batch.weight)
+        return Part(topic: topic, publications: part, completed: batch.weight, isOfCrowd: isOfCrowd)
     }
 
     /// The part of a topic is delivered: the topic comes behind the others, or is forgotten.

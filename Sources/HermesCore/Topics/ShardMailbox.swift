@@ -54,8 +54,10 @@ final class ShardMailbox: Sendable {
     var isCongested: Bool {
         backlog.load(ordering: .relaxed) &+ crowdBacklog.load(ordering: .relaxed) >= maxBacklog / 4
     }
-    /// Whether no more publications of other loops may wait for crowds. Others are taken all the same.
+    /// Whether no more publications of other loops may wait for crowds.
     var isFullOfCrowds: Bool { crowdBacklog.load(ordering: .relaxed) >= maxBacklog }
+    /// The same for those of this loop, whose publishers wait.
+    var isOverfullOfCrowds: Bool { crowdBacklog.load(ordering: .relaxed) / 4 >= maxBacklog }
 
     func post(_ interest: Interest) {
         post { state in

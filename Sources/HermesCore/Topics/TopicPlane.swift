@@ -60,7 +60,7 @@ package final class TopicPlane: Sendable {
     }
 
     /// Whether the server is too far behind to publish more.
-    package var isCongested: Bool { mailboxes[0].isFull }
+    package var isCongested: Bool { mailboxes[0].isFull || mailboxes[0].isFullOfCrowds }
 
     /// Publishes a publication that is already stored, from a thread that is not an event loop. The caller checks
     /// ``isCongested`` before it stores the publication.

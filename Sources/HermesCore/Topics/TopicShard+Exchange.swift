@@ -96,7 +96,7 @@ extension TopicShard {
             case .publish(let publication):
                 // Its publisher asked before whether the server is too far behind, and is not known here.
                 inbox.completed(publication.weight)
-                _ = publish(publication)
+                _ = publish(publication, isPaced: false)
             case .work(let work):
                 work(self)
             }
@@ -113,7 +113,7 @@ extension TopicShard {
         var isLate = false
         for publication in publications {
             if crowded.isWaiting(publication.topic) {
-                letWait(handedOver: publication)
+                letWait(handedOver: publication, isOfCrowd: isCrowded(publication.topic))
                 continue
             }
             if let route = route(to: publication.topic, last) {
@@ -126,7 +126,7 @@ extension TopicShard {
                     if isLook { unlooked = 0 }
                     guard crowded.isEmpty, !isBehindWithCrowds, deliveries <= pace.most, !isLook || loop.hasTime()
                     else {
-                        letWait(handedOver: publication)
+                        letWait(handedOver: publication, isOfCrowd: true)
                         continue
                     }
                 } else if deliveries > 0 {
@@ -136,7 +136,7 @@ extension TopicShard {
                         isLate = !loop.hasTime()
                     }
                     guard !isLate else {
-                        letWait(handedOver: publication)
+                        letWait(handedOver: publication, isOfCrowd: false)
                         continue
                     }
                 }
@@ -163,29 +163,42 @@ extension TopicShard {
     /// Lets a publication of this loop wait behind others of its topic; if its topic is crowded, also until the output of
     /// earlier ones has gone out. Otherwise a loop that is behind would copy each for thousands of peers.
     ///
-    /// However much waits, it is not dropped: the publisher is not read from meanwhile.
-    ///
+    /// - Parameter isPaced: whether its publisher is not read from until then. What others publish is dropped once much
+    ///   waits.
     /// - Returns: its ticket; nil if it may be delivered now.
-    func waitsForCrowd(_ publication: PublicationBatch, along route: TopicRoute) -> CrowdTicket? {
+    func waitsForCrowd(_ publication: PublicationBatch, along route: TopicRoute, isPaced: Bool) -> CrowdTicket? {
         let isCrowded = isBehindWithCrowds && route.entries.count >= CrowdedTopics.leastDeliveries
         guard isCrowded || crowded.isWaiting(publication.topic) else { return nil }
-        return CrowdTicket(number: letWait(publication), weight: publication.weight)
-    }
-
-    /// Lets a publication of another loop wait; what is too much is dropped, without harm to other topics.
-    private func letWait(handedOver publication: PublicationBatch) {
-        inbox?.completed(publication.weight)
-        guard inbox?.isFullOfCrowds != true else {
+        let isFull = inbox.map { isPaced ? $0.isOverfullOfCrowds : $0.isFullOfCrowds } ?? false
+        guard !isFull else {
             droppedCount &+= UInt64(publication.count)
-            return
+            return CrowdTicket(number: 0, weight: 0)
         }
-        _ = letWait(publication)
+        inbox?.waitsForCrowd(publication.weight)
+        return CrowdTicket(number: letWait(publication, isOfCrowd: true), weight: publication.weight)
     }
 
-    private func letWait(_ publication: PublicationBatch) -> UInt64 {
-        inbox?.waitsForCrowd(publication.weight)
+    private func isCrowded(_ topic: TopicName) -> Bool {
+        existingRoute(to: topic).map { $0.entries.count >= CrowdedTopics.leastDeliveries } ?? false
+    }
+
+    /// Lets a publication of another loop wait. What is too much for crowds is dropped, without harm to other topics,
+    /// whose publications go on to count as mail.
+    private func letWait(handedOver publication: PublicationBatch, isOfCrowd: Bool) {
+        if isOfCrowd {
+            inbox?.completed(publication.weight)
+            guard inbox?.isFullOfCrowds != true else {
+                droppedCount &+= UInt64(publication.count)
+                return
+            }
+            inbox?.waitsForCrowd(publication.weight)
+        }
+        _ = letWait(publication, isOfCrowd: isOfCrowd)
+    }
+
+    private func letWait(_ publication: PublicationBatch, isOfCrowd: Bool) -> UInt64 {
         // Its bytes may be a small part of a read buffer.
-        let number = crowded.append(publication.compacted())
+        let number = crowded.append(publication.compacted(), isOfCrowd: isOfCrowd)
         serveCrowdsInTurn()
         return number
     }
@@ -211,7 +224,9 @@ extension TopicShard {
             }
             guard let part else { return }
             if let route, !route.entries.isEmpty { deliver(part.publications, along: route) }
-            if let completed = part.completed { inbox?.waitsForCrowd(-completed) }
+            if let completed = part.completed {
+                if part.isOfCrowd { inbox?.waitsForCrowd(-completed) } else { inbox?.completed(completed) }
+            }
             crowded.finish(part.topic)
         } while !isBehindWithCrowds && loop.hasTime()
         serveCrowdsInTurn()

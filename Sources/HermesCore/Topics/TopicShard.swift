@@ -189,13 +189,15 @@ package final class TopicShard {
     /// Delivers to the subscribers on this loop now, and to the other loops at the end of the tick.
     ///
     /// - Returns: also whether the publisher should pause.
-    package func publish(_ publication: Publication) -> PublishOutcome {
+    ///
+    /// - Parameter isPaced: whether the caller waits while the publication does (``PublishOutcome/ticket``).
+    package func publish(_ publication: Publication, isPaced: Bool = true) -> PublishOutcome {
         assert(loop.isCurrent())
         takeInterest()
         guard let route = existingRoute(to: publication.topic) else {
             return PublishOutcome(localCount: 0, isCongested: false)
         }
-        return publish(.one(publication), along: route)
+        return publish(.one(publication), along: route, isPaced: isPaced)
     }
 
     /// The same as ``publish(_:)`` without a look-up, for a publisher with a kept route.
@@ -215,14 +217,20 @@ package final class TopicShard {
     }
 
     @inline(__always)
-    private func publish(_ publication: PublicationBatch, along route: TopicRoute) -> PublishOutcome {
+    private func publish(
+        _ publication: PublicationBatch,
+        along route: TopicRoute,
+        isPaced: Bool = true
+    ) -> PublishOutcome {
         refresh(route)
         let shards = route.shards
         let isCongested = !shards.isEmpty && enqueue(publication, to: shards)
         let localCount = route.entries.count
         var ticket: CrowdTicket?
         if localCount > 0 {
-            if isBehindWithCrowds || !crowded.isEmpty { ticket = waitsForCrowd(publication, along: route) }
+            if isBehindWithCrowds || !crowded.isEmpty {
+                ticket = waitsForCrowd(publication, along: route, isPaced: isPaced)
+            }
             if ticket == nil { deliver(publication, along: route) }
         }
         return PublishOutcome(

@@ -115,12 +115,12 @@ struct MemoryHolding: Sendable {
     /// The least number of bytes that is worth freeing.
     static let minBytes = 4_096
 
-    /// - Parameter sharedPart: of what connections share, the part that is there once for all of them.
-
     let connection: Connection
     let consumer: Consumer
     let bytes: Int
 
+    /// - Parameter sharedPart: of what connections share, the part that is there once for all of them.
+    /// - Returns: nil if it is not worth freeing.
     init?(_ connection: Connection, sharedPart: Double) {
         let bytes = connection.ownBytes + Int(Double(connection.sharedBytes) * sharedPart)
         guard connection.isOpen, bytes >= Self.minBytes else { return nil }
@@ -144,8 +144,6 @@ final class MemoryReclaimer: Sendable {
 
     /// The pause before the next round, so that freed memory is counted first.
     static let pause = TimeAmount.milliseconds(20)
-    /// The same if nobody holds enough to pay.
-    private static let pauseWithoutVictims = TimeAmount.milliseconds(500)
 
     let budget: MemoryBudget
     private let loops = Mutex<[WeakLoop]>([])
@@ -164,25 +162,25 @@ final class MemoryReclaimer: Sendable {
             context.post(
                 .run { [self] in
                     guard let holdings = round.add(context.holdings()) else { return }
-                    let pause = collect(holdings) ? Self.pause : Self.pauseWithoutVictims
-                    context.eventLoop.scheduleTask(in: pause) { [self] in
+                    let before = budget.used
+                    collect(holdings)
+                    context.eventLoop.scheduleTask(in: Self.pause) { [self] in
                         budget.reclaimEnded()
-                        // Victims may have freed less than they seemed to hold.
-                        if budget.change(by: 0) { begin() }
+                        // Victims may have freed less than they seemed to hold. If they freed nothing, the next report
+                        // begins another round.
+                        if budget.used < before, budget.change(by: 0) { begin() }
                     }
                 }
             )
         }
     }
 
-    /// - Returns: whether anybody pays.
-    private func collect(_ holdings: [MemoryHolding]) -> Bool {
+    private func collect(_ holdings: [MemoryHolding]) {
         let victims = MemoryReclaim.victims(of: holdings.map { ($0.consumer, $0.bytes) }, toFree: budget.excess)
         for index in victims {
             let connection = holdings[index].connection
             connection.loop.post(.run { connection.payForMemory() })
         }
-        return !victims.isEmpty
     }
 
     /// The loops' answers so far.

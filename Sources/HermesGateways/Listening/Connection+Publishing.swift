@@ -55,7 +55,7 @@ extension Connection {
 
     /// - Returns: whether anybody is subscribed.
     private func deliver(_ publication: Publication) -> Bool {
-        let outcome = loop.topics.publish(publication)
+        let outcome = loop.topics.publish(publication, isPaced: isOpen)
         keepPace(with: outcome)
         charge(.viewers(outcome.localCount))
         return outcome.matchedAnywhere

@@ -117,19 +117,18 @@ extension Connection {
     /// Lets the peer wait if subscribers are behind with its publications.
     package func keepPace(with outcome: PublishOutcome) {
         if outcome.isCongested { slowDown() }
-        guard let ticket = outcome.ticket, phase == .open else { return }
+        guard let ticket = outcome.ticket, ticket.weight > 0, phase == .open else { return }
         pause(.crowds)
-        guard crowdBytes == 0 else { return }
-        crowdBytes = ticket.weight
+        crowdBytes &+= ticket.weight
         measureMemory()
         loop.waitForCrowd(self, ticket)
     }
 
-    /// The crowd has got the publication.
-    func crowdServed() {
-        crowdBytes = 0
+    /// A crowd has got a publication.
+    func crowdServed(_ ticket: CrowdTicket) {
+        crowdBytes &-= ticket.weight
         measureMemory()
-        resume(.crowds)
+        if crowdBytes == 0 { resume(.crowds) }
     }
 
     /// Pauses reading for a moment, so that TCP slows the peer down: another loop is far behind with this connection's

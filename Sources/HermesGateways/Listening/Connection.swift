@@ -64,7 +64,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     // Input.
     @exclusivity(unchecked)
     private(set) var pauses: Pause = []
-    /// The publication that waits for a crowd, in bytes; the loop resumes the connection afterwards.
+    /// The publications that wait for crowds, in bytes; the connection is resumed afterwards.
     var crowdBytes = 0
     private var holds = 0
     private var unanswered = 0

@@ -307,7 +307,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
             areCrowdsWatched = false
             lookAtCrowds()
             for (publisher, ticket) in publishersToCrowds where !topics.isWaiting(ticket) {
-                inTurn { publisher.crowdServed() }
+                inTurn { publisher.crowdServed(ticket) }
             }
             publishersToCrowds.removeAll { !topics.isWaiting($0.ticket) }
             if !publishersToCrowds.isEmpty || topics.isBehindWithCrowds { watchCrowds() }

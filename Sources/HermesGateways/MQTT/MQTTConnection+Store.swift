@@ -93,7 +93,9 @@ extension MQTTConnection {
             if done.heldBytes > 0 { connection.requestAnswered(bytes: done.heldBytes) }
             // Also where the client has gone: its message is stored, and its turn has come.
             let workBefore = topics.matchWork
-            if let publication = done.publication { connection.keepPace(with: topics.publish(publication)) }
+            if let publication = done.publication {
+                connection.keepPace(with: topics.publish(publication, isPaced: phase == .connected))
+            }
             searched(since: workBefore)
             if done.isWritten, phase == .connected { writeAcknowledgement(done.type, done.packetID, done.reason) }
         }

@@ -90,7 +90,8 @@ final class MQTTStatistics: Sendable {
     private func publish(on loop: LoopContext) {
         for (name, value) in state.withLock({ $0.values }) {
             // The server's own and few: nobody to slow down.
-            if let topic = TopicName(name) { _ = loop.topics.publish(Self.publication(topic, value)) }
+            guard let topic = TopicName(name) else { continue }
+            _ = loop.topics.publish(Self.publication(topic, value), isPaced: false)
         }
     }
 }

@@ -186,7 +186,7 @@ final class MQTTWills: Sendable {
     private func toConnected(_ publication: Publication, on loop: LoopContext) {
         // Its client is gone, so nobody can be slowed down. What a loop is too far behind for is counted there
         // (``TopicShard/droppedCount``).
-        _ = loop.topics.publish(publication)
+        _ = loop.topics.publish(publication, isPaced: false)
     }
 
     /// Too much waits for the store at the moment: the will waits too, within its owner's share. False: it does not.

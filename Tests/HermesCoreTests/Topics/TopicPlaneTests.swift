@@ -180,6 +180,29 @@ import Testing
         #expect(subscribers[0].received.last == "other")
     }
 
+    @Test func `what no publisher waits for is dropped once much waits for crowds`() {
+        let loops = ManualLoops(1, maxBacklogBytes: 1 << 20)
+        let subscribers = (0..<100).map { _ in subscribe(loops, 0).0 }
+        let shard = loops.shard(0)
+        loops[0].run {
+            shard.isBehindWithCrowds = true
+            for number in 0..<10_000 { _ = shard.publish(publication("\(number)"), isPaced: false) }
+        }
+        let dropped = Int(shard.droppedCount)
+        #expect(dropped > 1_000 && dropped < 5_000)
+        // The HTTP API says so.
+        #expect(loops.plane.isCongested && !loops.plane.publish(publication("late")))
+        // Even publishers that wait have a bound.
+        loops[0].run { for number in 0..<100_000 { _ = shard.publish(publication("\(number)")) } }
+        #expect(Int(shard.droppedCount) > dropped + 60_000)
+        while !shard.crowded.isEmpty {
+            loops[0].run { shard.wroteOutputForCrowds() }
+            loops.settle()
+        }
+        #expect(subscribers[0].received.count == 110_000 - Int(shard.droppedCount))
+        #expect(!loops.plane.isCongested)
+    }
+
     /// As a viewer's leave does whose connection ends while it gets something.
     @Test(arguments: [false, true])
     func `what is published during a delivery to a crowd comes behind what waits`(isBehind: Bool) throws {
