@@ -84,6 +84,8 @@ import Testing
                 #expect(now.used == used, "\(name)")
                 #expect(now.refused ?? 0 > before[name] ?? 0, "\(name)")
             }
+            let topics = try await budget("topics", of: server) { $0.limit ?? 0 > 0 }
+            #expect(topics.used == 0 && topics.limit ?? 0 >= 64 << 20 && topics.refused != nil)
             for name in ["mqtt_queued_bytes", "mqtt_retained_bytes"] {
                 let now = try await budget(name, of: server) { $0.used ?? 0 > 0 }
                 #expect(now.used ?? 0 > 0 && now.used ?? 0 < now.limit ?? 0, "\(name)")

@@ -39,7 +39,8 @@ final class ShardMailbox: Sendable {
     private let backlog = Atomic(0)
     /// The weight of those that wait for crowds.
     private let crowdBacklog = Atomic(0)
-    private let maxBacklog: Int
+    private let dropped = Atomic(0)
+    let maxBacklog: Int
 
     init(index: Int, shard: LoopConfined<TopicShard>, maxBacklog: Int) {
         self.index = index
@@ -87,6 +88,14 @@ final class ShardMailbox: Sendable {
 
     /// A publication waits for a crowd, or does so no longer.
     func waitsForCrowd(_ weight: Int) { crowdBacklog.add(weight, ordering: .relaxed) }
+
+    /// The weight of all that waits.
+    var waitingBytes: Int { backlog.load(ordering: .relaxed) &+ crowdBacklog.load(ordering: .relaxed) }
+    /// The publications that were dropped because too many waited, since the start.
+    var droppedCount: Int { dropped.load(ordering: .relaxed) }
+
+    /// Publications are not delivered, because too many wait.
+    func dropped(_ count: Int) { dropped.add(count, ordering: .relaxed) }
 
     /// A posted publication was delivered, or waits for a crowd.
     func completed(_ weight: Int) { backlog.subtract(weight, ordering: .relaxed) }

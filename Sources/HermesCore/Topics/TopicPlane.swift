@@ -101,11 +101,14 @@ package final class TopicPlane: Sendable {
         return (sums, examined)
     }
 
-    /// The number of publications dropped because a loop was too far behind.
-    package func droppedCount() async -> UInt64 {
-        var sum: UInt64 = 0
-        for mailbox in mailboxes { sum += await ask(mailbox) { $0.droppedCount } }
-        return sum
+    /// The publications that wait for loops, in bytes; the bytes that may wait; and those dropped since the start because
+    /// too many waited.
+    package var backlog: (used: Int, limit: Int, dropped: Int) {
+        (
+            mailboxes.reduce(0) { $0 &+ max(0, $1.waitingBytes) },
+            mailboxes.reduce(0) { $0 &+ $1.maxBacklog },
+            mailboxes.reduce(0) { $0 &+ $1.droppedCount }
+        )
     }
 
     private func ask<Answer: Sendable>(

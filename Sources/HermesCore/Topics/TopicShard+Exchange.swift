@@ -28,7 +28,7 @@ extension TopicShard {
     private func enqueue(_ publication: PublicationBatch, to shard: Int) -> Bool {
         let mailbox = mailboxes[shard]
         guard !mailbox.isFull else {
-            droppedCount &+= 1
+            mailbox.dropped(publication.count)
             return true
         }
         outgoing[shard].append(publication)
@@ -171,7 +171,7 @@ extension TopicShard {
         guard isCrowded || crowded.isWaiting(publication.topic) else { return nil }
         let isFull = inbox.map { isPaced ? $0.isOverfullOfCrowds : $0.isFullOfCrowds } ?? false
         guard !isFull else {
-            droppedCount &+= UInt64(publication.count)
+            inbox?.dropped(publication.count)
             return CrowdTicket(number: 0, weight: 0)
         }
         inbox?.waitsForCrowd(publication.weight)
@@ -188,7 +188,7 @@ extension TopicShard {
         if isOfCrowd {
             inbox?.completed(publication.weight)
             guard inbox?.isFullOfCrowds != true else {
-                droppedCount &+= UInt64(publication.count)
+                inbox?.dropped(publication.count)
                 return
             }
             inbox?.waitsForCrowd(publication.weight)

@@ -54,8 +54,6 @@ package final class TopicShard {
     private let audiences: RoomAudiences
     /// The number of deliveries that may be made in one piece.
     package private(set) var pace = DeliveryPace()
-    /// The number of publications dropped because another loop was too far behind.
-    package internal(set) var droppedCount: UInt64 = 0
     /// The sum of the steps and matches of all searches for the filters of a topic. The difference of two readings is
     /// the cost of the searches in between.
     package internal(set) var matchWork = 0

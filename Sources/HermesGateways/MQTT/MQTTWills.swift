@@ -185,7 +185,7 @@ final class MQTTWills: Sendable {
 
     private func toConnected(_ publication: Publication, on loop: LoopContext) {
         // Its client is gone, so nobody can be slowed down. What a loop is too far behind for is counted there
-        // (``TopicShard/droppedCount``).
+        // (``TopicPlane/backlog``).
         _ = loop.topics.publish(publication, isPaced: false)
     }
 

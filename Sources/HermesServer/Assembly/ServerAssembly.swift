@@ -62,6 +62,7 @@ package final class ServerAssembly: Sendable {
         core: APICore,
         files: AccessFiles,
         memory: MemoryBudget,
+        topics: TopicPlane,
         wills: @escaping @Sendable () -> Holding,
         api: API?,
         outbound: OutboundServices,
@@ -95,6 +96,7 @@ package final class ServerAssembly: Sendable {
             http: counter,
             messenger: messenger,
             memory: memory,
+            topics: topics,
             wills: wills,
             outbound: outbound
         )
@@ -250,6 +252,7 @@ package final class ServerAssembly: Sendable {
                     core: core,
                     files: files,
                     memory: environment.loops.memory,
+                    topics: environment.loops.topicPlane,
                     wills: { environment.waitingWills },
                     api: settings.api.isEnabled ? API(settings.api, core: core, logger: logger) : nil,
                     outbound: outbound,

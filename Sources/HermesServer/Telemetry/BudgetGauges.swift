@@ -25,12 +25,13 @@ final class BudgetGauges: Sendable {
     }
 
     private let memory: MemoryBudget
+    private let topics: TopicPlane
     private let messenger: Messenger
     private let budgets: [String: Metrics]
     private let last = Mutex<[String: Int]>([:])
 
     private static let names = [
-        "memory", "mqtt_sessions", "mqtt_subscriptions", "mqtt_queued_messages", "mqtt_retained_messages",
+        "memory", "topics", "mqtt_sessions", "mqtt_subscriptions", "mqtt_queued_messages", "mqtt_retained_messages",
     ]
     /// Refused together with those of the same name that count messages.
     private static let namesOfBytes = ["mqtt_queued_bytes", "mqtt_retained_bytes"]
@@ -43,8 +44,9 @@ final class BudgetGauges: Sendable {
     private let unreadRefused = Counter(label: "hermes_budget_refused_total", dimensions: [("budget", "unread")])
     private let storedRefused = Counter(label: "hermes_budget_refused_total", dimensions: [("budget", "stored")])
 
-    init(_ memory: MemoryBudget, _ messenger: Messenger) {
+    init(_ memory: MemoryBudget, _ topics: TopicPlane, _ messenger: Messenger) {
         self.memory = memory
+        self.topics = topics
         self.messenger = messenger
         let counting = Self.names.map { ($0, Metrics($0, countsRefused: true)) }
         let others = Self.namesOfBytes.map { ($0, Metrics($0, countsRefused: false)) }
@@ -57,6 +59,8 @@ final class BudgetGauges: Sendable {
     ///   last shown.
     func read(isForMetrics: Bool) {
         record("memory", memory.used, memory.limit, memory.reclaimedBytes)
+        let backlog = topics.backlog
+        record("topics", backlog.used, backlog.limit, backlog.dropped)
         readInboxes(isForMetrics: isForMetrics)
         let durable = messenger.durable
         let now = durable.statistics

@@ -42,6 +42,7 @@ final class StateGauges: Sendable {
         http: ConnectionCounter,
         messenger: Messenger,
         memory: MemoryBudget,
+        topics: TopicPlane,
         wills: @escaping @Sendable () -> Holding,
         outbound: OutboundServices
     ) {
@@ -51,7 +52,7 @@ final class StateGauges: Sendable {
             "hermes_delivery_seconds",
             bounds: DeliveryTimes.bounds.map { Double($0) / 1e6 }
         )
-        budgets = BudgetGauges(memory, messenger)
+        budgets = BudgetGauges(memory, topics, messenger)
         self.messenger = messenger
         self.outbound = OutboundGauges(outbound)
         func gauge(_ name: String) -> Gauge {

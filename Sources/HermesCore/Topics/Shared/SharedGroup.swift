@@ -164,7 +164,7 @@ extension SharedGroup: TopicSubscriber {
         // It goes to one member only, which is chosen elsewhere.
         if let decided = publication.decided, decided.contains(key) { return }
         guard let seat = choose(for: publication, on: shard) else {
-            shard.droppedCount &+= 1
+            shard.inbox?.dropped(1)
             return
         }
         if seat.shard == home {
