@@ -47,7 +47,7 @@ extension SQLiteStore: AccountStore {
     ) async throws(HermesError) -> (found: [Account], next: UserID?) {
         try await read { db in
             let after = id?.rawValue ?? 0
-            // Whoever is behind the last of those that are looked at is left to the next call.
+            // Whoever comes after the last of those that are looked at is left to the next call.
             let end = try Int64.fetchOne(
                 db,
                 sql: "SELECT id FROM account WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?",

@@ -21,11 +21,11 @@ public import Foundation
 public struct ConversationSummary: Hashable, Sendable {
     /// The conversation, named by the other user or the group.
     public var conversation: Conversation
-    /// The present name of the other account or the group, which may be another than in its messages; empty if the
+    /// The current name of the other account or of the group; it may differ from the name in the messages. Empty if the
     /// account is deleted.
     public var name: String
-    /// The conversation seq of the last message; 0 in a group without messages. ``HermesClient/markRead(_:upToSeq:)``
-    /// with it marks everything as read.
+    /// The conversation seq of the last message; 0 in a group without messages. Pass it to
+    /// ``HermesClient/markRead(_:upToSeq:)`` to mark everything as read.
     public var lastSeq: UInt64
     /// When the last message was sent, by the server's clock; nil if there is none, or if the server does not know.
     public var lastDate: Date?

@@ -50,8 +50,8 @@ extension HermesClient {
         return try await outbox.send(send)
     }
 
-    /// Sends a message without the outbox and waits for its receipt. This is for commands that send one message: it
-    /// fails with the first refusal, even a temporary one.
+    /// Sends a message without the outbox and waits for its receipt. Fails at the first refusal, even a temporary one.
+    /// For commands that send one message.
     ///
     /// - Throws: HermesClientError if the server refuses the message or 300 s pass; CancellationError.
     @discardableResult

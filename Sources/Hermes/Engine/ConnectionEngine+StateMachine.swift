@@ -330,8 +330,8 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server refused the login. That is final unless the error has a `retryAfter`: the next try then comes after
-    /// that time, spread over half as much again.
+    /// The server refused the login. That is final unless the error has a `retryAfter`. Then the next try comes after
+    /// that time, at a random moment of a window half as long.
     mutating func authenticationRefused(_ error: HermesClientError, now: NIODeadline) -> [Action] {
         switch state {
         case .authenticating:

@@ -37,7 +37,7 @@ package struct StrayLogins: Sendable {
 
     /// Another login took this client's place.
     ///
-    /// - Returns: whether it may have been one of this client's own.
+    /// - Returns: whether that login may be one that this client gave up.
     package mutating func blame(now: Int64 = WallClock.milliseconds()) -> Bool {
         givenUp.removeAll { abs(now - $0) > Self.milliseconds }
         return givenUp.popLast() != nil

@@ -187,8 +187,8 @@ public final class MQTTClient: Sendable {
         get async { await driver.link.topics.missed }
     }
 
-    /// The connection's states from now on, the present one first. Each call returns its own stream, which ends when
-    /// the client next stops, or is gone.
+    /// The connection's states from now on, the present one first. Each call returns its own stream. The stream ends
+    /// when the client next stops or is deinitialized.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
     /// Disconnects; the server does not publish the will.

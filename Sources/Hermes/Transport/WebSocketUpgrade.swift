@@ -13,8 +13,8 @@ struct WebSocketTarget: Sendable {
     var subprotocol: String
 }
 
-/// Turns an HTTP connection into a WebSocket whose payload the next handler gets as a stream of bytes (MQTT 6, RFC
-/// 6455).
+/// Turns an HTTP connection into a WebSocket whose payload the next handler gets as a stream of bytes (RFC 6455;
+/// section 6 of the MQTT standards).
 struct WebSocketUpgrade: Sendable {
     let host: String
     let target: WebSocketTarget

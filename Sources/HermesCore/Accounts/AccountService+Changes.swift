@@ -38,7 +38,7 @@ extension AccountService {
     }
 
     /// Accounts whose name contains a text, in either case, ascending by number. One call looks at a bounded number of
-    /// accounts, beside the commits.
+    /// accounts, and does not hold up commits.
     ///
     /// - Returns: the accounts found, and the place to continue at if there are more accounts to look at.
     package func accounts(
@@ -53,8 +53,8 @@ extension AccountService {
         }
     }
 
-    /// Devices of all accounts with a text in their id or name, ASCII letters in either case; in no certain order. One call
-    /// looks at a bounded number of devices, the newest, beside the commits.
+    /// Devices of all accounts with a text in their id or name, ASCII letters in either case; in no certain order. One
+    /// call looks at a bounded number of devices, the newest, and does not hold up commits.
     package func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice] {
         guard !text.isEmpty else { return [] }
         return try await reads.turn(of: .server) { () async throws(HermesError) in

@@ -169,7 +169,8 @@ package final class AccountService: Sendable {
     /// Admits a client, and opens its device if the account has it already; for protocols whose clients need not be
     /// devices.
     ///
-    /// - Returns: a nil login if the device is new, or showed a stronger proof before: ``open(_:by:)`` decides.
+    /// - Returns: the login; nil if the device is new, or has shown another kind of proof before. Then ``open(_:by:)``
+    ///   decides.
     /// - Throws: as ``admit(_:device:address:)``.
     package func admit(
         _ credential: Credential,

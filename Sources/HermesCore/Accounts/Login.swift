@@ -5,11 +5,11 @@
 package enum Credential: Sendable, CustomStringConvertible {
     case password(nickName: String, password: String)
     case token(String)
-    /// A token of any of the account's devices, which also lets other devices in: for protocols with neither a login by
-    /// password nor tokens of their own (QSIOP, LiveRoom).
+    /// A token of any device of the account; it admits any device, not only the one that it was issued to. For
+    /// protocols with neither a login by password nor tokens of their own (QSIOP, LiveRoom).
     case tokenOfAnyDevice(String)
-    /// A password, or a token of any of the account's devices, which also lets other devices in: for protocols with one
-    /// field for both and no way to return a token (MQTT).
+    /// A password, or a token of any device of the account; the token admits any device, not only the one that it was
+    /// issued to. For protocols with one field for both and no way to return a token (MQTT).
     case passwordOrToken(nickName: String, secret: String)
     /// The mere claim to be this account: for QSIOP, where the configuration allows it.
     case claim(UserID)

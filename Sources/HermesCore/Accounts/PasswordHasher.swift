@@ -66,10 +66,10 @@ package final class PasswordHasher: Sendable {
     ///
     /// - Parameters:
     ///   - parameters: for new hashes; old ones keep theirs until the next login.
-    ///   - maxConcurrent: the number of login computations at once, at least 1; new passwords have half as many in
-    ///     addition.
-    ///   - maxWaiting: the number of waiting ones in each lane before `.overloaded`.
-    ///   - maxWaitingOfOne: the number of waiting ones of one account or address.
+    ///   - maxConcurrent: the number of concurrent computations for logins, at least 1. New passwords may use half as
+    ///     many more.
+    ///   - maxWaiting: the number of computations that may wait in each lane; beyond it, `.overloaded`.
+    ///   - maxWaitingOfOne: the number of computations that may wait for one account or address.
     package init(
         parameters: Parameters = .standard,
         maxConcurrent: Int = ProcessInfo.processInfo.activeProcessorCount,

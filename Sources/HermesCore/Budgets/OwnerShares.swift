@@ -130,8 +130,7 @@ package struct OwnerShares: Sendable {
             )
     }
 
-    /// Returns how many further holdings of one entry and this many bytes an owner may have, at most as many as it asks
-    /// for.
+    /// Returns how many more holdings, each of one entry and `weight` bytes, an owner may have; at most `count`.
     package func room(for count: Int, bytes weight: Int, of owner: CommitSource) -> Int {
         let (own, anonymous, total) = (tally[owner], tally.anonymous, tally.total)
         let entries = entries.left(

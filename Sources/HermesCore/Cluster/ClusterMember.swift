@@ -16,7 +16,7 @@ package final class ClusterMember: BusReceiver {
     package static let renewal = Duration.seconds(1)
     /// A node that could not renew its lease for this long ends its connections.
     package static let patience = Duration.seconds(5)
-    /// A node that did not renew its lease for this long is removed by the others; longer than ``patience``, so that no
+    /// The others remove a node that has not renewed its lease for this long. Longer than ``patience``, so that no
     /// device has two connections.
     package static let expulsion = Duration.seconds(8)
     /// Rows in one transaction.

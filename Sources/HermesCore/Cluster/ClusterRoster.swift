@@ -119,8 +119,8 @@ package final class ClusterRoster: Sendable {
     /// Odd: online.
     func presenceVersion(of user: UserID) -> UInt64 { directory.withLock { $0.version(of: user) } }
 
-    /// - Returns: the accounts that come or go by this, each once; an account that goes and comes again is not among
-    ///   them.
+    /// - Returns: the accounts that these changes bring online or take offline, each once. An account that goes and
+    ///   comes back is not among them.
     func note(_ changes: [PresenceChange]) -> Set<UserID> {
         let now = time.uptime()
         return directory.withLock { directory in

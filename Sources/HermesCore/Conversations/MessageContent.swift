@@ -32,8 +32,8 @@ package struct MessageContent: Sendable, Hashable {
 
     /// Returns the gateways' reading of the bytes.
     ///
-    /// - Parameter read: called if nobody has read them yet. Of two callers at once both may be called; all get the
-    ///   same result.
+    /// - Parameter read: called if nobody has read the bytes yet. Two callers at the same time may both run theirs; all
+    ///   callers get the same result.
     package func reading(_ read: ([UInt8]) -> any ContentReading) -> any ContentReading {
         let kept = shared.kept.load() ?? shared.kept.storeIfNil(Kept(read(bytes)))
         return kept.reading

@@ -107,7 +107,7 @@ package struct Group: Sendable, Hashable {
     /// The member with this id; nil if not a member.
     package func member(_ user: UserID) -> GroupMember? { index(of: user).map { members[$0] } }
 
-    /// The message behind which the user may read the group's history: its conversation seq, or 0; nil if not a member.
+    /// The conversation seq after which the user may read the group's history; 0: all of it; nil if not a member.
     package func readableAfter(_ user: UserID) -> UInt64? {
         member(user).map { summary.isHistoryOpen ? 0 : $0.joinedAfter }
     }

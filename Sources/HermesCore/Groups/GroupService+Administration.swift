@@ -43,7 +43,7 @@ extension GroupService {
     private static let noSuchGroup = HermesError(.notFound, "there is no such group")
 
     /// Groups whose name contains a text, with ASCII letters in either case, ascending by number. One call looks at a
-    /// bounded number of groups, beside the commits.
+    /// bounded number of groups, and does not hold up commits.
     ///
     /// - Returns: the groups found, and the place to continue at if there are more groups to look at.
     package func groups(

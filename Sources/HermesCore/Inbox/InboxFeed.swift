@@ -19,7 +19,7 @@
 /// and pass the result to the ``MessageService``.
 package struct InboxFeed: Sendable {
     package enum Event: Sendable {
-        /// The device continues behind `after`; the inbox's head is `head`.
+        /// The device continues after the seq `after`; the inbox's head is `head`.
         case opened(after: UInt64, head: UInt64)
         /// The load succeeded.
         case pageLoaded(InboxPage)

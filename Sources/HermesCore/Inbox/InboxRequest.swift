@@ -6,11 +6,11 @@
 ///
 /// A `limit` of 0 asks for the usual number. More than the largest number are never read (``PageLimit``).
 package enum InboxRequest: Sendable, Hashable {
-    /// The entries behind a seq, whatever was delivered before: to pull, to synchronize.
+    /// The entries after a seq, whatever was delivered before: to pull, to synchronize.
     case page(after: UInt64, limit: Int)
     /// Stored messages of a conversation with a conversation seq below `before`; nil: the newest.
     case history(ConversationID, before: UInt64?, limit: Int)
-    /// The account's conversations behind a place; nil: from the first.
+    /// The account's conversations after a place; nil: from the first.
     case conversations(after: ConversationPlace?, limit: Int)
     /// Marks the messages of a conversation up to a conversation seq as read.
     case markRead(ConversationID, upTo: UInt64)

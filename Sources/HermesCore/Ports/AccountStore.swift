@@ -55,7 +55,8 @@ package protocol AccountStore: InvitationStore {
     ) async throws(HermesError) -> LoginStanding?
 
     /// Records when devices were seen, and where accounts logged in from (the newest
-    /// ``StoreSettings/maxNetworksPerAccount`` of each account). Ignores what is gone meanwhile.
+    /// ``StoreSettings/maxNetworksPerAccount`` of each account). Ignores devices and accounts that have been removed
+    /// meanwhile.
     func note(_ traces: [LoginTrace]) async throws(HermesError)
 
     /// The devices of an account, oldest first.

@@ -32,8 +32,8 @@ package protocol PushTokenStore: Sendable {
     /// Devices with a token behind `owner`, ordered by user and device id.
     func devicesWithPushTokens(after owner: TokenOwner?, limit: Int) async throws(HermesError) -> [TokenOwner]
 
-    /// Users with an id above `user`, ascending, that have an entry behind both the cursor and
-    /// ``PushTarget/pushedUpTo`` of a device with a token.
+    /// Users with an id above `user`, ascending, that have an entry after both the cursor and ``PushTarget/pushedUpTo``
+    /// of a device with a token.
     func usersToPush(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID]
 }
 

@@ -134,11 +134,11 @@ package struct ReceivedMark: Sendable, Hashable {
     package enum Extent: Sendable, Hashable {
         /// All of it.
         case whole
-        /// A part that is not the last: the identifier is not received yet. The targets are remembered
-        /// (``PartialPublication``), so that a repetition after a failure concerns only the others. Number 0 replaces what
-        /// is remembered of another publication under this identifier.
+        /// A part that is not the last: the identifier is not received yet. The store remembers the targets
+        /// (``PartialPublication``). If the publication is repeated after a failure, only the other targets get it.
+        /// Part 0 replaces what the store remembers of another publication under this identifier.
         case part(number: Int, content: Int64)
-        /// The last part: what was remembered of the others goes.
+        /// The last part: the store forgets what it remembered with the earlier parts.
         case last
     }
 
@@ -177,7 +177,7 @@ package struct QueueMove: Sendable {
     package let items: [Item]
     package let condition: Condition
     /// Ends the session with everything left, if all items are moved or gone and nothing from a shared subscription
-    /// waits behind this seq. Nil: the session stays.
+    /// waits after this seq. Nil: the session stays.
     package let endsBehind: UInt64?
 
     package init(

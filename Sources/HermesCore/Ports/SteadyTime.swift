@@ -26,8 +26,8 @@ package struct SteadyClock: Sendable {
     private var back: (length: Duration, from: Duration, since: Duration)?
 
     /// - Parameters:
-    ///   - offset: of the wall clock at the start, which is trusted.
-    ///   - uptime: of the monotonic clock at the start.
+    ///   - offset: the wall clock minus the monotonic one at the start; it is trusted.
+    ///   - uptime: the monotonic clock at the start.
     package init(offset: Duration, uptime: Duration = .zero) {
         self.offset = offset
         since = uptime
@@ -136,8 +136,8 @@ package final class SteadyTime: TimeSource {
 
     package func uptime() -> Duration { base.uptime() }
 
-    /// Until the clock is confirmed, only what was stored since the start counts as expired: the purge leaves the rest,
-    /// too, and a device would acknowledge what it is told has expired.
+    /// Until the clock is confirmed, only entries that were stored since the start can expire. The purge leaves older
+    /// entries, too. A device that is told that an entry has expired would acknowledge it.
     package func expiryTime() -> ExpiryTime {
         ExpiryTime(now: now(), storedSince: isConfirmed ? nil : startedAt)
     }

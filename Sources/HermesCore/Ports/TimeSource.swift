@@ -7,13 +7,13 @@ import Foundation
 package protocol TimeSource: Sendable {
     /// The wall clock, for stamps that are stored and shown.
     func now() -> Timestamp
-    /// The wall clock as it is set, for what must not last longer than it says, such as tokens. Where ``now()`` does
-    /// not follow a clock that jumped ahead, it is the later one.
+    /// The wall clock as it is set. For what must not outlive its time of expiry, such as tokens. While ``now()`` does
+    /// not follow a clock that jumped ahead, this time is the later one.
     func latest() -> Timestamp
     /// A clock that never jumps, for intervals; its zero is arbitrary.
     func uptime() -> Duration
-    /// By what reads decide which entries have expired: ``now()``, and whether it may be trusted with the entries of an
-    /// earlier process.
+    /// The time by which reads decide which entries have expired: ``now()``, and whether it can be trusted for entries
+    /// of an earlier process.
     func expiryTime() -> ExpiryTime
 }
 

@@ -15,7 +15,7 @@ package struct Backoff: Sendable, Hashable {
     /// The wait after a number of failures in a row (from 1): between half of the step and the whole.
     ///
     /// - Parameters:
-    ///   - asked: the other side's wish; the wait is at least this long, up to `limit` and a little more.
+    ///   - asked: the wait that the other side asked for; it counts up to `limit`, and the usual wait is added to it.
     ///   - random: 0 … 1.
     package func delay(failures: Int, asked: Duration? = nil, random: Double = .random(in: 0...1)) -> Duration {
         let step = min(base * (1 << min(max(0, failures - 1), 20)), limit)

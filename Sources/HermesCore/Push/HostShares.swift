@@ -4,8 +4,9 @@
 /// Decides what may be under way to services that clients name (Web Push), by host. Pure; owner: ``PushHandOff``.
 ///
 /// Such a service may belong to a stranger who never answers. So a service that has not delivered yet gets few sends at
-/// once, all such services together half of them, an account few, and a service that gives no answer is paused. One that
-/// delivers for a while and then no more can hold many, so the last quarter is kept for those that have few under way.
+/// once, and all such services together get half of all sends. One account gets few. A service that gives no answer is
+/// paused. A service that delivers for a while and then stops answering can hold many sends. So the last quarter is
+/// kept for services with few sends under way.
 struct HostShares: Sendable {
     struct Limits: Sendable, Hashable {
         /// The most sends in all, one for each device.

@@ -90,8 +90,8 @@ package enum PushSendOutcome: Sendable, Hashable {
     /// The token is invalid, since `since` if the service names the time. Delete it, unless it was registered again
     /// after that.
     case tokenGone(since: Timestamp?)
-    /// Not now. `isService`: the whole service fails, for Web Push all that the token's origin serves; otherwise only
-    /// this notification.
+    /// Not delivered now. `isService`: the whole service fails (for Web Push, everything at the token's origin);
+    /// otherwise only this notification fails.
     case retry(after: Duration?, isService: Bool, reason: String)
     /// Refused for good: a retry would not help. For logs.
     case refused(reason: String)

@@ -118,7 +118,8 @@ package final class PushService: Sendable {
         case now([UInt8])
     }
 
-    /// Takes a claim for a push that is not stored. After ``Claimed/now(_:)``, ``end(_:isDone:)`` must follow.
+    /// Takes a claim for a push that is not stored. If this returns ``Claimed/now(_:)``, call ``end(_:isDone:)``
+    /// afterwards.
     ///
     /// - Throws: `.clientIDConflict` if it was taken with other content, or is under way; `.overloaded`,
     ///   `.storageUnavailable`, `.shuttingDown`.

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many subscriptions get what happens in a room, on each event loop. What is published on one loop is work for all
-/// loops, so who decides whether it is published has to know all. Thread-safe.
+/// How many subscriptions get what happens in a room, on each event loop. A publication on one loop is work for all
+/// loops, so whoever decides whether to publish needs the numbers of all loops. Thread-safe.
 ///
 /// State: a ``Locked``; taken for each subscription to a room, and to a filter that matches rooms. Nothing is called
 /// under it.
@@ -41,8 +41,8 @@ final class RoomAudiences: Sendable {
         }
     }
 
-    /// The most subscriptions that get what is published to a room, for each loop: somebody with several that match counts
-    /// several times.
+    /// An upper bound, for each loop, of the subscriptions that get what is published to a room: a client with several
+    /// matching subscriptions counts several times.
     func counts(of room: TopicName) -> [Int] {
         let name = room.room?.rawValue ?? ""
         return state.withLock { state in

@@ -6,9 +6,9 @@ package import NIOCore
 /// Something that happened in a room, in no protocol's words.
 ///
 /// Rooms are live: an event is published to the room's topic (``TopicName/init(room:)``), reaches those who are there,
-/// and is forgotten. Each gateway writes it in its own protocol, once per encoding and publication, and reads its
-/// clients' frames into it. So no gateway has to know another's frames. A publication carries an event as its kind and
-/// a payload (``RoomPayloads``); the bytes of a publisher whose protocol has that form are passed on unchanged, and
+/// and is forgotten. Each gateway writes events in its own protocol, once per encoding and publication, and turns its
+/// clients' frames into events. So no gateway has to know another's frames. A publication carries an event as its kind
+/// and a payload (``RoomPayloads``); the bytes of a publisher whose protocol has that form are passed on unchanged, and
 /// nothing is parsed for subscribers of the same form.
 package struct RoomEvent: Hashable, Sendable {
     /// The content of an event.

@@ -3,9 +3,9 @@
 
 /// The rooms that one connection is in, for protocols whose clients may be in several.
 ///
-/// The others learn that a member has come only if it may say something, because its name is a text, too, and only if
-/// not too many come at once. They learn that it has left only if they knew that it had come. Pure; the gateway asks
-/// the rules (``ClientAccess``) and publishes the returned events.
+/// The other members are told of a new member only if the rules let it talk (its name is a text, too), and only if not
+/// too many come at once. They are told that a member has left only if they were told that it had come. Pure; the
+/// gateway asks the rules (``ClientAccess``) and publishes the returned events.
 package struct RoomMemberships<Held> {
     /// The most rooms of one connection.
     package static var limit: Int { 100 }
@@ -61,7 +61,7 @@ package struct RoomMemberships<Held> {
 
     /// The member who wants to say something in a room.
     ///
-    /// - Throws: `.forbidden`: it is not there, or the rules do not let it talk.
+    /// - Throws: `.forbidden`: the connection is not in the room, or the rules do not let it talk.
     package func speaker(in room: RoomName, mayTalk: Bool) throws(HermesError) -> RoomMember {
         guard let membership = memberships[room] else { throw Self.notInside }
         guard mayTalk else { throw BoundTopicRules.refusal(.publish, room) }

@@ -22,12 +22,12 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// that.
     func replaced()
 
-    /// The connection must end: tell the client why, close, and detach. After ``AttachmentEnd/endsKeptSessions`` the
-    /// session ends with it.
+    /// The connection must end: tell the client why, close, and detach. If the reason's
+    /// ``AttachmentEnd/endsKeptSessions`` is true, the session ends with the connection.
     func ended(_ reason: AttachmentEnd)
 
-    /// These were queued for the session: contiguous within one call, all behind ``DurableOpening/head``, one call per
-    /// commit. The attachment may forget those that cannot be sent now:
+    /// These publications were queued for the session: contiguous within one call, all after ``DurableOpening/head``,
+    /// one call per commit. The attachment may forget publications that cannot be sent now:
     /// ``DurableSessions/queued(of:after:limit:completion:)`` returns them again.
     func committed(_ publications: [QueuedPublication])
 }

@@ -1,8 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A publication for so many sessions that it is stored in parts. Others' commits come between them; what its publisher
-/// publishes later comes behind them. It is retained, and its identifier is received (QoS 2), with the last part.
+/// A publication for so many sessions that it is stored in parts. Commits of other clients come between the parts;
+/// later publications of the same publisher come after them. The last part also retains the publication and records its
+/// identifier (QoS 2).
 ///
 /// Each part is chosen when its turn has come, on the committer's thread, so no loop looks at all targets.
 ///
@@ -137,8 +138,9 @@ extension DurableSessions {
         }
     }
 
-    /// Whether a publication of QoS 2 that failed is stored for some of its targets. Its publisher must repeat it under the
-    /// same identifier, and then the others get it; under another one it would be another publication.
+    /// Whether a QoS 2 publication that failed is stored for some of its targets. Its publisher must repeat it under
+    /// the same identifier; then only the other targets get it. Under another identifier it would count as another
+    /// publication.
     package func isPartlyStored(_ publisher: DurableSessionID, _ receivedID: UInt16) -> Bool {
         shared.state.withLock { $0.records[publisher]?.partial[receivedID] != nil }
     }

@@ -23,7 +23,7 @@ struct DurableFarewells {
         for owner in Array(waiting.keys) { fail(owner, error) }
     }
 
-    /// Those to be called now, outside the lock.
+    /// Removes and returns the callers to answer now, outside the lock.
     ///
     /// - Parameter isLeft: whether an owner still has a session.
     mutating func take(isLeft: (SessionOwner) -> Bool) -> [@Sendable () -> Void] {

@@ -89,11 +89,11 @@ package final class DurableGroup: Sendable {
         self.turn = turn
     }
 
-    /// Chooses the least busy of the connected members. If none is connected, it chooses among the absent ones; those
-    /// whose permissions nobody knows since the start of the server come later, and those that do not accept a message of
-    /// that length last. Equals take turns. Excludes members that may not read the topic, those that get such publications
-    /// at most once and are away, and those whose queue or whose owner's share is full. Of many members it looks only at
-    /// the next ``window`` if one of those is connected.
+    /// Chooses the least busy of the connected members; equals take turns. If none is connected, it chooses among the
+    /// absent members: first those whose permissions have become known since the start of the server, then the rest.
+    /// Members that do not accept a message of that length come last. It excludes members that may not read the topic,
+    /// absent members that get such publications at most once, and members whose queue, or whose owner's share, is
+    /// full. If one of the next ``window`` members is connected, it looks at no others.
     ///
     /// - Parameters:
     ///   - live: the connected members, over all loops.

@@ -5,11 +5,12 @@ import Synchronization
 
 /// The effects of a change of an account on its connections and sessions.
 extension DurableSessions {
-    /// Ends connections of an account. If it is deleted, its sessions end, too, and what is retained below `user/NAME/`;
-    /// if it is renamed, they stay, and the name is kept until nothing is left below it (``KeptName``).
+    /// Ends connections of an account. If the account is deleted, its sessions end, and what is retained below
+    /// `user/NAME/` is removed. If it is renamed, its sessions stay, and the old name is kept until nothing is left
+    /// below it (``KeptName``).
     ///
     /// - Parameter name: the name that the account had until now (``NickName/key``); nil if the end does not concern
-    ///   it.
+    ///   the name.
     func end(_ user: UserID, _ name: String?, _ reason: AttachmentEnd, _ devices: EndedDevices) {
         let owner = SessionOwner.account(user)
         end(owner, reason, devices)
@@ -35,7 +36,8 @@ extension DurableSessions {
     /// Returns once nothing is left of an owner's sessions, which were ended (``endAll(of:)``). By then other members
     /// of shared subscriptions have the messages that go to them (``remove(_:sentUpTo:mayHoldShared:)``).
     ///
-    /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`: some are still there; their removal goes on.
+    /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`: some sessions are still there; their removal
+    ///   goes on.
     func ended(_ owner: SessionOwner) async throws(HermesError) {
         let result = await withCheckedContinuation { continuation in
             shared.change { $0.farewells.wait(for: owner) { continuation.resume(returning: $0) } }

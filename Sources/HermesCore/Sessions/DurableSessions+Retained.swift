@@ -47,7 +47,7 @@ extension DurableSessions {
 
     /// Removes what is retained below the name that an account had.
     ///
-    /// - Parameter isLate: whether connections under that name have had their time to end.
+    /// - Parameter isLate: whether connections under that name have had enough time to end.
     /// - Returns: whether nothing is left, and no connection is left that has published there.
     func clear(_ name: KeptName, isLate: Bool) async -> Bool {
         guard await removeRetained(below: name.key, source: .account(name.user)) != nil else { return false }
@@ -74,10 +74,11 @@ extension DurableSessions {
     /// others.
     ///
     /// - Parameters:
-    ///   - publications: as they are retained; those that are delivered at most once are left out.
+    ///   - publications: the retained publications; those that would be delivered at most once are left out.
     ///   - id: whose queue.
     ///   - options: of the subscription: they limit the QoS and name the identifiers.
-    ///   - completion: called once, with those that are not in the queue: it is full, or the store took nothing.
+    ///   - completion: called once, with the publications that could not be queued: the queue is full, or the store
+    ///     failed.
     package func queue(
         _ publications: [StoredPublication],
         for id: DurableSessionID,

@@ -123,7 +123,7 @@ package final class DurableSessions: Sendable {
     /// it, or because its owner is gone. Told on any thread.
     package let ended = Hook<SessionKey>()
 
-    /// The owner of a session has its name no more. Told on any thread, before ``ended``.
+    /// The owner of a session no longer has its name. Told on any thread, before ``ended``.
     package let nameFreed = Hook<SessionKey>()
 
     /// Commits what waits and refuses what comes.
@@ -361,8 +361,9 @@ package final class DurableSessions: Sendable {
         committer.submit(.released(id, seq), of: source) { completion($0.map { _ in }) }
     }
 
-    /// The client has released an identifier. It may be told so when `completion` is called with success: it may then
-    /// reuse the identifier, which the store must not take for the old one after a restart.
+    /// The client has released an identifier (PUBREL). Confirm this only when `completion` is called with success. The
+    /// client may then reuse the identifier, and after a restart the store must not take the new publication for the
+    /// old one.
     package func receivedReleased(
         _ id: DurableSessionID,
         _ released: UInt16,
@@ -373,7 +374,7 @@ package final class DurableSessions: Sendable {
         committer.submit(.receivedReleased(id, released), of: source) { completion($0.map { _ in }) }
     }
 
-    /// Reads a session's queue behind `seq`, without expired publications. `completion` runs off the event loops.
+    /// Reads a session's queue after `seq`, without expired publications. `completion` runs off the event loops.
     ///
     /// - Parameter sentUpTo: publications up to this seq were sent before and do not expire.
     package func queued(

@@ -93,9 +93,10 @@ extension LaneQueue.Lane {
         }
     }
 
-    /// Takes the newest item of the source that has the most, or of the owner with the most if that source is the one.
+    /// Removes one item from the source with the most items: the newest of its owner with the most.
     ///
-    /// - Returns: nil if nobody has more than the owner of the place would have.
+    /// - Returns: nil if that source has no more items than the place's source would have. If both are the same source,
+    ///   its owners are compared instead.
     fileprivate mutating func makeRoom(for place: LaneQueue.Place) -> Item? {
         guard let most = sources.keyOfGreatest({ $0.count }), let greatest = sources[most] else { return nil }
         let own = sources[place.source]

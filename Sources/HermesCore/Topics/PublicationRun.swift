@@ -13,8 +13,8 @@ package struct PublicationRun: Sendable {
     /// The encoding of the bytes.
     package let slot: EncodingSlot
     package let bytes: ByteBuffer
-    /// For each publication, a range that ends with it, counted from the beginning of all bytes. Its beginning has a
-    /// meaning only in the encoding of the slot. Each publication begins where the one before ends.
+    /// For each publication, a range of ``bytes`` that ends where the publication ends. What the range begins with
+    /// depends on the encoding of the slot. Each publication begins where the one before ends.
     package let bodies: [Range<UInt32>]
     /// The number of bytes between the beginning of such a range and the payload, which is the rest.
     package let payloadOffset: Int

@@ -29,11 +29,10 @@ package final class TopicShard {
     /// Whether a publication is being delivered to very many subscribers on this loop.
     @exclusivity(unchecked)
     package private(set) var isServingCrowd = false
-    /// Whether publications to very many subscribers wait, until those copies of earlier ones are written out that the
-    /// loop holds.
+    /// Whether publications to very many subscribers wait until the loop has written out its copies of earlier ones.
     @exclusivity(unchecked)
     package internal(set) var isBehindWithCrowds = false
-    /// Called when ``isBehindWithCrowds`` is set. The loop sees to it that it does not stay so.
+    /// Called when ``isBehindWithCrowds`` becomes true. The loop must then see to it that it becomes false again.
     package var becameBehind: (() -> Void)?
     var isServingScheduled = false
     /// The bytes that were copied for crowds since the loop last wrote them out; nil if nobody says when.

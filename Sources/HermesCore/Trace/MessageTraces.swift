@@ -97,10 +97,10 @@ package final class MessageTraces: Sendable {
         record(RecordedStep(.acknowledged, user, device, seq...seq, at: time.uptime()))
     }
 
-    /// A push service has answered to a notification.
+    /// A push service has answered a notification.
     ///
     /// - Parameters:
-    ///   - seqs: the entries that it stands for.
+    ///   - seqs: the entries that the notification stands for.
     ///   - scope: the conversation or push among them; see ``PushNotification/Reference``.
     func pushed(_ seqs: ClosedRange<UInt64>, _ user: UserID, _ device: DeviceID, scope: String?, result: String) {
         // Reasons come from elsewhere.

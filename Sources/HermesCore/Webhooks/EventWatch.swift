@@ -49,7 +49,7 @@ package enum ServerEvent: Sendable, Hashable {
     }
 }
 
-/// Passes the events of the server to everybody who watches them. If nobody watches, an event costs one load.
+/// Passes the events of the server to everybody who watches them. If nobody watches, an event costs one atomic load.
 ///
 /// State: an atomic for the wanted kinds.
 package final class EventWatch: Sendable {

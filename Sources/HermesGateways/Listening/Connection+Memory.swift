@@ -71,8 +71,8 @@ extension Connection {
         measureMemory()
     }
 
-    /// The approximate bytes that the protocol's side keeps for the peer: messages that wait, or may go to another
-    /// member.
+    /// Sets the approximate bytes that the gateway keeps for the peer: messages that wait, or that may go to another
+    /// member of a shared subscription.
     package func sessionHolds(_ bytes: Int) {
         guard bytes != sessionBytes else { return }
         sessionBytes = bytes

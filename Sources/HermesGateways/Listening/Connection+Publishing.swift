@@ -49,8 +49,8 @@ extension Connection {
         principal.isProven ? .account(principal.user) : CommitSource(host: remoteHost)
     }
 
-    /// Whether this client's join to a room is told to those who are there; called once for each join. Its address pays:
-    /// accounts are free.
+    /// Whether those in a room are told that this client joins; called once for each join. The client's address pays
+    /// for the join, because accounts cost nothing.
     func tellsArrival(in room: TopicName) -> Bool { loop.tellsArrival(in: room, by: CommitSource(host: remoteHost)) }
 
     /// - Returns: whether anybody is subscribed.

@@ -471,10 +471,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         requestAnswered(bytes: bytes)
     }
 
-    /// Begins a request that is answered later, without a hold. While too many are unanswered, or hold too much memory,
-    /// the connection is not read from.
+    /// Begins a request that is answered later, without ``hold()``. While too many requests are unanswered, or they
+    /// hold too much memory, the connection is not read from.
     ///
-    /// - Parameter bytes: the approximate memory that it holds until then.
+    /// - Parameter bytes: the approximate memory that the request holds until its answer.
     package func requestStarted(bytes: Int = 0) {
         unanswered += 1
         unansweredBytes += bytes

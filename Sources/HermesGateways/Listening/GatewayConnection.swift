@@ -86,9 +86,9 @@ package protocol ConnectionEvents: AnyObject {
     /// The code of the close frame of a WebSocket (RFC 6455, section 7.4.1) where the server ends the connection.
     func webSocketCode(for reason: CloseReason) -> UInt16
 
-    /// An operator removes a user from a room, or everybody.
+    /// An operator removes one user, or everybody, from a room.
     ///
-    /// - Returns: whether this connection was meant and was in that room.
+    /// - Returns: whether the removal is meant for this connection and it was in that room.
     func removed(by expulsion: RoomExpulsion) -> Bool
 
     /// The client that operators may look at; nil: there is none yet, or the protocol has none.

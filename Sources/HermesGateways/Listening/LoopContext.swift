@@ -291,8 +291,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// The pause between two looks whether crowds have got what waits for them.
     private static let crowdPause = TimeAmount.milliseconds(1)
 
-    /// A publication waits because a crowd has not got earlier ones: its publisher is not read from meanwhile. So few
-    /// publications wait, and the copies for a crowd do not pile up.
+    /// A publication waits because a crowd has not got earlier ones yet. Meanwhile its publisher is not read from. So
+    /// few publications wait, and the copies for a crowd do not pile up.
     func waitForCrowd(_ publisher: Connection, _ ticket: CrowdTicket) {
         eventLoop.assertInEventLoop()
         publishersToCrowds.append((publisher, ticket))

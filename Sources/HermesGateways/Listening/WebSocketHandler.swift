@@ -98,8 +98,8 @@ package final class WebSocketHandler: ChannelDuplexHandler {
         }
     }
 
-    /// Answers the last ping: one pong answers all before it (RFC 6455, section 5.5.3). So a peer that does not read has
-    /// one pong at most.
+    /// Answers the last ping: one pong answers all before it (RFC 6455, section 5.5.3). So at most one pong waits for a
+    /// peer that does not read.
     private func answerPing(_ context: ChannelHandlerContext) {
         guard !isPongUnderWay, let text = unansweredPing else { return }
         unansweredPing = nil

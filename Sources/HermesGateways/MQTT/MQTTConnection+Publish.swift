@@ -118,10 +118,10 @@ extension MQTTConnection {
     private enum Course {
         /// They are delivered and acknowledged at once.
         case now
-        /// As soon as earlier ones of the client are stored.
+        /// They are delivered and acknowledged once the client's earlier ones are stored.
         case later
-        /// They are stored before they are delivered and acknowledged: for kept sessions, as retained, or because they
-        /// are of QoS 2 from a kept session.
+        /// They are stored before they are delivered and acknowledged, because they go to kept sessions, are retained,
+        /// or have QoS 2 and come from a kept session.
         case store(DurableRoute?)
     }
 

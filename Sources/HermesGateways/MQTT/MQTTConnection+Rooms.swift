@@ -91,8 +91,8 @@ extension MQTTConnection {
 
 /// Joins and leaves that the client announces to rooms.
 extension MQTTConnection {
-    /// Whether an event is passed on to a room: what says who comes and goes has a bound for all together
-    /// (``ArrivalBudget``). A leave is paid for with its join.
+    /// Whether an event is passed on to a room. The joins and leaves of all clients share one budget
+    /// (``ArrivalBudget``). A join is charged together with its leave.
     func isTold(_ kind: Publication.Kind, in room: TopicName) -> Bool {
         switch kind {
         case .room(.joined):

@@ -100,13 +100,13 @@ struct SocialReader {
 
     /// The queries that list groups. None of them reads members; a test counts the steps.
     enum GroupQuery {
-        /// The groups of a user behind a group's id, up to a limit.
+        /// The groups of a user after a group's id, up to a limit.
         static let ofUser = """
             SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, g.members, g.is_history_open \
             FROM group_member m JOIN chat_group g ON g.id = m.group_id \
             WHERE m.user = ?1 AND m.group_id > ?2 ORDER BY m.group_id LIMIT ?3
             """
-        /// The groups behind one id and up to another, with a text in the name, up to a limit.
+        /// The groups after one id and up to another, with a text in the name, up to a limit.
         static let named = """
             SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, g.members, g.is_history_open FROM chat_group g \
             WHERE g.id > ?1 AND g.id <= ?2 AND (?3 = '' OR instr(lower(g.name), ?3) > 0) ORDER BY g.id LIMIT ?4
@@ -128,7 +128,7 @@ struct SocialReader {
 
     func groups(after: GroupID?, named key: String, limit: Int) throws -> (found: [GroupSummary], next: GroupID?) {
         let after = Int64(after?.rawValue ?? 0)
-        // Whatever is behind the last of those that are looked at is left to the next call.
+        // Whatever comes after the last of those that are looked at is left to the next call.
         let place = try PreparedStatement(db, "SELECT id FROM chat_group WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?")
         place.bind(after, at: 1)
         place.bind(Int64(StoreSettings.maxSearched - 1), at: 2)

@@ -27,8 +27,9 @@ final class HTTPGate: Sendable {
     let knownKeys = KnownKeys()
     private let health: HealthState
     private let strangers = HTTPRateLimit<ConnectionCounter.Address>(rate: 100, burst: 200)
-    /// The rate of a key for what the API's own rate does not see: paths without a scope or without a route, and keys
-    /// that were revoked since they were known. It is far above that rate, which tells a key when to come back.
+    /// The rate of a key for requests that the API's own rate does not count: to paths without a scope or without a
+    /// route, and by keys that were revoked after the server had come to know them. It is far above the API's own rate,
+    /// which tells a key when to come back.
     private let keys: HTTPRateLimit<Int>
     private let opened = Mutex<Site?>(nil)
 

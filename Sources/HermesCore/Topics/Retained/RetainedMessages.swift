@@ -86,8 +86,8 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// A search for a filter's publications in bounded parts. It does not find publications that are newer than its
-    /// beginning: a subscriber gets those live.
+    /// A search for a filter's publications in bounded parts. It does not find publications that were retained after
+    /// the search began: a subscriber gets those live.
     package struct Search: Sendable {
         fileprivate var walk: RetainedTree.Walk
         fileprivate let before: UInt64

@@ -54,8 +54,8 @@ struct EventQueue: Sendable {
 
     /// Adds an event, if there is room.
     ///
-    /// A full queue takes nothing until half of it is written. So the reader gets a few large counts, not many small
-    /// ones.
+    /// A full queue takes nothing until half of it is written. So the reader gets a few large counts of dropped events,
+    /// not many small ones.
     ///
     /// - Returns: whether it was added.
     mutating func add(weight: Int, _ event: () -> StreamedEvent) -> Bool {

@@ -71,7 +71,7 @@ final class EventStreams: Sendable {
 
     /// Opens a stream. After this returns, the stream gets every event; ``close(_:)`` must follow.
     ///
-    /// - Parameter shapes: has the shapes of the filters, for as long as the stream is there.
+    /// - Parameter shapes: keeps the shapes of the filters while the stream is open.
     /// - Throws: the reason why there is none.
     func open(
         for key: APIKey,
