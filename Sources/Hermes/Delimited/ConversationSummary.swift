@@ -12,12 +12,12 @@ public import Foundation
 /// A conversation of the account and what is unread in it, as an app lists it. The content is in the history, if the
 /// server keeps one: ``HermesClient/history(of:beforeSeq:limit:)`` with a limit of 1 gives the last message.
 ///
-/// It tells how things stood when the server answered. To keep it right, an app reads the entries of the inbox:
+/// The summary shows the state at the server's answer. To keep it up to date, an app reads the entries of the inbox:
 ///
-/// - A message of another with a ``Message/conversationSeq`` above ``lastSeq`` is one more. Any other message is already
-///   counted, also if its entry comes later than the answer.
-/// - A read mark of the account itself, from any of its devices, that reaches ``lastSeq`` leaves nothing unread. After
-///   one that ends before, and after a recall, the app asks for the list again.
+/// - A message from somebody else with a ``Message/conversationSeq`` above ``lastSeq`` adds one to the unread messages.
+///   Any other message is already counted, even if its entry comes later than the answer.
+/// - A read mark of the account itself, from any of its devices, leaves nothing unread if it reaches ``lastSeq``. After
+///   a read mark that ends before ``lastSeq``, and after a recall, the app asks for the list again.
 public struct ConversationSummary: Hashable, Sendable {
     /// The conversation, named by the other user or the group.
     public var conversation: Conversation

@@ -116,8 +116,8 @@ package struct TopicRules: Sendable, Equatable {
 package enum SubscriptionAccess: Int, Sendable, Hashable, Comparable {
     /// None: the subscription is refused.
     case none
-    /// Perhaps not all, as with `#`. The subscription is refused, or granted with a check of each publication's topic
-    /// before delivery: ``BoundTopicRules/allows(_:_:)`` for `.subscribe`.
+    /// Perhaps not every topic may be read, as with `#`. The subscription is refused, or it is granted and each
+    /// publication's topic is checked before delivery: ``BoundTopicRules/allows(_:_:)`` for `.subscribe`.
     case some
     /// All: no further check.
     case all

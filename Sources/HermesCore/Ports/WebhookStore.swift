@@ -20,9 +20,9 @@ package protocol WebhookStore: Sendable {
     ) async throws(HermesError) -> Int
 
     /// Returns due events in the order in which they were appended. If there are too many, it returns those that have
-    /// been due longest. It returns no more than ``WebhookEvent/maxDuePerUser`` of one user, so that one with many does
-    /// not keep the others waiting. Leaves out an event behind an earlier one of the same user, unless that one has
-    /// failed ``WebhookEvent/attemptsInOrder`` times.
+    /// been due longest. It returns no more than ``WebhookEvent/maxDuePerUser`` of one user, so that a user with many
+    /// events does not keep the others waiting. Leaves out an event while an earlier one of the same user waits, unless
+    /// the earlier one has failed ``WebhookEvent/attemptsInOrder`` times.
     func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook]
 
     /// Records the outcomes of events, in one commit.

@@ -27,8 +27,8 @@ extension DurableSessions {
         forgetRetained(of: name)
     }
 
-    /// Ends all sessions of an owner who is gone, those with a connection together with it; returns before the store
-    /// knows.
+    /// Ends all sessions of an owner who is gone. A session with a connection ends together with the connection.
+    /// Returns before the store knows.
     func endAll(of owner: SessionOwner) {
         perform(shared.change { $0.endAll(of: owner) })
     }

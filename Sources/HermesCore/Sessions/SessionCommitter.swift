@@ -4,7 +4,8 @@
 /// An operation that is too long for one transaction. It is committed in parts, and other sources' operations come
 /// between them.
 ///
-/// Called by one thread at a time, in turn: ``next()`` within the store's transaction, which must not call the store; then ``committed(_:)`` if that part was stored.
+/// Called by one thread at a time, in turn: ``next()`` within the store's transaction, where it must not call the
+/// store; then ``committed(_:)`` if that part was stored.
 protocol SessionParts: AnyObject, Sendable {
     /// The next part.
     func next() -> SessionOperation

@@ -3,15 +3,15 @@
 
 import Synchronization
 
-/// Bounds what all filters together cost a search for those of a topic: the costly shapes that they have, whoever has
-/// them.
+/// Bounds the cost of a search for the filters that match a topic. It counts the costly shapes of all filters together,
+/// whoever has them.
 ///
 /// A search follows one path for each shape, however many filters have it. The shapes with few wildcards and few levels
-/// are few, so they are free. The others could be millions: of a topic of 20 levels, each may be `+` or its name.
-/// Thread-safe. Its lock may be taken inside another: it calls nothing.
+/// are few, so they are free. The other shapes could be millions: in a filter for a topic of 20 levels, each level may
+/// be `+` or its name. Thread-safe. Its lock may be taken inside another: it calls nothing.
 package final class ShapeBudget: Sendable {
-    /// The levels of all costly shapes together. A search visits no more nodes for them, in a millisecond or two; those
-    /// of kept sessions that an older version stored come on top.
+    /// The levels of all costly shapes together. A search visits at most this many nodes for them, in a millisecond or
+    /// two. Shapes of kept sessions that an older version stored come on top.
     ///
     /// An account or address has an eighth at most.
     package static let limit = SharedLimit(16_384, perAccount: 2_048, perAddress: 2_048)

@@ -65,7 +65,7 @@ struct DelimitedLogin: Sendable {
         )
     }
 
-    /// Its cost for the server, to be charged before ``perform(by:address:)``.
+    /// The login's cost for the server, to be charged before ``perform(by:address:)``.
     var cost: RequestCost {
         switch proof {
         case .registration, .credential(.password): .password
@@ -73,7 +73,7 @@ struct DelimitedLogin: Sendable {
         }
     }
 
-    /// Carries it out.
+    /// Carries out the login.
     ///
     /// - Parameter address: the peer's address without port, for limits.
     func perform(by accounts: AccountService, address: String?) async throws(HermesError) -> Login {

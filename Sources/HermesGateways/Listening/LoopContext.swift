@@ -167,8 +167,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         return forATurn(events, begin(&deliveryTime), perLook: 1) { $0.deliver() }
     }
 
-    /// Delivers the rest once the loop has looked at its sockets. Not in a turn of busy connections: answers to those
-    /// who ask for little are among the events.
+    /// Delivers the rest once the loop has polled its sockets. The rest does not wait for a turn of busy connections,
+    /// because some of the events are answers to connections that ask for little.
     private func deliverMoreSoon() {
         eventLoop.scheduleTask(in: TurnQueue.pause) { [self] in
             late.removeFirst(deliver(late))

@@ -42,8 +42,8 @@ struct MQTTHeldSubscription {
 
 /// The subscriptions of one client, and their costs. Does no I/O.
 ///
-/// A new subscription has its shape counted when it is granted (``reserve(_:newLease:)``), which may be long before it is held:
-/// it may have to be stored first. Owner: the connection's event loop.
+/// The shape of a new subscription is counted when the subscription is granted (``reserve(_:newLease:)``). That may be
+/// long before it is held, because it may have to be stored first. Owner: the connection's event loop.
 struct MQTTSubscriptions {
     /// By the client's text.
     private(set) var held: [TopicText: MQTTHeldSubscription] = [:]

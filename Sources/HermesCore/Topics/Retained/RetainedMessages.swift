@@ -160,7 +160,7 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// Makes a publication visible that is about to be stored; an empty one removes the retained one.
+    /// Makes a publication visible before it is stored; an empty one removes the topic's retained one.
     ///
     /// - Returns: false if there is no room; then it must not be stored. Otherwise ``finish(_:isStored:)`` must follow.
     func begin(_ publication: StoredPublication) -> Bool {

@@ -99,7 +99,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
     func add(_ seat: Seat) { seats.append(seat) }
 
-    /// Removes a member; the others get the publications that it returns.
+    /// Removes a member; the others get the publications that it gives back.
     ///
     /// - Parameter isLast: no member is left, and none can join.
     func remove(_ seat: Seat, givenBack: [Publication], isLast: Bool, on shard: TopicShard) {
