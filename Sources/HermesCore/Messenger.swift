@@ -32,6 +32,8 @@ package final class Messenger: Sendable {
     package let clientStatistics = ClientStatistics()
     /// This process among several; nil: it is alone.
     package let cluster: ClusterMember?
+    /// The topics of the other nodes; nil: there are none.
+    package let topicLinks: TopicLinks?
     let deletions: AccountDeletions
     package let messageStore: any MessageStore
     private let sessionStore: any SessionStore
@@ -70,7 +72,7 @@ package final class Messenger: Sendable {
         self.sessionStore = sessionStore
         let roster = placeStore == nil ? nil : bus.node.map { ClusterRoster($0, bus: bus, time: time) }
         devices = DeviceRegistry(time: time, roster: roster)
-        pushTokens = PushTokenService(store: pushTokenStore, time: time)
+        pushTokens = PushTokenService(store: pushTokenStore, time: time, roster: roster)
         messages = MessageService(
             store: messageStore,
             devices: devices,
@@ -134,16 +136,19 @@ package final class Messenger: Sendable {
             },
             clearTopics: { [durable] in await durable.clear($0, isLate: $1) }
         )
-        cluster = roster.flatMap { [devices, durable] roster in
-            placeStore.map { places in
-                ClusterMember(
-                    roster,
-                    devices: devices,
-                    stores: .init(places: places, messages: messageStore, accounts: accountStore),
-                    time: time,
-                    endTopicClients: { durable.end($0, $1, $2, $3) }
-                )
-            }
+        topicLinks = roster.map { TopicLinks($0) }
+        if let roster, let topicLinks, let placeStore {
+            cluster = ClusterMember(
+                roster,
+                devices: devices,
+                topics: topicLinks,
+                tokens: pushTokens,
+                stores: .init(places: placeStore, messages: messageStore, accounts: accountStore),
+                time: time,
+                endTopicClients: { [durable] in durable.end($0, $1, $2, $3) }
+            )
+        } else {
+            cluster = nil
         }
     }
 

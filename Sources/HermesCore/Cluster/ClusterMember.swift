@@ -55,20 +55,28 @@ package final class ClusterMember: BusReceiver {
 
     private let roster: ClusterRoster
     private let devices: DeviceRegistry
+    private let topics: TopicLinks
+    private let tokens: PushTokenService
     private let stores: Stores
     private let time: any TimeSource
     private let endTopicClients: AccountService.EndOfTopicClients
     private let state = Mutex(State())
+    /// A node has gone: what it still had to do falls to those that ``owns(_:)`` names.
+    package let nodesGone = Hook<Void>()
 
     init(
         _ roster: ClusterRoster,
         devices: DeviceRegistry,
+        topics: TopicLinks,
+        tokens: PushTokenService,
         stores: Stores,
         time: any TimeSource,
         endTopicClients: @escaping AccountService.EndOfTopicClients
     ) {
         self.roster = roster
         self.devices = devices
+        self.topics = topics
+        self.tokens = tokens
         self.stores = stores
         self.time = time
         self.endTopicClients = endTopicClients
@@ -79,6 +87,13 @@ package final class ClusterMember: BusReceiver {
     /// Whether the record knows this process as a member. A process that was removed stays out: its node joins again
     /// with another process.
     package var isMember: Bool { state.withLock { !$0.isOut } }
+
+    /// Whether this node does what one node must do for a user, and no node in particular has to. While nodes come and
+    /// go, two may, or none: who relies on it asks again after ``nodesGone``.
+    package func owns(_ user: UserID) -> Bool {
+        let members = roster.peers.union(NodeSet(roster.node.id)).nodes
+        return members[Int(user.rawValue) % members.count] == roster.node.id
+    }
 
     // MARK: Working
 
@@ -181,6 +196,8 @@ package final class ClusterMember: BusReceiver {
         }
         roster.removePeers(gone)
         roster.addPeers(peers)
+        for node in gone.nodes { topics.left(node) }
+        if !gone.isEmpty { nodesGone() }
     }
 
     /// - Returns: false if the process has gone, so that its messages come too late.
@@ -198,6 +215,7 @@ package final class ClusterMember: BusReceiver {
             return (true, true)
         }
         if isNew {
+            topics.joined(node.id)
             roster.addPeers(NodeSet(node.id))
             roster.wakeUp.signal()
         }
@@ -281,6 +299,11 @@ package final class ClusterMember: BusReceiver {
                 return true
             }
             if isNext { carryOut(end) } else { roster.wakeUp.signal() }
+        case .token(let key): tokens.heard(of: key)
+        case .topics(let interest, let number):
+            if !topics.told(interest, number: number, by: node.id) { missed(from: node) }
+        case .publications(let publications):
+            topics.received(publications)
         }
     }
 
@@ -313,11 +336,15 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    package func answer(to question: ClusterQuestion, from node: NodeIdentity) -> ClusterAnswer {
+    package func answer(to question: ClusterQuestion, from node: NodeIdentity) async -> ClusterAnswer {
         // From now on it is told everything.
         _ = know(node)
         switch question {
         case .ends(let number): return roster.ends(after: number)
+        case .topics: return topics.answer
+        case .subscriberCount(let topic): return .subscriberCount(await topics.subscriberCountHere(of: topic))
+        case .subscriberCounts(let prefix):
+            return .subscriberCounts(await topics.subscriberCountsHere(withPrefix: prefix))
         }
     }
 
@@ -335,9 +362,13 @@ package final class ClusterMember: BusReceiver {
             return (peers, state.mustReload || !peers.isEmpty, state.mustCheckAccounts, state.isOut)
         }
         guard !isOut else { return }
-        for peer in peers { await ask(peer) }
+        for peer in peers {
+            await askForEnds(peer)
+            await askForTopics(peer)
+        }
         do throws(HermesError) {
             if mustReload {
+                try await tokens.load()
                 try await reloadPresence()
                 try await look()
             }
@@ -352,11 +383,9 @@ package final class ClusterMember: BusReceiver {
 
     /// Asks a node for the ends that were missed. A node that does not answer is asked again: until then the record is
     /// read each time.
-    private func ask(_ peer: Peer) async {
+    private func askForEnds(_ peer: Peer) async {
         guard case .ends(let ends, let last)? = await bus.ask(.ends(after: peer.ends), of: peer.node.id) else {
-            return state.withLock { state in
-                if state.peers[peer.node.id]?.node == peer.node { state.peers[peer.node.id]?.mustAsk = true }
-            }
+            return mustAskAgain(peer)
         }
         let isCurrent = state.withLock { state in
             // Another one came meanwhile, and was the next: the answer may have it as well, or not.
@@ -369,6 +398,18 @@ package final class ClusterMember: BusReceiver {
         }
         guard isCurrent else { return }
         if let ends { for end in ends { carryOut(end) } } else { endAll() }
+    }
+
+    private func askForTopics(_ peer: Peer) async {
+        guard case .topics(let all, let number)? = await bus.ask(.topics, of: peer.node.id),
+            topics.answered(all, upTo: number, by: peer.node.id)
+        else { return mustAskAgain(peer) }
+    }
+
+    private func mustAskAgain(_ peer: Peer) {
+        state.withLock { state in
+            if state.peers[peer.node.id]?.node == peer.node { state.peers[peer.node.id]?.mustAsk = true }
+        }
     }
 
     private func reloadPresence() async throws(HermesError) {

@@ -11,6 +11,13 @@ package enum ClusterMessage: Sendable {
     case presence([PresenceChange])
     /// An account's connections end. Numbered by the node in the count of its ends. Lost: the node is asked.
     case ended(AccountEnd, number: UInt64)
+    /// A device has a push token. Lost: the devices with tokens are read.
+    case token(DeviceKey)
+    /// Filters have other numbers of subscribers. Numbered by the node in the count of such messages. Lost: the node is
+    /// asked.
+    case topics([TopicInterest], number: UInt64)
+    /// Publications for the node's subscribers. Lost: lost.
+    case publications([NodePublication])
 }
 
 /// A message that may be lost.
@@ -22,11 +29,21 @@ package enum ClusterHint: Sendable {
 package enum ClusterQuestion: Sendable, Hashable {
     /// The node's ends behind a number; nil: only the number of the last.
     case ends(after: UInt64?)
+    /// The node's subscribers, by filter.
+    case topics
+    /// The number of the node's subscribers of a topic.
+    case subscriberCount(TopicName)
+    /// The same for all topics that begin with a text.
+    case subscriberCounts(String)
 }
 
 package enum ClusterAnswer: Sendable {
     /// The ends up to a number; nil if the node has forgotten some of them.
     case ends([AccountEnd]?, upTo: UInt64)
+    /// All, as of the message with this number.
+    case topics([TopicInterest], upTo: UInt64)
+    case subscriberCount(Int)
+    case subscriberCounts([TopicName: Int])
 }
 
 /// A change of an account that ends connections of it, or gives them another name.

@@ -170,6 +170,9 @@ package final class ClusterRoster: Sendable {
         bus.publish(.ended(end, number: number), to: peers)
     }
 
+    /// A device of this node has a push token.
+    func tellToken(of key: DeviceKey) { bus.publish(.token(key), to: peers) }
+
     /// - Returns: false if nobody is there to hear it.
     func hint(_ user: UserID, _ event: EphemeralEvent) -> Bool {
         let peers = peers

@@ -103,6 +103,11 @@ package final class DeviceRegistry: Sendable {
     /// The connected devices of the user whose apps are in the foreground.
     package func awakeDevices(of user: UserID) -> [DeviceID] { shard(of: user).awakeDevices(of: user) }
 
+    /// Whether a device of the user may be connected to another node.
+    func mayBeElsewhere(_ user: UserID) -> Bool {
+        roster.map { $0.isOnline(user) && !$0.peers.isEmpty } ?? false
+    }
+
     /// All connections of the user to this node.
     package func attachments(of user: UserID) -> [any Attachment] { shard(of: user).attachments(of: user) }
 

@@ -38,5 +38,5 @@ package protocol BusReceiver: AnyObject, Sendable {
     /// Messages of the link from this node are lost. If they come late, they are not given out any more.
     func missed(from node: NodeIdentity)
     func hinted(_ hint: ClusterHint, from node: NodeIdentity)
-    func answer(to question: ClusterQuestion, from node: NodeIdentity) -> ClusterAnswer
+    func answer(to question: ClusterQuestion, from node: NodeIdentity) async -> ClusterAnswer
 }

@@ -122,6 +122,9 @@ package struct HandOffSchedule: Sendable {
     /// The number of a key's failures so far.
     package func attempts(of key: HandOffKey) -> Int { items[key]?.attempts ?? 0 }
 
+    /// There may be keys that are not known here: everything must be derived from the store again.
+    package mutating func isIncomplete() { hasOverflowed = true }
+
     /// Starts to derive everything from the store again.
     package mutating func clearOverflow() { hasOverflowed = false }
 }

@@ -52,6 +52,7 @@ package final class PushHandOff: Sendable {
     let accounts: any AccountStore
     let acknowledged: @Sendable (UserID, DeviceID, DeviceProof) -> UInt64
     let devices: DeviceRegistry
+    private let cluster: ClusterMember?
     /// Nil: there are no pushes, only webhooks.
     let sender: (any PushSender)?
     let webhooks: WebhookOutbox?
@@ -96,6 +97,7 @@ package final class PushHandOff: Sendable {
         self.accounts = accounts
         acknowledged = { [messages = messenger.messages] in messages.acknowledged($0, $1, by: $2) }
         devices = messenger.devices
+        cluster = messenger.cluster
         self.sender = sender
         self.webhooks = webhooks
         events = messenger.events
@@ -125,6 +127,18 @@ package final class PushHandOff: Sendable {
                 )
             }
         }
+        // Entries that other nodes commit before they know of a token.
+        tokens.tokenSet.observe { [self] key in
+            state.withLock { state in
+                let due = time.uptime() + settings.deadline
+                state.schedule.committed(HandOffKey(key.user, key.device), upTo: .max, due: due)
+            }
+            wakeUp.signal()
+        }
+        cluster?.nodesGone.observe { [self] in
+            state.withLock { $0.schedule.isIncomplete() }
+            wakeUp.signal()
+        }
     }
 
     private func committed(_ entries: [UserID: [InboxEntry]]) {
@@ -137,8 +151,12 @@ package final class PushHandOff: Sendable {
             if reportsUndelivered { news.append((HandOffKey(user, nil), last.seq, settings.deadline)) }
             guard let devices = devices[user] else { continue }
             let awake = self.devices.awakeDevices(of: user)
+            let mayBeElsewhere = self.devices.mayBeElsewhere(user)
             for device in devices {
-                let wait = awake.contains(device) ? settings.deadline : .zero
+                let mayTake =
+                    awake.contains(device)
+                    || mayBeElsewhere && !self.devices.attachedDevices(of: user).contains(device)
+                let wait = mayTake ? settings.deadline : .zero
                 news.append((HandOffKey(user, device), last.seq, wait))
             }
         }
@@ -150,23 +168,29 @@ package final class PushHandOff: Sendable {
         wakeUp.signal()
     }
 
-    /// Derives the due keys from the store, after a start or an overflow. Devices get one deadline to return by
-    /// themselves.
+    /// Derives the due keys from the store, after a start, an overflow or the end of another node. Devices get one deadline
+    /// to return by themselves. Of several nodes, each takes a part of the users.
     package func recover() async throws(HermesError) {
         state.withLock { $0.schedule.clearOverflow() }
         if sender != nil {
             try await recover { (last) throws(HermesError) in
                 let users = try await tokens.store.usersToPush(after: last, limit: StoreSettings.maxPageEntries)
-                let devices = tokens.devices(of: users)
-                return (users.last, users.flatMap { user in devices[user, default: []].map { HandOffKey(user, $0) } })
+                let own = users.filter(owns)
+                let devices = tokens.devices(of: own)
+                return (users.last, own.flatMap { user in devices[user, default: []].map { HandOffKey(user, $0) } })
             }
         }
         guard reportsUndelivered, let webhooks else { return }
         try await recover { (last) throws(HermesError) in
             let users = try await webhooks.store.usersWithUndelivered(after: last, limit: StoreSettings.maxPageEntries)
-            return (users.last, users.map { HandOffKey($0, nil) })
+            return (users.last, users.filter(owns).map { HandOffKey($0, nil) })
         }
     }
+
+    /// Whether ``recover()`` is due.
+    var mustRecover: Bool { state.withLock { $0.schedule.hasOverflowed && $0.schedule.count < 1_000 } }
+
+    private func owns(_ user: UserID) -> Bool { cluster?.owns(user) ?? true }
 
     private func recover(
         _ page: (UserID?) async throws(HermesError) -> (last: UserID?, keys: [HandOffKey])
@@ -193,7 +217,7 @@ package final class PushHandOff: Sendable {
         await recoverReporting()
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
-                if state.withLock({ $0.schedule.hasOverflowed && $0.schedule.count < 1_000 }) {
+                if mustRecover {
                     await recoverReporting()
                 }
                 let batch = takeBatch()

@@ -15,15 +15,24 @@ package final class PushTokenService: Sendable {
 
     let store: any PushTokenStore
     private let time: any TimeSource
+    private let roster: ClusterRoster?
+    /// Where there are several nodes: a device of this one has a token, and the others may not know yet.
+    let tokenSet = Hook<DeviceKey>()
     private let devices = Mutex<[UserID: [DeviceID]]>([:])
     /// The devices are changed in the order of the commits.
     private let turns = TaskTurns<UserID>()
     private let changes = Mutex(AccountAllowance.changes)
     private let hosts = Mutex(Hosts())
 
-    package init(store: any PushTokenStore, time: any TimeSource) {
+    package convenience init(store: any PushTokenStore, time: any TimeSource) {
+        self.init(store: store, time: time, roster: nil)
+    }
+
+    /// - Parameter roster: the other nodes; nil: there are none.
+    init(store: any PushTokenStore, time: any TimeSource, roster: ClusterRoster?) {
         self.store = store
         self.time = time
+        self.roster = roster
     }
 
     /// From now on, `allows` decides about new Web Push subscriptions.
@@ -60,6 +69,18 @@ package final class PushTokenService: Sendable {
             if token != nil { own.append(principal.device) }
             devices[principal.user] = own.isEmpty ? nil : own
         }
+        if token != nil, let roster {
+            let key = DeviceKey(principal.user, principal.device)
+            roster.tellToken(of: key)
+            tokenSet(key)
+        }
+    }
+
+    /// A device of another node has a token. That it has none any more shows when the store is asked.
+    func heard(of key: DeviceKey) { devices.withLock { Self.add(key.device, of: key.user, to: &$0) } }
+
+    private static func add(_ device: DeviceID, of user: UserID, to devices: inout [UserID: [DeviceID]]) {
+        if devices[user]?.contains(device) != true { devices[user, default: []].append(device) }
     }
 
     /// Forgets a deleted account.
@@ -73,9 +94,7 @@ package final class PushTokenService: Sendable {
             guard let end = page.last else { return }
             last = end
             devices.withLock { devices in
-                for owner in page where devices[owner.user]?.contains(owner.device) != true {
-                    devices[owner.user, default: []].append(owner.device)
-                }
+                for owner in page { Self.add(owner.device, of: owner.user, to: &devices) }
             }
         }
     }

@@ -47,9 +47,9 @@ package struct Publication: Sendable {
 
     package let topic: TopicName
     /// The bytes that subscribers of the topic get; opaque to the core.
-    package let payload: ByteBuffer
-    package let kind: Kind
-    package let dropClass: DropClass
+    package private(set) var payload: ByteBuffer
+    package private(set) var kind: Kind
+    package private(set) var dropClass: DropClass
     /// The sender's account; nil for anonymous publishers and the server.
     package let sender: UserID?
 
@@ -60,11 +60,11 @@ package struct Publication: Sendable {
     /// Further properties; nil for none.
     package let details: PublicationDetails?
     /// The number of the publishing connection, for subscribers with no local; 0 for none.
-    package let publisher: UInt64
+    package private(set) var publisher: UInt64
     /// The encoding of ``encoded``.
-    package let encodedSlot: EncodingSlot?
+    package private(set) var encodedSlot: EncodingSlot?
     /// An existing encoding: the received bytes.
-    package let encoded: ByteBuffer?
+    package private(set) var encoded: ByteBuffer?
     /// The shared subscriptions whose member is chosen elsewhere, because some members' sessions are kept.
     package var decided: DecidedShares?
 
@@ -96,41 +96,22 @@ package struct Publication: Sendable {
 
     /// The same in buffers of about their size.
     func compacted() -> Publication {
-        Publication(
-            topic: topic,
-            payload: payload.compacted(),
-            kind: kind,
-            dropClass: dropClass,
-            sender: sender,
-            qos: qos,
-            retain: retain,
-            details: details,
-            publisher: publisher,
-            encodedSlot: encodedSlot,
-            encoded: encoded?.compacted()
-        )
-        .deciding(decided)
+        var publication = self
+        publication.payload = payload.compacted()
+        publication.encoded = encoded?.compacted()
+        return publication
     }
 
     /// The same with a copy of the payload, and without other encodings.
     package func owned() -> Publication {
-        Publication(
-            topic: topic,
-            payload: ByteBuffer(bytes: payload.readableBytesView),
-            kind: kind,
-            dropClass: dropClass,
-            sender: sender,
-            qos: qos,
-            retain: retain,
-            details: details,
-            publisher: publisher
-        )
-        .deciding(decided)
+        var publication = self
+        publication.payload = ByteBuffer(bytes: payload.readableBytesView)
+        publication.dropEncoding()
+        return publication
     }
 
     /// The same with the shared subscriptions whose member is chosen elsewhere.
     package func deciding(_ shares: DecidedShares?) -> Publication {
-        guard shares != nil || decided != nil else { return self }
         var publication = self
         publication.decided = shares
         return publication
@@ -139,19 +120,23 @@ package struct Publication: Sendable {
     /// The same with another kind, and dropped in its order.
     package func ofKind(_ kind: Kind) -> Publication {
         guard kind != self.kind else { return self }
-        return Publication(
-            topic: topic,
-            payload: payload,
-            kind: kind,
-            dropClass: kind.dropClass,
-            sender: sender,
-            qos: qos,
-            retain: retain,
-            details: details,
-            publisher: publisher
-        )
-        .deciding(decided)
+        var publication = self
+        publication.kind = kind
+        publication.dropClass = kind.dropClass
+        publication.dropEncoding()
+        return publication
     }
+
+    /// The same for another node: it has other connections, encodes for itself, and chooses no members of shared
+    /// subscriptions.
+    var elsewhere: Publication {
+        var publication = owned()
+        publication.publisher = 0
+        publication.decided = .all
+        return publication
+    }
+
+    private mutating func dropEncoding() { (encodedSlot, encoded) = (nil, nil) }
 
     /// The length of a message with its topic and payload alone, in bytes.
     var leastMessageBytes: Int { payload.readableBytes &+ topic.rawValue.utf8.count &+ 4 }

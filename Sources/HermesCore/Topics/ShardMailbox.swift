@@ -8,9 +8,10 @@ import Synchronization
 /// State: a ``Locked`` around three arrays; nothing is called under it. Interest has a flag that costs one load to
 /// check: a shard takes it before each publication, so that a confirmed subscription is never missed.
 final class ShardMailbox: Sendable {
-    /// A shard got its first subscriber of a topic or filter, or lost its last.
+    /// A shard or another node got its first subscriber of a topic or filter, or lost its last.
     struct Interest: Sendable {
         let filter: TopicFilter
+        /// Those of other nodes follow those of the loops.
         let shard: Int
         let isInterested: Bool
     }
@@ -22,6 +23,8 @@ final class ShardMailbox: Sendable {
         case shared([SharedHandOver])
         /// From a thread that is not an event loop, for all subscribers.
         case publish(Publication)
+        /// From another node.
+        case received([NodePublication])
         case work(@Sendable (TopicShard) -> Void)
     }
 
@@ -80,6 +83,11 @@ final class ShardMailbox: Sendable {
     func post(publish publication: Publication) {
         backlog.add(publication.weight, ordering: .relaxed)
         post { $0.mail.append(.publish(publication)) }
+    }
+
+    func post(received publications: [NodePublication]) {
+        backlog.add(publications.reduce(0) { $0 &+ $1.publication.weight }, ordering: .relaxed)
+        post { $0.mail.append(.received(publications)) }
     }
 
     func post(work: @escaping @Sendable (TopicShard) -> Void) {

@@ -39,6 +39,13 @@ struct ShardSet: Sendable, Hashable {
         for (word, bits) in other.others.enumerated() { others[word] |= bits }
     }
 
+    /// The shards below a number.
+    func below(_ end: Int) -> ShardSet {
+        var set = ShardSet()
+        forEachShard { if $0 < end { set.insert($0) } }
+        return set
+    }
+
     @inline(__always)
     func forEachShard(_ body: (Int) -> Void) {
         Self.forEachShard(first, from: 0, body)

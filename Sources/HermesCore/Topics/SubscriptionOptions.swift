@@ -27,6 +27,8 @@ package struct SubscriptionOptions: Hashable, Sendable {
     package var isFiltered: Bool
     /// Whether the subscriber observes from outside: it is not a member of a room. Does not change.
     package let isObserver: Bool
+    /// Whether it takes only what is published on this node; the other nodes are not told of it. Does not change.
+    package let isOfThisNode: Bool
 
     package init(
         qos: QoS = .atMostOnce,
@@ -35,7 +37,8 @@ package struct SubscriptionOptions: Hashable, Sendable {
         identifiers: [UInt32] = [],
         isLiveAtMostOnceOnly: Bool = false,
         isFiltered: Bool = false,
-        isObserver: Bool = false
+        isObserver: Bool = false,
+        isOfThisNode: Bool = false
     ) {
         self.identifiers = identifiers
         self.qos = qos
@@ -44,6 +47,7 @@ package struct SubscriptionOptions: Hashable, Sendable {
         self.isLiveAtMostOnceOnly = isLiveAtMostOnceOnly
         self.isFiltered = isFiltered
         self.isObserver = isObserver
+        self.isOfThisNode = isOfThisNode
     }
 
     /// Combines two matching subscriptions of one subscriber: it gets the publication once, with the higher QoS and all

@@ -1,12 +1,15 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// Publish and subscribe over all event loops: one ``TopicShard`` per loop. Thread-safe.
 ///
 /// Lives as long as the process (shards and mailboxes refer to each other).
 package final class TopicPlane: Sendable {
     private let mailboxes: [ShardMailbox]
     private let sharedGroups: SharedGroups
+    private let links = Mutex<TopicLinks?>(nil)
 
     /// Creates a shard for each loop.
     ///
@@ -66,8 +69,13 @@ package final class TopicPlane: Sendable {
     /// ``isCongested`` before it stores the publication.
     package func publish(stored publication: Publication) { mailboxes[0].post(publish: publication) }
 
-    /// The number of a topic's subscriptions, over all loops.
+    /// The number of a topic's subscriptions, over all loops and nodes.
     package func subscriberCount(of topic: TopicName) async -> Int {
+        let here = await subscriberCountHere(of: topic)
+        return here + (await links.withLock { $0 }?.subscriberCount(of: topic) ?? 0)
+    }
+
+    func subscriberCountHere(of topic: TopicName) async -> Int {
         var sum = 0
         for mailbox in mailboxes {
             sum += await ask(mailbox) { $0.subscriberCount(of: topic) }
@@ -78,13 +86,21 @@ package final class TopicPlane: Sendable {
     /// The most topics that a loop looks at before it does other work: some 100 µs.
     private static let topicsAtOnce = 1_024
 
-    /// The topics with subscribers that begin with `prefix`, and the numbers of their subscribers over all loops. Every
-    /// topic is looked at, so whoever may ask often asks ``RoomDirectory``.
+    /// The topics with subscribers that begin with `prefix`, and the numbers of their subscribers over all loops and
+    /// nodes. Every topic is looked at, so whoever may ask often asks ``RoomDirectory``.
     ///
-    /// - Returns: `examined` is the number of places in the loops' tables that were looked at.
+    /// - Returns: `examined` is the number of places in the tables of this node's loops that were looked at.
     package func subscriberCounts(
         withPrefix prefix: String
     ) async -> (counts: [TopicName: Int], examined: Int) {
+        var (counts, examined) = await subscriberCountsHere(withPrefix: prefix)
+        if let links = links.withLock({ $0 }) {
+            counts.merge(await links.subscriberCounts(withPrefix: prefix), uniquingKeysWith: +)
+        }
+        return (counts, examined)
+    }
+
+    func subscriberCountsHere(withPrefix prefix: String) async -> (counts: [TopicName: Int], examined: Int) {
         var sums: [TopicName: Int] = [:]
         var examined = 0
         for mailbox in mailboxes {
@@ -109,6 +125,42 @@ package final class TopicPlane: Sendable {
             mailboxes.reduce(0) { $0 &+ $1.maxBacklog },
             mailboxes.reduce(0) { $0 &+ $1.droppedCount }
         )
+    }
+
+    // MARK: Other nodes
+
+    func connect(to links: TopicLinks) {
+        self.links.withLock { $0 = links }
+        for mailbox in mailboxes { mailbox.post(work: { $0.nodes = NodeOutput(links) }) }
+    }
+
+    /// Another node has other numbers of subscribers.
+    func learn(_ interest: [TopicInterest], of node: NodeID) {
+        for interest in interest {
+            let filter = interest.key.filter
+            if let share = interest.key.share {
+                mailboxes[0].post(work: { $0.note(interest.subscribers, on: node, of: share, filter) })
+            } else {
+                let shard = mailboxes.count + Int(node.rawValue)
+                let change = ShardMailbox.Interest(
+                    filter: filter,
+                    shard: shard,
+                    isInterested: interest.subscribers > 0
+                )
+                for mailbox in mailboxes { mailbox.post(change) }
+            }
+        }
+    }
+
+    /// Delivers what another node sent, each topic's publications in their order.
+    func received(_ publications: [NodePublication]) {
+        var parts: [[NodePublication]] = Array(repeating: [], count: mailboxes.count)
+        for item in publications {
+            let home = item.share.map { sharedGroups.home(of: $0) ?? 0 }
+            let index = home ?? Int(UInt(bitPattern: item.publication.topic.hashValue) % UInt(mailboxes.count))
+            if mailboxes[index].isFull { mailboxes[index].dropped(1) } else { parts[index].append(item) }
+        }
+        for (mailbox, part) in zip(mailboxes, parts) where !part.isEmpty { mailbox.post(received: part) }
     }
 
     private func ask<Answer: Sendable>(

@@ -26,6 +26,10 @@ extension TopicShard {
     }
 
     private func enqueue(_ publication: PublicationBatch, to shard: Int) -> Bool {
+        guard shard < mailboxes.count else {
+            enqueue(publication, toNode: shard - mailboxes.count)
+            return false
+        }
         let mailbox = mailboxes[shard]
         guard !mailbox.isFull else {
             mailbox.dropped(publication.count)
@@ -58,6 +62,7 @@ extension TopicShard {
             mailboxes[shard].post(outgoingShared[shard])
             outgoingShared[shard] = []
         }
+        nodes?.handOver()
     }
 
     /// Takes the others' announced interest; before each publication, so that none is missed.
@@ -97,6 +102,8 @@ extension TopicShard {
                 // Its publisher asked before whether the server is too far behind, and is not known here.
                 inbox.completed(publication.weight)
                 _ = publish(publication, isPaced: false)
+            case .received(let publications):
+                deliver(received: publications)
             case .work(let work):
                 work(self)
             }

@@ -46,6 +46,8 @@ package final class TopicShard {
     var outgoing: [[PublicationBatch]] = []
     var outgoingShared: [[SharedHandOver]] = []
     var isFlushScheduled = false
+    /// What goes to other nodes; nil: there are none.
+    var nodes: NodeOutput?
     /// Publications that wait, for topics with very many subscribers here.
     var crowded = CrowdedTopics()
     /// Shared by all shards.
@@ -107,6 +109,7 @@ package final class TopicShard {
         filter.add(subscription)
         audiences.change(filter.name, by: 1, on: index)
         if filter.members.count == 1 { announce(filter, isInterested: true) }
+        changed(filter, options, by: 1)
         return subscription
     }
 
@@ -121,6 +124,7 @@ package final class TopicShard {
         subscription.isActive = false
         guard let own = filter.remove(subscription) else { return }
         audiences.change(filter.name, by: -1, on: index)
+        changed(filter, subscription.options, by: -1)
         retire(own)
         if filter.members.isEmpty {
             announce(filter, isInterested: false)
@@ -197,6 +201,13 @@ package final class TopicShard {
         return publish(.one(publication), along: route, isPaced: isPaced)
     }
 
+    /// Delivers what another node sent to all subscribers on this node.
+    func publish(fromElsewhere publication: Publication) {
+        takeInterest()
+        guard let route = existingRoute(to: publication.topic) else { return }
+        _ = publish(.one(publication), along: route, isPaced: false, isFromElsewhere: true)
+    }
+
     /// The same as ``publish(_:)`` without a look-up, for a publisher with a kept route.
     package func publish(_ publication: Publication, via route: TopicRoute) -> PublishOutcome {
         assert(loop.isCurrent())
@@ -217,10 +228,11 @@ package final class TopicShard {
     private func publish(
         _ publication: PublicationBatch,
         along route: TopicRoute,
-        isPaced: Bool = true
+        isPaced: Bool = true,
+        isFromElsewhere: Bool = false
     ) -> PublishOutcome {
         refresh(route)
-        let shards = route.shards
+        let shards = isFromElsewhere ? route.shards.below(mailboxes.count) : route.shards
         let isCongested = !shards.isEmpty && enqueue(publication, to: shards)
         let localCount = route.entries.count
         var ticket: CrowdTicket?

@@ -122,8 +122,9 @@ struct MemoryHolding: Sendable {
     /// - Parameter sharedPart: of what connections share, the part that is there once for all of them.
     /// - Returns: nil if it is not worth freeing.
     init?(_ connection: Connection, sharedPart: Double) {
+        guard connection.isOpen, connection.heldBytes >= Self.minBytes else { return nil }
         let bytes = connection.ownBytes + Int(Double(connection.sharedBytes) * sharedPart)
-        guard connection.isOpen, bytes >= Self.minBytes else { return nil }
+        guard bytes >= Self.minBytes else { return nil }
         self.connection = connection
         self.bytes = bytes
         switch connection.budgetAddress {

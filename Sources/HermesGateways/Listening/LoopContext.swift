@@ -306,10 +306,15 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         eventLoop.scheduleTask(in: Self.crowdPause) { [self] in
             areCrowdsWatched = false
             lookAtCrowds()
-            for (publisher, ticket) in publishersToCrowds where !topics.isWaiting(ticket) {
-                inTurn { publisher.crowdServed(ticket) }
+            let publishers = publishersToCrowds
+            publishersToCrowds = []
+            for (publisher, ticket) in publishers {
+                if topics.isWaiting(ticket) {
+                    publishersToCrowds.append((publisher, ticket))
+                } else {
+                    inTurn { publisher.crowdServed(ticket) }
+                }
             }
-            publishersToCrowds.removeAll { !topics.isWaiting($0.ticket) }
             if !publishersToCrowds.isEmpty || topics.isBehindWithCrowds { watchCrowds() }
         }
     }

@@ -170,12 +170,12 @@ package final class MemoryNetwork: Sendable {
         }
     }
 
-    fileprivate func ask(_ question: ClusterQuestion, _ from: NodeIdentity, _ node: NodeID) -> ClusterAnswer? {
+    fileprivate func ask(_ question: ClusterQuestion, _ from: NodeIdentity, _ node: NodeID) async -> ClusterAnswer? {
         let receiver = state.withLock { state -> (any BusReceiver)? in
             guard state.receivers[from.id]?.node == from, !state.happens(state.faults.unanswered) else { return nil }
             return state.receivers[node]?.receiver
         }
-        return receiver?.answer(to: question, from: from)
+        return await receiver?.answer(to: question, from: from)
     }
 }
 
@@ -201,7 +201,7 @@ package struct MemoryBus: ClusterBus {
 
     /// A time-out comes at once: nobody waits on a clock by hand.
     package func ask(_ question: ClusterQuestion, of node: NodeID) async -> ClusterAnswer? {
-        network.ask(question, identity, node)
+        await network.ask(question, identity, node)
     }
 
     package func stop() { network.stop(identity) }

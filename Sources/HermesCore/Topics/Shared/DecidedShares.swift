@@ -3,19 +3,26 @@
 
 /// Shared subscriptions whose member for a publication is chosen by the publisher, among clean and kept sessions.
 package final class DecidedShares: Sendable {
-    private let keys: [TopicFilter]
+    /// Those of a publication that comes from another node, which chose.
+    static let all = DecidedShares(keys: nil)
+
+    /// Nil: all.
+    private let keys: [TopicFilter]?
+
+    private init(keys: [TopicFilter]?) { self.keys = keys }
 
     /// Creates the set from `targets`; nil if it is empty.
     package init?(_ targets: [DurableTarget]) {
-        keys = targets.compactMap { target in
-            guard case .group(let group) = target else { return nil }
+        let keys = targets.compactMap { target in
+            guard case .group(let group) = target else { return nil as TopicFilter? }
             return group.key
         }
         if keys.isEmpty { return nil }
+        self.keys = keys
     }
 
     /// - Parameter key: ``SharedGroups/key(group:filter:)``.
-    func contains(_ key: TopicFilter) -> Bool { keys.contains(key) }
+    func contains(_ key: TopicFilter) -> Bool { keys?.contains(key) ?? true }
 }
 
 /// The kept members of shared subscriptions, for the topic plane.

@@ -5,6 +5,9 @@ import Synchronization
 
 /// The members of one shared subscription, over all loops. The topic plane sees one subscriber, on its home shard.
 ///
+/// Each node has a group of its own, for what is published there. It knows how many members the other nodes have, and
+/// sends each node as large a part as it has members; which of them gets a publication is decided there.
+///
 /// If some members' sessions are kept, a publisher of QoS 1 or 2 lets ``DurableGroup`` choose among all members, and
 /// marks the publication (``Publication/decided``).
 ///
@@ -71,6 +74,23 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     }
 
     static let window = 64
+    /// The most nodes that pass a publication on because they have no member for it.
+    private static let maxPasses: UInt8 = 3
+
+    /// Who gets a publication.
+    private enum Place {
+        case seat(Seat)
+        case node(NodeID)
+    }
+
+    /// A node in the order of the choices; each choice gives every node as many points as it has members, and takes all
+    /// from the one that is chosen.
+    private struct Share {
+        /// Nil: this one.
+        let node: NodeID?
+        var members: Int
+        var points = 0
+    }
 
     let key: TopicFilter
     let filter: TopicFilter
@@ -80,6 +100,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     /// The start of the next choice, so that equals take turns.
     private var next = 0
     private var held: TopicSubscription?
+    /// This node and the others with members; empty if there are no others.
+    private var shares: [Share] = []
 
     init(key: TopicFilter, filter: TopicFilter, home: Int, shard: LoopConfined<TopicShard>) {
         self.key = key
@@ -93,7 +115,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     /// Subscribes the group to its filter.
     func begin(on shard: TopicShard) {
         // Each member decides by its own options.
-        let options = SubscriptionOptions(qos: .exactlyOnce, retainAsPublished: true)
+        let options = SubscriptionOptions(qos: .exactlyOnce, retainAsPublished: true, isOfThisNode: true)
         held = shard.subscribe(self, to: filter, options: options)
     }
 
@@ -111,6 +133,20 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         if isLast { end(on: shard) }
     }
 
+    /// Another node has so many members.
+    ///
+    /// - Parameter isLast: no member is left on any node.
+    func note(_ members: Int, on node: NodeID, isLast: Bool, shard: TopicShard) {
+        shares.removeAll { $0.node == node }
+        if members > 0 {
+            if shares.isEmpty { shares.append(Share(node: nil, members: 0)) }
+            shares.append(Share(node: node, members: members))
+        } else if shares.count == 1 {
+            shares = []
+        }
+        if isLast { end(on: shard) }
+    }
+
     func end(on shard: TopicShard) {
         if let held { shard.unsubscribe(held) }
         held = nil
@@ -119,12 +155,55 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     /// Gives a publication to the least busy member, outside of a delivery.
     func hand(_ publication: Publication, on shard: TopicShard) {
         if publication.qos > .atMostOnce, shard.sharedGroups.keeper?.hand(publication, in: key) ?? false { return }
-        guard let seat = choose(for: publication, on: shard) else { return }
-        if seat.shard == home {
-            shard.deliver(publication, to: seat.subscription.value)
+        if let place = place(for: publication, on: shard) { give(publication, to: place, on: shard) }
+    }
+
+    /// Gives a publication of another node to a member. If no member here can take it, another node gets it.
+    func take(_ item: NodePublication, on shard: TopicShard) {
+        let publication = item.publication
+        if let seat = choose(for: publication, on: shard) {
+            give(publication, to: .seat(seat), on: shard)
+        } else if item.passes < Self.maxPasses, let node = shares.lazy.compactMap(\.node).randomElement() {
+            shard.enqueue(publication, sharing: key, passes: item.passes + 1, to: node)
         } else {
-            shard.enqueue(publication, to: seat, of: self)
+            shard.inbox?.dropped(1)
         }
+    }
+
+    private func give(_ publication: Publication, to place: Place, on shard: TopicShard) {
+        switch place {
+        case .seat(let seat) where seat.shard == home: shard.deliver(publication, to: seat.subscription.value)
+        case .seat(let seat): shard.enqueue(publication, to: seat, of: self)
+        case .node(let node): shard.enqueue(publication, sharing: key, passes: 0, to: node)
+        }
+    }
+
+    /// The node whose turn it is, and there the least busy member; another node if it has none for the publication.
+    private func place(for publication: Publication, on shard: TopicShard) -> Place? {
+        guard !shares.isEmpty else { return choose(for: publication, on: shard).map(Place.seat) }
+        for place in shares.indices {
+            if shares[place].node == nil { shares[place].members = seats.count }
+            shares[place].points += shares[place].members
+        }
+        var all = shares.reduce(0) { $0 + $1.members }
+        for place in shares.indices.sorted(by: { shares[$0].points > shares[$1].points })
+        where shares[place].members > 0 {
+            let found: Place?
+            if let node = shares[place].node {
+                found = .node(node)
+            } else {
+                found = choose(for: publication, on: shard).map(Place.seat)
+            }
+            guard let found else {
+                // It has no claim to what it could not take.
+                shares[place].points -= shares[place].members
+                all -= shares[place].members
+                continue
+            }
+            shares[place].points -= all
+            return found
+        }
+        return nil
     }
 
     /// The least busy member; equals take turns. Members that do not take what they are sent come last, and so do those
@@ -163,14 +242,10 @@ extension SharedGroup: TopicSubscriber {
         let publication = delivery.publication
         // It goes to one member only, which is chosen elsewhere.
         if let decided = publication.decided, decided.contains(key) { return }
-        guard let seat = choose(for: publication, on: shard) else {
-            shard.inbox?.dropped(1)
-            return
-        }
-        if seat.shard == home {
-            seat.subscription.value.deliver(delivery)
-        } else {
-            shard.enqueue(publication, to: seat, of: self)
+        switch place(for: publication, on: shard) {
+        case .seat(let seat) where seat.shard == home: seat.subscription.value.deliver(delivery)
+        case let place?: give(publication, to: place, on: shard)
+        case nil: shard.inbox?.dropped(1)
         }
     }
 }

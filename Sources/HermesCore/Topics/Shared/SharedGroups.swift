@@ -10,7 +10,10 @@ import Synchronization
 final class SharedGroups: Sendable {
     private struct Entry {
         let group: SharedGroup
+        /// Those that have joined or are joining; a node with members counts as one.
         var memberCount: Int
+        /// The other nodes with members.
+        var nodes = NodeSet()
         var seats: [SharedGroup.Seat] = []
     }
 
@@ -68,6 +71,34 @@ final class SharedGroups: Sendable {
         entries.withLock { entries in entries[key].map { ($0.group, $0.seats) } }
     }
 
+    /// A group, if this shard is its home.
+    func group(of key: TopicFilter, home: Int) -> SharedGroup? {
+        entries.withLock { entries in entries[key].flatMap { $0.group.home == home ? $0.group : nil } }
+    }
+
+    /// The home shard of a group.
+    func home(of key: TopicFilter) -> Int? { entries.withLock { $0[key]?.group.home } }
+
+    /// Registers another node with members, which has joined.
+    ///
+    /// - Returns: false if it was registered before.
+    func sit(_ node: NodeID, in group: SharedGroup) -> Bool {
+        entries.withLock { entries in
+            guard entries[group.key]?.group === group else { return false }
+            return entries[group.key]?.nodes.insert(NodeSet(node)).inserted ?? false
+        }
+    }
+
+    /// Another node has no members any more.
+    ///
+    /// - Returns: its group, and whether nobody is left, so that the group is removed; nil if it had none.
+    func leave(_ key: TopicFilter, _ node: NodeID) -> (group: SharedGroup, isLast: Bool)? {
+        entries.withLock { entries in
+            guard let group = entries[key]?.group, entries[key]?.nodes.remove(NodeSet(node)) != nil else { return nil }
+            return (group, Self.leave(group, &entries))
+        }
+    }
+
     /// Whether a member can get publications: its loop is not too far behind.
     func isReachable(_ seat: SharedGroup.Seat) -> Bool {
         connected.withLock { seat.shard < $0.mailboxes.count && !$0.mailboxes[seat.shard].isFull }
@@ -79,14 +110,20 @@ final class SharedGroups: Sendable {
         connected.withLock { $0.mailboxes }[choice.seat.shard].post([item])
     }
 
+    /// - Parameter seat: of the member that leaves; nil if it has not taken one.
     /// - Returns: whether it was the last member; the group is then removed.
-    func leave(_ group: SharedGroup, _ seat: SharedGroup.Seat) -> Bool {
+    func leave(_ group: SharedGroup, _ seat: SharedGroup.Seat? = nil) -> Bool {
         entries.withLock { entries in
-            guard var entry = entries[group.key], entry.group === group else { return false }
-            entry.memberCount -= 1
-            entry.seats.removeAll { $0 === seat }
-            entries[group.key] = entry.memberCount > 0 ? entry : nil
-            return entry.memberCount == 0
+            guard entries[group.key]?.group === group else { return false }
+            if let seat { entries[group.key]?.seats.removeAll { $0 === seat } }
+            return Self.leave(group, &entries)
         }
+    }
+
+    private static func leave(_ group: SharedGroup, _ entries: inout [TopicFilter: Entry]) -> Bool {
+        guard var entry = entries[group.key] else { return false }
+        entry.memberCount -= 1
+        entries[group.key] = entry.memberCount > 0 ? entry : nil
+        return entry.memberCount == 0
     }
 }

@@ -45,6 +45,7 @@ extension TopicShard {
         )
         subscription.seat = seat
         sharedGroups.sit(seat, in: group)
+        changed(group, by: 1)
         if group.home == index {
             group.add(seat)
         } else {
@@ -53,7 +54,7 @@ extension TopicShard {
         return subscription
     }
 
-    private func join(_ key: TopicFilter, _ filter: TopicFilter) -> SharedGroup {
+    func join(_ key: TopicFilter, _ filter: TopicFilter) -> SharedGroup {
         if let group = sharedGroups.join(key) { return group }
         // Registered only once it gets publications, so that a member that joins on another loop misses none.
         let group = SharedGroup(key: key, filter: filter, home: index, shard: mailboxes[index].shard)
@@ -74,6 +75,7 @@ extension TopicShard {
         subscription.seat = nil
         let group = subscription.group
         let isLast = sharedGroups.leave(group, seat)
+        changed(group, by: -1)
         retire(subscription)
         if group.home == index {
             group.remove(seat, givenBack: givingBack, isLast: isLast, on: self)

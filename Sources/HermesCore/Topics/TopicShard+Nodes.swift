@@ -1,0 +1,106 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A publication on its way to another node.
+package struct NodePublication: Sendable {
+    package let publication: Publication
+    /// The shared subscription whose member gets it (``SharedGroups/key(group:filter:)``); nil: all subscribers do.
+    package let share: TopicFilter?
+    /// The number of nodes that had no member for it.
+    package let passes: UInt8
+
+    package init(_ publication: Publication, share: TopicFilter? = nil, passes: UInt8 = 0) {
+        self.publication = publication
+        self.share = share
+        self.passes = passes
+    }
+}
+
+/// What one shard has for the other nodes by the end of the tick.
+struct NodeOutput {
+    let links: TopicLinks
+    private var publications: [NodeID: [NodePublication]] = [:]
+
+    init(_ links: TopicLinks) { self.links = links }
+
+    mutating func append(_ publication: NodePublication, to node: NodeID) {
+        publications[node, default: []].append(publication)
+    }
+
+    mutating func handOver() {
+        links.tellChanges()
+        guard !publications.isEmpty else { return }
+        for (node, publications) in publications { links.send(publications, to: node) }
+        publications = [:]
+    }
+}
+
+/// The exchange with other nodes. To a shard, a node is one more shard: its interest comes as theirs does, and what is
+/// for it goes out at the end of the tick.
+extension TopicShard {
+    /// Subscriptions to a filter were added, or removed: the other nodes are told at the end of the tick.
+    func changed(_ filter: FilterMembers, _ options: SubscriptionOptions, by count: Int) {
+        guard let links = nodes?.links, !options.isOfThisNode else { return }
+        links.change(TopicInterest.Key(filter: TopicFilter(of: filter)), by: count)
+        scheduleFlush()
+    }
+
+    /// The members of a shared subscription on this node have become more or fewer.
+    func changed(_ group: SharedGroup, by count: Int) {
+        guard let links = nodes?.links else { return }
+        links.change(TopicInterest.Key(filter: group.filter, share: group.key), by: count)
+        scheduleFlush()
+    }
+
+    func enqueue(_ batch: PublicationBatch, toNode number: Int) {
+        guard let node = UInt8(exactly: number).flatMap(NodeID.init(rawValue:)) else { return }
+        switch batch {
+        case .one(let publication): nodes?.append(NodePublication(publication.elsewhere), to: node)
+        case .run(let run):
+            for index in 0..<run.count { nodes?.append(NodePublication(run[index].elsewhere), to: node) }
+        }
+        scheduleFlush()
+    }
+
+    /// Sends a publication to a node that has members of a shared subscription.
+    func enqueue(_ publication: Publication, sharing key: TopicFilter, passes: UInt8, to node: NodeID) {
+        nodes?.append(NodePublication(publication.elsewhere, share: key, passes: passes), to: node)
+        scheduleFlush()
+    }
+
+    /// Delivers what other nodes sent.
+    func deliver(received publications: [NodePublication]) {
+        for item in publications {
+            inbox?.completed(item.publication.weight)
+            if let key = item.share {
+                guard let group = sharedGroups.group(of: key, home: index) else {
+                    inbox?.dropped(1)
+                    continue
+                }
+                group.take(item, on: self)
+            } else {
+                publish(fromElsewhere: item.publication)
+            }
+        }
+    }
+
+    /// So many members of a shared subscription are on another node. Called on the first loop.
+    func note(_ members: Int, on node: NodeID, of key: TopicFilter, _ filter: TopicFilter) {
+        let change: (group: SharedGroup, isLast: Bool)
+        if members > 0 {
+            let group = join(key, filter)
+            // It counts once.
+            if !sharedGroups.sit(node, in: group) { _ = sharedGroups.leave(group) }
+            change = (group, false)
+        } else {
+            guard let left = sharedGroups.leave(key, node) else { return }
+            change = left
+        }
+        let (group, isLast) = change
+        if group.home == index {
+            group.note(members, on: node, isLast: isLast, shard: self)
+        } else {
+            mailboxes[group.home].post(work: { group.note(members, on: node, isLast: isLast, shard: $0) })
+        }
+    }
+}

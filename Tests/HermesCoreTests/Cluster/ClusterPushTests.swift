@@ -1,0 +1,157 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesTestKit
+import Synchronization
+import Testing
+
+@testable import HermesCore
+
+/// Pushes with the sender, the device and its token on different cores.
+@Suite(.timeLimit(.minutes(1))) struct ClusterPushTests {
+    private final class Sender: PushSender {
+        private let texts = Mutex<[String]>([])
+
+        var sent: [String] { texts.withLock { $0 } }
+
+        func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
+            texts.withLock { $0 += deliveries.map(\.notification.body) }
+            return deliveries.map { _ in .delivered(id: "1") }
+        }
+    }
+
+    private struct World {
+        let cluster: ClusterWorld
+        let sender = Sender()
+        let handOffs: [PushHandOff]
+
+        init(seed: UInt64 = 1) async throws {
+            cluster = try await ClusterWorld(seed: seed, people: 4)
+            handOffs = cluster.cores.map { [sender, store = cluster.store] core in
+                let handOff = PushHandOff(
+                    core,
+                    store: store,
+                    accounts: store,
+                    sender: sender,
+                    text: { PushText(title: "", body: String(decoding: $0.content.bytes, as: UTF8.self)) }
+                )
+                handOff.observe(core.watch)
+                return handOff
+            }
+        }
+
+        func setToken(of number: Int32, by core: Int) async throws {
+            let token = PushToken(stored: .apns, text: "token \(number)", appID: "")
+            try await cluster.cores[core].pushTokens.set(token, of: principal(number))
+        }
+
+        /// Time passes, and what is due on the living cores is sent.
+        func wait(_ seconds: Int) async throws {
+            for second in 0...seconds {
+                if second > 0 { await cluster.pass() }
+                for index in cluster.living { await look(index) }
+            }
+        }
+
+        private func look(_ index: Int) async {
+            if handOffs[index].mustRecover { try? await handOffs[index].recover() }
+            while true {
+                let batch = handOffs[index].takeBatch()
+                guard !batch.isEmpty else { return }
+                await handOffs[index].look(at: batch)
+            }
+        }
+    }
+
+    @Test func `a sleeping phone gets one push, whichever core commits the message`() async throws {
+        let world = try await World()
+        try await world.setToken(of: 2, by: 1)
+        try await world.cluster.settle()
+        for core in 0..<3 {
+            try await world.cluster.send("\(core)", from: principal(1), to: user(2), by: core)
+            try await world.cluster.settle()
+            try await world.wait(0)
+            #expect(world.sender.sent == (0...core).map(String.init))
+        }
+        try await world.wait(30)
+        #expect(world.sender.sent.count == 3)
+        await world.cluster.shutdown()
+    }
+
+    @Test func `a phone that another core has is pushed to only if it does not acknowledge`() async throws {
+        let world = try await World()
+        try await world.setToken(of: 2, by: 1)
+        let attachment = try world.cluster.attach(2, to: 1)
+        try await world.cluster.settle()
+        try await world.cluster.send("taken", from: principal(1), to: user(2), by: 0)
+        try await world.cluster.settle()
+        world.cluster.cores[1].inbox.acknowledge(attachment.principal, upTo: 1)
+        try await world.cluster.settle()
+        try await world.wait(15)
+        #expect(world.sender.sent == [])
+        try await world.cluster.send("not taken", from: principal(1), to: user(2), by: 0)
+        try await world.cluster.settle()
+        try await world.wait(5)
+        #expect(world.sender.sent == [])
+        try await world.wait(10)
+        #expect(world.sender.sent == ["not taken"])
+        await world.cluster.shutdown()
+    }
+
+    @Test func `a message that a core commits before it hears of the token is pushed all the same`() async throws {
+        let world = try await World()
+        world.cluster.network.set(.init(lost: 100, repeated: 0, unanswered: 100, maxDelayMilliseconds: 0))
+        try await world.setToken(of: 2, by: 1)
+        try await world.cluster.send("early", from: principal(1), to: user(2), by: 0)
+        try await world.cluster.settle()
+        try await world.wait(12)
+        #expect(world.sender.sent == ["early"])
+        world.cluster.network.set(.none)
+        try await world.wait(3)
+        try await world.cluster.send("late", from: principal(1), to: user(2), by: 0)
+        try await world.cluster.settle()
+        try await world.wait(0)
+        #expect(world.sender.sent == ["early", "late"])
+        await world.cluster.shutdown()
+    }
+
+    @Test func `what a core had to push when it vanished is pushed by one of the others`() async throws {
+        let world = try await World()
+        for number: Int32 in 2...4 {
+            try await world.setToken(of: number, by: 1)
+            _ = try world.cluster.attach(number, to: 1)
+        }
+        try await world.cluster.settle()
+        for number: Int32 in 2...4 {
+            try await world.cluster.send("to \(number)", from: principal(1), to: user(number), by: 0)
+        }
+        try await world.cluster.settle()
+        try world.cluster.vanish(0)
+        try await world.wait(40)
+        #expect(world.sender.sent.sorted() == ["to 2", "to 3", "to 4"])
+        await world.cluster.shutdown()
+    }
+
+    @Test(arguments: UInt64(1)...10)
+    func `with faults, the last message to each sleeping phone is pushed, and none twice`(seed: UInt64) async throws {
+        let world = try await World(seed: seed)
+        var random = SplitMix(state: seed)
+        world.cluster.network.set(.init(lost: 20, repeated: 20, unanswered: 20, maxDelayMilliseconds: 1_500))
+        for number: Int32 in 2...4 { try await world.setToken(of: number, by: Int.random(in: 0..<3, using: &random)) }
+        var last: [Int32: String] = [:]
+        for number in 0..<30 {
+            let core = Int.random(in: 0..<3, using: &random)
+            let peer = Int32.random(in: 2...4, using: &random)
+            last[peer] = "\(number)"
+            try await world.cluster.send("\(number)", from: principal(1), to: user(peer), by: core)
+            try await world.cluster.settle()
+            try await world.wait(Bool.random(using: &random) ? 12 : 0)
+        }
+        world.cluster.network.set(.none)
+        try await world.wait(40)
+        // The newest of a conversation may stand for those before it.
+        #expect(Set(last.values).isSubset(of: world.sender.sent))
+        #expect(Set(world.sender.sent).count == world.sender.sent.count)
+        await world.cluster.shutdown()
+    }
+}
