@@ -20,6 +20,10 @@ struct ListCommandTests {
         try await command.run()
     }
 
+    @Test func `what clients choose does not reach the terminal's controls`() {
+        #expect(ViewFormat.line(["a\u{202E}b", "\u{1B}[2J", "x\ty\n"]) == "a?b\t?[2J\tx?y?")
+    }
+
     @Test func `lists of a running server are shown, and what is not there is an error`() async throws {
         try await withServer(store: .sqlite) { server in
             let data = ["--data", server.dataDirectory]

@@ -63,7 +63,7 @@ struct APIKeyList: AsyncParsableCommand {
         guard case .apiKeys(let keys) = try await Administrator(data).ask(.listAPIKeys) else { return }
         for key in keys {
             let used = key.lastUsedAt.map { "used \(Day.text($0))" } ?? "never used"
-            print("\(key.name)\t\(key.scopes)\t\(Day.text(key.createdAt))\t\(used)")
+            print(ViewFormat.line([key.name, "\(key.scopes)", Day.text(key.createdAt), used]))
         }
     }
 }

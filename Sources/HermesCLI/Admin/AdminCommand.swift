@@ -70,7 +70,7 @@ struct AdminList: AsyncParsableCommand {
         for one in all {
             let factor = one.hasSecondFactor ? "second factor" : "password alone"
             let login = one.lastLoginAt.map { "logged in \(Day.text($0))" } ?? "never logged in"
-            print("\(one.name)\t\(one.role)\t\(factor)\t\(Day.text(one.createdAt))\t\(login)")
+            print(ViewFormat.line([one.name, one.role, factor, Day.text(one.createdAt), login]))
         }
     }
 }
@@ -189,7 +189,7 @@ struct AdminAudit: AsyncParsableCommand {
             let time = Date(timeIntervalSince1970: Double(entry.time) / 1000).formatted(.iso8601)
             let columns = [time, entry.who, entry.address, entry.action, entry.target, entry.result]
             // Strangers choose names that fail to log in.
-            print(columns.map(ViewFormat.printable).joined(separator: "\t"))
+            print(ViewFormat.line(columns))
         }
     }
 }

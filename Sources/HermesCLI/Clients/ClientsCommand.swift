@@ -88,6 +88,6 @@ extension ViewFormat {
             "\(client.number)", client.clientID, client.owner.isEmpty ? "-" : client.owner, client.version,
             client.listener, client.address, moment(client.since), "\(client.subscriptions)", "\(client.queued)",
         ]
-        return columns.map(printable).joined(separator: "\t")
+        return line(columns)
     }
 }

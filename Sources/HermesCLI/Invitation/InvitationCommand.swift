@@ -61,7 +61,7 @@ struct InvitationList: AsyncParsableCommand {
         for invitation in list {
             let end = invitation.expiresAt.map { "until \(Day.text($0))" } ?? "no end"
             let uses = "\(invitation.used) of \(invitation.uses) used"
-            print("\(invitation.name)\t\(uses)\t\(Day.text(invitation.createdAt))\t\(end)")
+            print(ViewFormat.line([invitation.name, uses, Day.text(invitation.createdAt), end]))
         }
     }
 }

@@ -80,7 +80,7 @@ struct UserList: AsyncParsableCommand {
         while case .users(let users) = try await administrator.ask(.listUsers(after: after)), let last = users.last {
             for user in users {
                 let state = user.isDisabled ? "disabled" : user.isOnline ? "online" : "offline"
-                print("\(user.id)\t\(user.nickName)\t\(state)\t\(Day.text(user.createdAt))")
+                print(ViewFormat.line(["\(user.id)", user.nickName, state, Day.text(user.createdAt)]))
             }
             after = last.id
         }
@@ -175,7 +175,7 @@ struct UserDevices: AsyncParsableCommand {
         for device in devices {
             let state = device.isOnline ? "online" : "last seen \(Day.text(device.lastSeenAt))"
             let about = [device.name, device.platform].filter { !$0.isEmpty }.joined(separator: ", ")
-            print("\(device.id)\t\(state)\ttaken up to \(device.cursor)\t\(about)")
+            print(ViewFormat.line([device.id, state, "taken up to \(device.cursor)", about]))
         }
     }
 }

@@ -55,6 +55,6 @@ extension ViewFormat {
             "\(conversation.unread) unread", "last message \(conversation.lastSeq)",
             conversation.lastAt.map(moment) ?? "-",
         ]
-        return columns.map(printable).joined(separator: "\t")
+        return line(columns)
     }
 }

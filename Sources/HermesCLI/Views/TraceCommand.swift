@@ -92,7 +92,10 @@ enum ViewFormat {
             .formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
     }
 
-    /// Others choose client ids and reasons: no character of theirs reaches the terminal's controls.
+    /// A line with tabs between its columns, each ``printable(_:)``.
+    static func line(_ columns: [String]) -> String { columns.map(printable).joined(separator: "\t") }
+
+    /// Others choose client ids, names and reasons: no character of theirs reaches the terminal's controls.
     static func printable(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.isControl ? "?" : $0 }))
     }

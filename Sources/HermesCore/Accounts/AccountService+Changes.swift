@@ -171,7 +171,8 @@ extension AccountService {
             throw HermesError(.notFound, "there is no such account")
         }
         let key = stored.account.nickName.key
-        let attempt = LoginThrottle.Attempt(account: key, address: nil, device: principal.device)
+        // A budget that only those use up who are logged in.
+        let attempt = LoginThrottle.Attempt(account: key, address: nil, isAddressKnown: true)
         let isRight =
             try canBeRight(old)
             ? await verify(old, against: stored.password, .known(account: key, address: nil), attempt).isRight : false

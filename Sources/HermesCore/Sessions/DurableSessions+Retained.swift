@@ -9,17 +9,13 @@ extension DurableSessions {
     /// The records that are examined at once for them.
     private static let stepsAtOnce = 4_096
 
-    /// Removes the publications retained below `user/NAME/`, which belong to the account of that name. The removal is
+    /// Removes the publications retained for `user/NAME` and below it, which belong to the account of that name. The removal is
     /// done in parts, and others commit between them.
     ///
     /// - Parameter source: who pays for the commits.
     /// - Returns: their number; nil if the store did not take all removals.
     func removeRetained(below name: String, source: CommitSource) async -> Int? {
-        // A name may contain characters that are special in a filter; then no topic there belongs to it alone.
-        guard !name.utf8.contains(where: { "/+#".utf8.contains($0) }), let filter = TopicFilter("user/\(name)/#")
-        else {
-            return 0
-        }
+        guard let filter = TopicFilter(ownedBy: name) else { return 0 }
         var search = retained.search(filter)
         var count = 0
         while !search.isAtEnd {

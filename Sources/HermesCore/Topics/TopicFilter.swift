@@ -64,6 +64,14 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
         hasWildcard = false
     }
 
+    /// The topics that belong to the account of a name alone: `user/NAME` and all below it.
+    ///
+    /// - Returns: nil if the name holds `/`, `+` or `#`: then no topic there belongs to it alone.
+    package init?(ownedBy name: String) {
+        guard !name.utf8.contains(where: { "/+#".utf8.contains($0) }) else { return nil }
+        self.init("user/\(name)/#")
+    }
+
     package var description: String { rawValue }
 
     package static func == (left: Self, right: Self) -> Bool { left.rawValue.hasBytes(of: right.rawValue) }

@@ -196,7 +196,8 @@ final class MQTTWills: Sendable {
         else { return false }
         loop.eventLoop.scheduleTask(in: .milliseconds(250 << Int64(min(attempts, 5)))) { [self] in
             state.withLock { $0.shares.add(-will.holding, of: will.source) }
-            publishWaiting(will, on: loop, attempts: attempts + 1)
+            // By then the name may be another account's.
+            publishWaiting(will.leavingNothing(), on: loop, attempts: attempts + 1)
         }
         return true
     }
@@ -208,10 +209,10 @@ final class MQTTWills: Sendable {
 extension MQTTPendingWill {
     fileprivate var holding: Holding { Holding(entries: 1, bytes: weight) }
 
-    /// The same, but not retained below `user/NAME/`: the next owner of the name finds nothing there.
+    /// The same, but not retained for `user/NAME` or below it: the next owner of the name finds nothing there.
     fileprivate func leavingNothing() -> MQTTPendingWill {
         guard publication.retain, let userName = identity.userName,
-            publication.topic.rawValue.utf8.starts(with: "user/\(userName)/".utf8)
+            TopicFilter(ownedBy: userName)?.matches(publication.topic) == true
         else {
             return self
         }

@@ -186,6 +186,33 @@ import Testing
         _ = try await accounts.logIn(.token(token), device: phone("z"), address: "10.0.0.1")
     }
 
+    @Test func `who guesses at a device's account does not keep its owner from changing the password`() async throws {
+        let accounts = service {
+            $0.loginLimits.failuresPerSource = 2
+            $0.loginLimits.failuresOfStrangers = 4
+        }
+        let login = try await accounts.register(
+            nickName: "anna",
+            password: "secret",
+            device: phone(),
+            address: "192.0.2.1"
+        )
+        var last: HermesError.Code?
+        for guess in 0..<8 {
+            last = await code {
+                let credential = Credential.password(nickName: "anna", password: "wrong!")
+                _ = try await accounts.logIn(credential, device: phone(), address: "10.0.0.\(guess)")
+            }
+        }
+        #expect(last == .loginDelayed)
+        func change(_ old: String, to new: String) async -> HermesError.Code? {
+            await code { try await accounts.changePassword(of: login.principal, old: old, new: new) }
+        }
+        #expect(await change("secret", to: "secret-2") == nil)
+        for _ in 0..<2 { #expect(await change("wrong!", to: "secret-3") == .wrongCredentials) }
+        #expect(await change("secret-2", to: "secret-3") == .loginDelayed)
+    }
+
     @Test func `a claim makes no address known`() async throws {
         let accounts = service { $0.loginLimits.failuresPerSource = 1 }
         let anna = try await accounts.createAccount(nickName: "anna", password: "secret")

@@ -46,6 +46,7 @@ import Testing
     @Test func `what was retained below it is gone before anybody can have it`() async throws {
         let ann = try await account("ann")
         for number in 0..<700 { try await retain("user/ann/\(number)") }
+        try await retain("user/ann")
         try await retain("user/anna")
         try await rename(ann, to: "carl")
         #expect(try retained == ["user/anna"])
