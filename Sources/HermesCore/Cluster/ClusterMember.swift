@@ -26,6 +26,8 @@ package final class ClusterMember: BusReceiver {
         let node: NodeIdentity
         /// The last of its ends that was carried out; nil: unknown.
         var ends: UInt64?
+        /// The last of its new push tokens that is known; nil: unknown.
+        var tokens: UInt64?
         var mustAsk = true
     }
 
@@ -38,6 +40,8 @@ package final class ClusterMember: BusReceiver {
         var isOut = false
         /// Whether the record must be read.
         var mustReload = true
+        /// Whether all devices with push tokens must be read.
+        var mustLoadTokens = false
         /// Whether a node has gone whose last ends may be lost.
         var mustCheckAccounts = false
         var renewedAt = Duration.zero
@@ -61,8 +65,11 @@ package final class ClusterMember: BusReceiver {
     private let time: any TimeSource
     private let endTopicClients: AccountService.EndOfTopicClients
     private let state = Mutex(State())
-    /// A node has gone: what it still had to do falls to those that ``owns(_:)`` names.
-    package let nodesGone = Hook<Void>()
+    /// Nodes have come or gone, or messages were lost: ``owner(of:)`` may be another, and may have missed what is to be
+    /// done.
+    package let repaired = Hook<Void>()
+    /// What this node is to hand off to push services.
+    let handOffArrived = Hook<[HandOffDue]>()
 
     init(
         _ roster: ClusterRoster,
@@ -88,12 +95,19 @@ package final class ClusterMember: BusReceiver {
     /// with another process.
     package var isMember: Bool { state.withLock { !$0.isOut } }
 
-    /// Whether this node does what one node must do for a user, and no node in particular has to. While nodes come and
-    /// go, two may, or none: who relies on it asks again after ``nodesGone``.
-    package func owns(_ user: UserID) -> Bool {
+    /// The node that does for a user what one node must do, and no node in particular has to. While nodes come and go,
+    /// they may not agree: after ``repaired``, each looks for what it has to do.
+    func owner(of user: UserID) -> NodeID {
         let members = roster.peers.union(NodeSet(roster.node.id)).nodes
-        return members[Int(user.rawValue) % members.count] == roster.node.id
+        return members[Int(user.rawValue) % members.count]
     }
+
+    func owns(_ user: UserID) -> Bool { isThis(owner(of: user)) }
+
+    func isThis(_ node: NodeID) -> Bool { node == roster.node.id }
+
+    /// Tells another node what it is to hand off.
+    func tell(_ dues: [HandOffDue], to node: NodeID) { bus.publish(.handOff(dues), to: NodeSet(node)) }
 
     // MARK: Working
 
@@ -168,7 +182,13 @@ package final class ClusterMember: BusReceiver {
     }
 
     private func expelled() {
-        state.withLock { $0.isOut = true }
+        let peers = state.withLock { state in
+            state.isOut = true
+            return state.peers.values.map(\.node)
+        }
+        // Nobody hears it any more.
+        roster.removePeers(roster.peers)
+        for peer in peers { topics.left(peer) }
         endAll()
     }
 
@@ -181,7 +201,7 @@ package final class ClusterMember: BusReceiver {
     private func view(_ leases: [NodeLease]) {
         for lease in leases where lease.isIn { _ = know(lease.node) }
         let (peers, gone) = state.withLock { state in
-            var gone = NodeSet()
+            var gone: [NodeIdentity] = []
             for lease in leases where !lease.isIn {
                 let id = lease.node.id
                 state.gone[id] = max(state.gone[id] ?? 0, lease.node.epoch)
@@ -190,14 +210,13 @@ package final class ClusterMember: BusReceiver {
                 // Nobody knows what it published last.
                 state.mustCheckAccounts = true
                 state.mustReload = true
-                gone.formUnion(NodeSet(id))
+                gone.append(lease.node)
             }
             return (state.peers.keys.reduce(into: NodeSet()) { $0.formUnion(NodeSet($1)) }, gone)
         }
-        roster.removePeers(gone)
+        roster.removePeers(gone.reduce(into: NodeSet()) { $0.formUnion(NodeSet($1.id)) })
         roster.addPeers(peers)
-        for node in gone.nodes { topics.left(node) }
-        if !gone.isEmpty { nodesGone() }
+        for node in gone { topics.left(node) }
     }
 
     /// - Returns: false if the process has gone, so that its messages come too late.
@@ -211,11 +230,12 @@ package final class ClusterMember: BusReceiver {
                 state.mustCheckAccounts = true
             }
             // What a process published before this one began is in the record; what a new process published counts.
-            state.peers[node.id] = Peer(node: node, ends: state.isStarting ? nil : 0)
+            let first: UInt64? = state.isStarting ? nil : 0
+            state.peers[node.id] = Peer(node: node, ends: first, tokens: first)
             return (true, true)
         }
         if isNew {
-            topics.joined(node.id)
+            topics.joined(node)
             roster.addPeers(NodeSet(node.id))
             roster.wakeUp.signal()
         }
@@ -290,21 +310,33 @@ package final class ClusterMember: BusReceiver {
         case .presence(let changes):
             for user in roster.note(changes) { devices.presenceTurned(of: user) }
         case .ended(let end, let number):
-            let isNext = state.withLock { state in
-                guard let last = state.peers[node.id]?.ends, number == last + 1 else {
-                    if state.peers[node.id]?.ends.map({ number > $0 }) ?? true { state.peers[node.id]?.mustAsk = true }
-                    return false
-                }
-                state.peers[node.id]?.ends = number
-                return true
-            }
-            if isNext { carryOut(end) } else { roster.wakeUp.signal() }
-        case .token(let key): tokens.heard(of: key)
+            if isNext(number, in: \.ends, of: node) { carryOut(end) }
+        case .token(let key, let number):
+            if isNext(number, in: \.tokens, of: node) { tokens.heard(of: key) }
+        case .handOff(let dues): handOffArrived(dues)
         case .topics(let interest, let number):
-            if !topics.told(interest, number: number, by: node.id) { missed(from: node) }
-        case .publications(let publications):
-            topics.received(publications)
+            if !topics.told(interest, number: number, by: node) { missed(from: node) }
         }
+    }
+
+    /// Whether a message is the next one of a count. If some are missing, the node is asked.
+    private func isNext(
+        _ number: UInt64,
+        in count: WritableKeyPath<Peer, UInt64?>,
+        of node: NodeIdentity
+    ) -> Bool {
+        let isNext = state.withLock { state in
+            guard let last = state.peers[node.id]?[keyPath: count], number == last + 1 else {
+                if state.peers[node.id]?[keyPath: count].map({ number > $0 }) ?? true {
+                    state.peers[node.id]?.mustAsk = true
+                }
+                return false
+            }
+            state.peers[node.id]?[keyPath: count] = number
+            return true
+        }
+        if !isNext { roster.wakeUp.signal() }
+        return isNext
     }
 
     private func received(_ entries: [InboxEntry], of user: UserID) {
@@ -316,7 +348,9 @@ package final class ClusterMember: BusReceiver {
 
     private func carryOut(_ end: AccountEnd) {
         switch end {
-        case .devices(let user, let reason, let devices): self.devices.endHere(user, reason, devices)
+        case .devices(let user, let reason, let devices):
+            if reason == .accountDeleted { tokens.forget(user) }
+            self.devices.endHere(user, reason, devices)
         case .topicClients(let user, let name, let reason, let devices): endTopicClients(user, name, reason, devices)
         case .renamed(let user, let name): devices.renameHere(user, to: name)
         }
@@ -333,6 +367,8 @@ package final class ClusterMember: BusReceiver {
         switch hint {
         // The other node has told its caller how many got it.
         case .ephemeral(let user, let event): _ = devices.notifyHere(user, event)
+        case .publications(let publications, let loop, let number):
+            topics.received(publications, loop: loop, number: number, from: node)
         }
     }
 
@@ -341,6 +377,7 @@ package final class ClusterMember: BusReceiver {
         _ = know(node)
         switch question {
         case .ends(let number): return roster.ends(after: number)
+        case .tokens(let number): return roster.tokens(after: number)
         case .topics: return topics.answer
         case .subscriberCount(let topic): return .subscriberCount(await topics.subscriberCountHere(of: topic))
         case .subscriberCounts(let prefix):
@@ -364,13 +401,18 @@ package final class ClusterMember: BusReceiver {
         guard !isOut else { return }
         for peer in peers {
             await askForEnds(peer)
+            await askForTokens(peer)
             await askForTopics(peer)
         }
         do throws(HermesError) {
-            if mustReload {
+            if state.withLock({ $0.mustLoadTokens }) {
                 try await tokens.load()
+                state.withLock { $0.mustLoadTokens = false }
+            }
+            if mustReload {
                 try await reloadPresence()
                 try await look()
+                repaired()
             }
             if mustCheckAccounts { try await checkAccounts() }
         } catch {
@@ -387,22 +429,41 @@ package final class ClusterMember: BusReceiver {
         guard case .ends(let ends, let last)? = await bus.ask(.ends(after: peer.ends), of: peer.node.id) else {
             return mustAskAgain(peer)
         }
-        let isCurrent = state.withLock { state in
-            // Another one came meanwhile, and was the next: the answer may have it as well, or not.
-            guard let known = state.peers[peer.node.id], known.node == peer.node, known.ends == peer.ends else {
+        guard answered(peer, \.ends, upTo: last) else { return }
+        if let ends { for end in ends { carryOut(end) } } else { endAll() }
+    }
+
+    private func askForTokens(_ peer: Peer) async {
+        guard case .tokens(let keys, let last)? = await bus.ask(.tokens(after: peer.tokens), of: peer.node.id) else {
+            return mustAskAgain(peer)
+        }
+        guard answered(peer, \.tokens, upTo: last) else { return }
+        if let keys { for key in keys { tokens.heard(of: key) } } else { state.withLock { $0.mustLoadTokens = true } }
+    }
+
+    /// A node has answered with what was missing in a count.
+    ///
+    /// - Returns: false if another message came meanwhile, and was the next: the answer may have it as well, or not.
+    private func answered(
+        _ peer: Peer,
+        _ count: WritableKeyPath<Peer, UInt64?>,
+        upTo last: UInt64
+    ) -> Bool {
+        state.withLock { state in
+            guard let known = state.peers[peer.node.id], known.node == peer.node,
+                known[keyPath: count] == peer[keyPath: count]
+            else {
                 state.peers[peer.node.id]?.mustAsk = true
                 return false
             }
-            state.peers[peer.node.id]?.ends = last
+            state.peers[peer.node.id]?[keyPath: count] = last
             return true
         }
-        guard isCurrent else { return }
-        if let ends { for end in ends { carryOut(end) } } else { endAll() }
     }
 
     private func askForTopics(_ peer: Peer) async {
         guard case .topics(let all, let number)? = await bus.ask(.topics, of: peer.node.id),
-            topics.answered(all, upTo: number, by: peer.node.id)
+            topics.answered(all, upTo: number, by: peer.node)
         else { return mustAskAgain(peer) }
     }
 

@@ -11,24 +11,29 @@ package enum ClusterMessage: Sendable {
     case presence([PresenceChange])
     /// An account's connections end. Numbered by the node in the count of its ends. Lost: the node is asked.
     case ended(AccountEnd, number: UInt64)
-    /// A device has a push token. Lost: the devices with tokens are read.
-    case token(DeviceKey)
+    /// A device has a push token. Numbered by the node in the count of its tokens. Lost: the node is asked.
+    case token(DeviceKey, number: UInt64)
+    /// Entries that the receiver hands off to push services. Lost: the users with entries to push are read.
+    case handOff([HandOffDue])
     /// Filters have other numbers of subscribers. Numbered by the node in the count of such messages. Lost: the node is
     /// asked.
     case topics([TopicInterest], number: UInt64)
-    /// Publications for the node's subscribers. Lost: lost.
-    case publications([NodePublication])
 }
 
 /// A message that may be lost.
 package enum ClusterHint: Sendable {
     /// An event for the connected devices of a user.
     case ephemeral(UserID, EphemeralEvent)
+    /// Publications of a loop for the node's subscribers. Each loop numbers them for each node; those that come late are
+    /// lost.
+    case publications([NodePublication], loop: Int, number: UInt64)
 }
 
 package enum ClusterQuestion: Sendable, Hashable {
     /// The node's ends behind a number; nil: only the number of the last.
     case ends(after: UInt64?)
+    /// The devices that got a push token after a number; nil: only the number of the last.
+    case tokens(after: UInt64?)
     /// The node's subscribers, by filter.
     case topics
     /// The number of the node's subscribers of a topic.
@@ -40,6 +45,8 @@ package enum ClusterQuestion: Sendable, Hashable {
 package enum ClusterAnswer: Sendable {
     /// The ends up to a number; nil if the node has forgotten some of them.
     case ends([AccountEnd]?, upTo: UInt64)
+    /// The devices up to a number; nil if the node has forgotten some of them.
+    case tokens([DeviceKey]?, upTo: UInt64)
     /// All, as of the message with this number.
     case topics([TopicInterest], upTo: UInt64)
     case subscriberCount(Int)

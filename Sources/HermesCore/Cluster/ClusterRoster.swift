@@ -32,7 +32,8 @@ package final class ClusterRoster: Sendable {
     private let others = Atomic<UInt64>(0)
     private let places = Mutex(Places())
     private let directory = Mutex(PresenceDirectory())
-    private let ends = Mutex(EndLog())
+    private let ends = Mutex(ChangeLog<AccountEnd>())
+    private let tokens = Mutex(ChangeLog<DeviceKey>())
 
     init(_ node: NodeIdentity, bus: any ClusterBus, time: any TimeSource) {
         self.node = node
@@ -171,7 +172,10 @@ package final class ClusterRoster: Sendable {
     }
 
     /// A device of this node has a push token.
-    func tellToken(of key: DeviceKey) { bus.publish(.token(key), to: peers) }
+    func tellToken(of key: DeviceKey) {
+        let number = tokens.withLock { $0.append(key) }
+        bus.publish(.token(key, number: number), to: peers)
+    }
 
     /// - Returns: false if nobody is there to hear it.
     func hint(_ user: UserID, _ event: EphemeralEvent) -> Bool {
@@ -179,6 +183,10 @@ package final class ClusterRoster: Sendable {
         guard !peers.isEmpty, isOnline(user) else { return false }
         bus.hint(.ephemeral(user, event), to: peers)
         return true
+    }
+
+    func tokens(after number: UInt64?) -> ClusterAnswer {
+        tokens.withLock { log in .tokens(number.flatMap { log.after($0) }, upTo: log.last) }
     }
 
     func ends(after number: UInt64?) -> ClusterAnswer {

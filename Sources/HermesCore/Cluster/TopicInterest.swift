@@ -15,12 +15,12 @@ package struct TopicInterest: Sendable, Hashable {
     }
 
     package let key: Key
-    /// Of an ordinary subscription only whether there are any counts.
+    /// Of ordinary subscriptions 0 or 1: only whether there are any counts.
     package let subscribers: Int
 
     package init(_ key: Key, subscribers: Int) {
         self.key = key
-        self.subscribers = subscribers
+        self.subscribers = key.share == nil ? min(subscribers, 1) : subscribers
     }
 }
 
@@ -51,17 +51,26 @@ struct OwnInterest: Sendable {
 
 /// What another node has told of its subscribers. Pure.
 struct PeerInterest: Sendable {
+    /// The most messages that wait for one that is missing, or for an answer.
+    private static let maxEarly = 1_024
+
     private var subscribers: [TopicInterest.Key: Int] = [:]
     /// The number of the last message that counts; nil: the node has not been asked.
     private var last: UInt64?
-    /// Messages behind a gap, by number.
+    /// Messages after a gap, by number.
     private var early: [UInt64: [TopicInterest]] = [:]
+
+    var all: [TopicInterest] { subscribers.map { TopicInterest($0.key, subscribers: $0.value) } }
+
+    /// What the shards learn once the node has gone.
+    var none: [TopicInterest] { subscribers.keys.map { TopicInterest($0, subscribers: 0) } }
 
     /// The node has told of changes.
     ///
     /// - Returns: what is new; nil if the node must be asked.
     mutating func told(_ interest: [TopicInterest], number: UInt64) -> [TopicInterest]? {
         if let last, number <= last { return [] }
+        if early.count >= Self.maxEarly { early = [:] }
         early[number] = interest
         let new = takeEarly()
         return early.isEmpty ? new : nil
@@ -82,14 +91,6 @@ struct PeerInterest: Sendable {
         early = early.filter { $0.key > number }
         new += takeEarly()
         return (new, !early.isEmpty)
-    }
-
-    /// The node has gone.
-    ///
-    /// - Returns: what is new.
-    mutating func ended() -> [TopicInterest] {
-        defer { self = PeerInterest() }
-        return subscribers.keys.map { TopicInterest($0, subscribers: 0) }
     }
 
     private mutating func takeEarly() -> [TopicInterest] {

@@ -6,35 +6,62 @@ import Synchronization
 /// The topics of this node and the others: each knows which filters have subscribers where, and sends its publications
 /// there. A process that is alone has none.
 ///
-/// State: a `Mutex` around a struct; nothing is called under it. What follows from a change is done outside of it, in
-/// the order of the changes, by one thread at a time.
+/// State: two ``OrderedState``s, one for what the event loops change and one for what comes from the other nodes, and a
+/// `Mutex` around the plane. Nothing is called under a lock.
 package final class TopicLinks: Sendable {
-    private enum Step: Sendable {
-        /// The others hear of this node's subscribers.
-        case tell([TopicInterest], number: UInt64)
-        /// The shards hear of another node's subscribers.
-        case learn([TopicInterest], NodeID)
+    /// The others hear of this node's subscribers.
+    private struct Telling: Sendable {
+        let interest: [TopicInterest]
+        let number: UInt64
     }
 
-    private struct State: Sendable {
-        var own = OwnInterest()
-        var peers: [NodeID: PeerInterest] = [:]
-        var steps: [Step] = []
-        var isStepping = false
-        /// Nil before the first connection: then nothing is published.
-        var plane: TopicPlane?
+    /// The shards hear of another node's subscribers.
+    private struct Learning: Sendable {
+        let interest: [TopicInterest]
+        let node: NodeID
+    }
+
+    private struct Peer: Sendable {
+        let node: NodeIdentity
+        var interest = PeerInterest()
+        /// The publications that came from each of its loops.
+        var publications: [Int: LinkNumbers] = [:]
     }
 
     private let roster: ClusterRoster
-    private let state = Mutex(State())
+    private let own: OrderedState<OwnInterest, Telling>
+    private let peers: OrderedState<[NodeID: Peer], Learning>
+    /// The topics of this process; nil before the first connection.
+    private let plane: PlaneReference
 
-    init(_ roster: ClusterRoster) { self.roster = roster }
+    private final class PlaneReference: Sendable {
+        private let plane = Mutex<TopicPlane?>(nil)
+
+        var value: TopicPlane? { plane.withLock { $0 } }
+
+        func set(_ value: TopicPlane) { plane.withLock { $0 = value } }
+    }
+
+    init(_ roster: ClusterRoster) {
+        let plane = PlaneReference()
+        self.plane = plane
+        self.roster = roster
+        own = OrderedState(OwnInterest()) { steps in
+            for step in steps { roster.bus.publish(.topics(step.interest, number: step.number), to: roster.peers) }
+        }
+        peers = OrderedState([:]) { steps in
+            for step in steps { plane.value?.learn(step.interest, of: step.node) }
+        }
+    }
 
     /// The topics of this process; called once, before the first subscription.
     package func connect(to plane: TopicPlane) {
         plane.connect(to: self)
-        state.withLock { $0.plane = plane }
-        step()
+        self.plane.set(plane)
+        // What was learned before.
+        peers.change { peers, steps in
+            for (id, peer) in peers { steps.append(Learning(interest: peer.interest.all, node: id)) }
+        }
     }
 
     // MARK: From the shards
@@ -43,83 +70,86 @@ package final class TopicLinks: Sendable {
     /// node: those begin with `$`.
     func change(_ key: TopicInterest.Key, by count: Int) {
         guard key.filter.rawValue.utf8.first != UInt8(ascii: "$") else { return }
-        state.withLock { $0.own.change(key, by: count) }
+        own.change { own, _ in own.change(key, by: count) }
     }
 
     func tellChanges() {
-        let hasChanges = state.withLock { state in
-            guard let changes = state.own.takeChanges() else { return false }
-            state.steps.append(.tell(changes.interest, number: changes.number))
-            return true
+        own.change { own, steps in
+            guard let changes = own.takeChanges() else { return }
+            steps.append(Telling(interest: changes.interest, number: changes.number))
         }
-        if hasChanges { step() }
     }
 
-    func send(_ publications: [NodePublication], to node: NodeID) {
-        roster.bus.publish(.publications(publications), to: NodeSet(node))
+    /// Sends publications of a loop, as a hint: a loss is not repaired, so it must not look like the loss of a message
+    /// that is.
+    func send(_ publications: [NodePublication], loop: Int, number: UInt64, to node: NodeID) {
+        roster.bus.hint(.publications(publications, loop: loop, number: number), to: NodeSet(node))
     }
 
     // MARK: From the other nodes
 
-    /// Another process has come, or takes the place of an earlier one. It must be asked.
-    func joined(_ node: NodeID) { left(node) }
+    /// A process has come, perhaps in the place of an earlier one. It must be asked.
+    func joined(_ node: NodeIdentity) { learn(node) { _ in ([], ()) } }
 
-    func left(_ node: NodeID) {
-        learn(node) { ($0.ended(), ()) }
+    /// A process has gone.
+    func left(_ node: NodeIdentity) {
+        peers.change { peers, steps in
+            guard let peer = peers[node.id], peer.node.epoch <= node.epoch else { return }
+            peers[node.id] = nil
+            steps.append(Learning(interest: peer.interest.none, node: node.id))
+        }
     }
 
     /// - Returns: false if the node must be asked.
-    func told(_ interest: [TopicInterest], number: UInt64, by node: NodeID) -> Bool {
+    func told(_ interest: [TopicInterest], number: UInt64, by node: NodeIdentity) -> Bool {
         learn(node) { peer in
-            let new = peer.told(interest, number: number)
+            let new = peer.interest.told(interest, number: number)
             return (new ?? [], new != nil)
-        }
+        } ?? true
     }
 
     /// - Returns: false if the node must be asked again.
-    func answered(_ all: [TopicInterest], upTo number: UInt64, by node: NodeID) -> Bool {
+    func answered(_ all: [TopicInterest], upTo number: UInt64, by node: NodeIdentity) -> Bool {
         learn(node) { peer in
-            let (new, mustAsk) = peer.answered(all, upTo: number)
+            let (new, mustAsk) = peer.interest.answered(all, upTo: number)
             return (new, !mustAsk)
-        }
+        } ?? true
     }
 
-    func received(_ publications: [NodePublication]) { state.withLock { $0.plane }?.received(publications) }
+    /// Publications came from a node; one that was overtaken is lost.
+    func received(_ publications: [NodePublication], loop: Int, number: UInt64, from node: NodeIdentity) {
+        let isLate =
+            learn(node) { peer in
+                ([], peer.publications[loop, default: LinkNumbers()].received(number) == .late)
+            } ?? true
+        if !isLate { plane.value?.received(publications) }
+    }
 
     /// All that this node has.
-    var answer: ClusterAnswer { state.withLock { .topics($0.own.all, upTo: $0.own.last) } }
-
-    private func learn<Value>(_ node: NodeID, _ change: (inout PeerInterest) -> ([TopicInterest], Value)) -> Value {
-        let value = state.withLock { state in
-            let (new, value) = change(&state.peers[node, default: PeerInterest()])
-            if !new.isEmpty { state.steps.append(.learn(new, node)) }
-            return value
-        }
-        step()
-        return value
+    var answer: ClusterAnswer {
+        let own = own.value
+        return .topics(own.all, upTo: own.last)
     }
 
-    // MARK: Steps
-
-    private func step() {
-        while let (steps, plane) = takeSteps() {
-            for step in steps {
-                switch step {
-                case .tell(let interest, let number):
-                    roster.bus.publish(.topics(interest, number: number), to: roster.peers)
-                case .learn(let interest, let node): plane.learn(interest, of: node)
-                }
+    /// Changes what is known of a process. A newer one takes the place of an earlier one of its node.
+    ///
+    /// - Returns: nil if a newer one has come meanwhile.
+    @discardableResult
+    private func learn<Value: Sendable>(
+        _ node: NodeIdentity,
+        _ change: (inout Peer) -> (new: [TopicInterest], Value)
+    ) -> Value? {
+        peers.change { peers, steps in
+            var peer = peers[node.id] ?? Peer(node: node)
+            guard peer.node.epoch <= node.epoch else { return nil }
+            if peer.node != node {
+                steps.append(Learning(interest: peer.interest.none, node: node.id))
+                peer = Peer(node: node)
             }
-            state.withLock { $0.isStepping = false }
-        }
-    }
-
-    private func takeSteps() -> ([Step], TopicPlane)? {
-        state.withLock { state in
-            guard let plane = state.plane, !state.isStepping, !state.steps.isEmpty else { return nil }
-            defer { state.steps = [] }
-            state.isStepping = true
-            return (state.steps, plane)
+            let (new, value) = change(&peer)
+            peers[node.id] = peer
+            if !new.isEmpty { steps.append(Learning(interest: new, node: node.id)) }
+            return value
         }
     }
 
@@ -127,32 +157,35 @@ package final class TopicLinks: Sendable {
 
     /// The subscribers of a topic on the other nodes. A node that does not answer has none.
     func subscriberCount(of topic: TopicName) async -> Int {
-        var sum = 0
-        for node in roster.peers.nodes {
-            if case .subscriberCount(let count)? = await roster.bus.ask(.subscriberCount(topic), of: node) {
-                sum += count
-            }
+        await ask(.subscriberCount(topic)).reduce(0) { sum, answer in
+            if case .subscriberCount(let count) = answer { sum + count } else { sum }
         }
-        return sum
     }
 
     /// The topics with subscribers on the other nodes, by ``TopicPlane/subscriberCounts(withPrefix:)``.
     func subscriberCounts(withPrefix prefix: String) async -> [TopicName: Int] {
-        var sums: [TopicName: Int] = [:]
-        for node in roster.peers.nodes {
-            if case .subscriberCounts(let counts)? = await roster.bus.ask(.subscriberCounts(prefix), of: node) {
-                sums.merge(counts, uniquingKeysWith: +)
+        await ask(.subscriberCounts(prefix)).reduce(into: [:]) { sums, answer in
+            if case .subscriberCounts(let counts) = answer { sums.merge(counts, uniquingKeysWith: +) }
+        }
+    }
+
+    private func ask(_ question: ClusterQuestion) async -> [ClusterAnswer] {
+        await withTaskGroup(of: ClusterAnswer?.self) { group in
+            for node in roster.peers.nodes {
+                group.addTask { [roster] in await roster.bus.ask(question, of: node) }
+            }
+            return await group.reduce(into: []) { answers, answer in
+                if let answer { answers.append(answer) }
             }
         }
-        return sums
     }
 
     /// The answer to a question of another node.
     func subscriberCountHere(of topic: TopicName) async -> Int {
-        await state.withLock { $0.plane }?.subscriberCountHere(of: topic) ?? 0
+        await plane.value?.subscriberCountHere(of: topic) ?? 0
     }
 
     func subscriberCountsHere(withPrefix prefix: String) async -> [TopicName: Int] {
-        await state.withLock { $0.plane }?.subscriberCountsHere(withPrefix: prefix).counts ?? [:]
+        await plane.value?.subscriberCountsHere(withPrefix: prefix).counts ?? [:]
     }
 }

@@ -13,6 +13,15 @@ package struct HandOffKey: Sendable, Hashable {
     }
 }
 
+/// A check that is due on the node that hands off for the user.
+package struct HandOffDue: Sendable, Hashable {
+    package let key: HandOffKey
+    /// The newest entry that waits.
+    let seq: UInt64
+    /// From now on.
+    let wait: Duration
+}
+
 /// Decides which inbox to check next, and when. Pure; owner: ``PushHandOff``.
 ///
 /// It remembers only that something was committed for a key, and when to check. The entries to push are then read from
@@ -121,9 +130,6 @@ package struct HandOffSchedule: Sendable {
 
     /// The number of a key's failures so far.
     package func attempts(of key: HandOffKey) -> Int { items[key]?.attempts ?? 0 }
-
-    /// There may be keys that are not known here: everything must be derived from the store again.
-    package mutating func isIncomplete() { hasOverflowed = true }
 
     /// Starts to derive everything from the store again.
     package mutating func clearOverflow() { hasOverflowed = false }

@@ -44,7 +44,12 @@ package final class PushHandOff: Sendable {
         var health = ServiceHealth()
         var hosts = HostShares()
         var running = 0
+        /// When the due keys must be derived from the store; nil: they need not be.
+        var recoveryDue: Duration?
     }
+
+    /// The pause before a recovery that failed is tried again.
+    private static let recoveryPause = Duration.seconds(5)
 
     let settings: Settings
     let tokens: PushTokenService
@@ -127,17 +132,17 @@ package final class PushHandOff: Sendable {
                 )
             }
         }
-        // Entries that other nodes commit before they know of a token.
-        tokens.tokenSet.observe { [self] key in
-            state.withLock { state in
-                let due = time.uptime() + settings.deadline
-                state.schedule.committed(HandOffKey(key.user, key.device), upTo: .max, due: due)
-            }
+        guard let cluster else { return }
+        cluster.handOffArrived.observe { [self] in schedule($0) }
+        cluster.repaired.observe { [self] in
+            state.withLock { $0.recoveryDue = .zero }
             wakeUp.signal()
         }
-        cluster?.nodesGone.observe { [self] in
-            state.withLock { $0.schedule.isIncomplete() }
-            wakeUp.signal()
+        guard sender != nil else { return }
+        // Entries that other nodes commit before they know of a token.
+        tokens.tokenSet.observe { [self] key in
+            let due = HandOffDue(key: HandOffKey(key.user, key.device), seq: .max, wait: settings.deadline)
+            scheduleAtOwners([due])
         }
     }
 
@@ -145,10 +150,12 @@ package final class PushHandOff: Sendable {
         let devices = sender == nil ? [:] : tokens.devices(of: entries.keys)
         let reportsUndelivered = reportsUndelivered
         guard reportsUndelivered || !devices.isEmpty else { return }
-        var news: [(key: HandOffKey, seq: UInt64, wait: Duration)] = []
+        var dues: [HandOffDue] = []
         for (user, entries) in entries {
             guard let last = HandOffPlan.pushWorthy(entries, for: user, nil).last else { continue }
-            if reportsUndelivered { news.append((HandOffKey(user, nil), last.seq, settings.deadline)) }
+            if reportsUndelivered {
+                dues.append(HandOffDue(key: HandOffKey(user, nil), seq: last.seq, wait: settings.deadline))
+            }
             guard let devices = devices[user] else { continue }
             let awake = self.devices.awakeDevices(of: user)
             let mayBeElsewhere = self.devices.mayBeElsewhere(user)
@@ -157,21 +164,36 @@ package final class PushHandOff: Sendable {
                     awake.contains(device)
                     || mayBeElsewhere && !self.devices.attachedDevices(of: user).contains(device)
                 let wait = mayTake ? settings.deadline : .zero
-                news.append((HandOffKey(user, device), last.seq, wait))
+                dues.append(HandOffDue(key: HandOffKey(user, device), seq: last.seq, wait: wait))
             }
         }
-        guard !news.isEmpty else { return }
+        if !dues.isEmpty { scheduleAtOwners(dues) }
+    }
+
+    /// Of several nodes, one hands off for a user, so that no two send the same.
+    private func scheduleAtOwners(_ dues: [HandOffDue]) {
+        guard let cluster else { return schedule(dues) }
+        let parts = Dictionary(grouping: dues) { cluster.owner(of: $0.key.user) }
+        for (node, dues) in parts {
+            if cluster.isThis(node) { schedule(dues) } else { cluster.tell(dues, to: node) }
+        }
+    }
+
+    private func schedule(_ dues: [HandOffDue]) {
         let now = time.uptime()
         state.withLock { state in
-            for (key, seq, wait) in news { state.schedule.committed(key, upTo: seq, due: now + wait) }
+            for due in dues { state.schedule.committed(due.key, upTo: due.seq, due: now + due.wait) }
         }
         wakeUp.signal()
     }
 
-    /// Derives the due keys from the store, after a start, an overflow or the end of another node. Devices get one deadline
-    /// to return by themselves. Of several nodes, each takes a part of the users.
+    /// Derives the due keys from the store, after a start, an overflow, or a change of the nodes. Devices get one
+    /// deadline to return by themselves. Of several nodes, each takes its own users.
     package func recover() async throws(HermesError) {
-        state.withLock { $0.schedule.clearOverflow() }
+        state.withLock { state in
+            state.schedule.clearOverflow()
+            state.recoveryDue = nil
+        }
         if sender != nil {
             try await recover { (last) throws(HermesError) in
                 let users = try await tokens.store.usersToPush(after: last, limit: StoreSettings.maxPageEntries)
@@ -188,7 +210,12 @@ package final class PushHandOff: Sendable {
     }
 
     /// Whether ``recover()`` is due.
-    var mustRecover: Bool { state.withLock { $0.schedule.hasOverflowed && $0.schedule.count < 1_000 } }
+    var mustRecover: Bool {
+        let now = time.uptime()
+        return state.withLock { state in
+            state.schedule.hasOverflowed && state.schedule.count < 1_000 || state.recoveryDue.map { $0 <= now } ?? false
+        }
+    }
 
     private func owns(_ user: UserID) -> Bool { cluster?.owns(user) ?? true }
 
@@ -226,7 +253,10 @@ package final class PushHandOff: Sendable {
                     continue
                 }
                 let now = time.uptime()
-                let (isBusy, nextDue) = state.withLock { ($0.running >= settings.lanes, $0.schedule.nextDue) }
+                let (isBusy, nextDue) = state.withLock { state in
+                    let nextDue = [state.schedule.nextDue, state.recoveryDue].compactMap(\.self).min()
+                    return (state.running >= settings.lanes, nextDue)
+                }
                 await wakeUp.wait(atMost: isBusy ? nil : nextDue.map { max($0 - now, .milliseconds(1)) })
             }
             group.cancelAll()
@@ -234,7 +264,12 @@ package final class PushHandOff: Sendable {
     }
 
     private func recoverReporting() async {
-        do throws(HermesError) { try await recover() } catch { report(.failed(error)) }
+        do throws(HermesError) {
+            try await recover()
+        } catch {
+            report(.failed(error))
+            state.withLock { $0.recoveryDue = time.uptime() + Self.recoveryPause }
+        }
     }
 
     /// Takes the next batch of keys that are due; empty: none are, or all lanes are busy. ``look(at:)`` must follow.
@@ -252,6 +287,11 @@ package final class PushHandOff: Sendable {
     func look(at keys: [HandOffKey]) async {
         var candidates: [Candidate] = []
         for key in keys {
+            // Another node has it from the store by now.
+            guard owns(key.user) else {
+                settle(key, retryAt: nil)
+                continue
+            }
             do throws(HermesError) {
                 if let device = key.device {
                     if let candidate = try await candidate(key.user, device) {

@@ -5,7 +5,7 @@ import Synchronization
 
 /// Mail of other threads for one ``TopicShard``: interest, publications, and work.
 ///
-/// State: a ``Locked`` around three arrays; nothing is called under it. Interest has a flag that costs one load to
+/// State: a ``Locked`` around two arrays; nothing is called under it. Interest has a flag that costs one load to
 /// check: a shard takes it before each publication, so that a confirmed subscription is never missed.
 final class ShardMailbox: Sendable {
     /// A shard or another node got its first subscriber of a topic or filter, or lost its last.

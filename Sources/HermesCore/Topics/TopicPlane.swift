@@ -131,7 +131,7 @@ package final class TopicPlane: Sendable {
 
     func connect(to links: TopicLinks) {
         self.links.withLock { $0 = links }
-        for mailbox in mailboxes { mailbox.post(work: { $0.nodes = NodeOutput(links) }) }
+        for mailbox in mailboxes { mailbox.post(work: { $0.nodes = NodeOutput(links, loop: $0.index) }) }
     }
 
     /// Another node has other numbers of subscribers.
@@ -139,7 +139,7 @@ package final class TopicPlane: Sendable {
         for interest in interest {
             let filter = interest.key.filter
             if let share = interest.key.share {
-                mailboxes[0].post(work: { $0.note(interest.subscribers, on: node, of: share, filter) })
+                mailboxes[index(of: share)].post(work: { $0.note(interest.subscribers, on: node, of: share, filter) })
             } else {
                 let shard = mailboxes.count + Int(node.rawValue)
                 let change = ShardMailbox.Interest(
@@ -157,10 +157,14 @@ package final class TopicPlane: Sendable {
         var parts: [[NodePublication]] = Array(repeating: [], count: mailboxes.count)
         for item in publications {
             let home = item.share.map { sharedGroups.home(of: $0) ?? 0 }
-            let index = home ?? Int(UInt(bitPattern: item.publication.topic.hashValue) % UInt(mailboxes.count))
+            let index = home ?? index(of: item.publication.topic)
             if mailboxes[index].isFull { mailboxes[index].dropped(1) } else { parts[index].append(item) }
         }
         for (mailbox, part) in zip(mailboxes, parts) where !part.isEmpty { mailbox.post(received: part) }
+    }
+
+    private func index(of key: some Hashable) -> Int {
+        Int(UInt(bitPattern: key.hashValue) % UInt(mailboxes.count))
     }
 
     private func ask<Answer: Sendable>(

@@ -110,7 +110,7 @@ extension TopicShard {
         }
     }
 
-    private func deliver(handedOver publications: [PublicationBatch]) {
+    func deliver(handedOver publications: [PublicationBatch]) {
         // Publications handed over together often have one topic.
         var last: TopicRoute?
         // The deliveries to crowds since the last look at the time, which costs as much as some of them.

@@ -19,9 +19,15 @@ package struct NodePublication: Sendable {
 /// What one shard has for the other nodes by the end of the tick.
 struct NodeOutput {
     let links: TopicLinks
+    private let loop: Int
     private var publications: [NodeID: [NodePublication]] = [:]
+    /// The number of the last message to each node.
+    private var numbers: [NodeID: UInt64] = [:]
 
-    init(_ links: TopicLinks) { self.links = links }
+    init(_ links: TopicLinks, loop: Int) {
+        self.links = links
+        self.loop = loop
+    }
 
     mutating func append(_ publication: NodePublication, to node: NodeID) {
         publications[node, default: []].append(publication)
@@ -30,7 +36,11 @@ struct NodeOutput {
     mutating func handOver() {
         links.tellChanges()
         guard !publications.isEmpty else { return }
-        for (node, publications) in publications { links.send(publications, to: node) }
+        for (node, publications) in publications {
+            let number = numbers[node, default: 0] + 1
+            numbers[node] = number
+            links.send(publications, loop: loop, number: number, to: node)
+        }
         publications = [:]
     }
 }
@@ -45,9 +55,10 @@ extension TopicShard {
         scheduleFlush()
     }
 
-    /// The members of a shared subscription on this node have become more or fewer.
-    func changed(_ group: SharedGroup, by count: Int) {
-        guard let links = nodes?.links else { return }
+    /// The members of a shared subscription on this node have become more or fewer. Those whose sessions are kept do not
+    /// count: what they get with QoS 1 and 2 comes from the store of their node.
+    func changed(_ group: SharedGroup, _ seat: SharedGroup.Seat, by count: Int) {
+        guard let links = nodes?.links, !seat.isKept else { return }
         links.change(TopicInterest.Key(filter: group.filter, share: group.key), by: count)
         scheduleFlush()
     }
@@ -70,21 +81,35 @@ extension TopicShard {
 
     /// Delivers what other nodes sent.
     func deliver(received publications: [NodePublication]) {
+        takeInterest()
+        var forAll: [PublicationBatch] = []
         for item in publications {
-            inbox?.completed(item.publication.weight)
             if let key = item.share {
-                guard let group = sharedGroups.group(of: key, home: index) else {
-                    inbox?.dropped(1)
-                    continue
-                }
-                group.take(item, on: self)
-            } else {
-                publish(fromElsewhere: item.publication)
+                inbox?.completed(item.publication.weight)
+                deliver(item, sharing: key)
+                continue
             }
+            if let route = existingRoute(to: item.publication.topic) {
+                refresh(route)
+                _ = enqueue(.one(item.publication), to: route.shards.below(mailboxes.count))
+            }
+            forAll.append(.one(item.publication))
+        }
+        deliver(handedOver: forAll)
+    }
+
+    private func deliver(_ item: NodePublication, sharing key: TopicFilter) {
+        if let group = sharedGroups.group(of: key, home: index) {
+            group.take(item, on: self)
+        } else if let home = sharedGroups.home(of: key), home != index {
+            // The group ended, and began anew on another loop.
+            mailboxes[home].post(received: [item])
+        } else {
+            inbox?.dropped(1)
         }
     }
 
-    /// So many members of a shared subscription are on another node. Called on the first loop.
+    /// So many members of a shared subscription are on another node. Called on one loop for each key.
     func note(_ members: Int, on node: NodeID, of key: TopicFilter, _ filter: TopicFilter) {
         let change: (group: SharedGroup, isLast: Bool)
         if members > 0 {

@@ -201,13 +201,6 @@ package final class TopicShard {
         return publish(.one(publication), along: route, isPaced: isPaced)
     }
 
-    /// Delivers what another node sent to all subscribers on this node.
-    func publish(fromElsewhere publication: Publication) {
-        takeInterest()
-        guard let route = existingRoute(to: publication.topic) else { return }
-        _ = publish(.one(publication), along: route, isPaced: false, isFromElsewhere: true)
-    }
-
     /// The same as ``publish(_:)`` without a look-up, for a publisher with a kept route.
     package func publish(_ publication: Publication, via route: TopicRoute) -> PublishOutcome {
         assert(loop.isCurrent())
@@ -228,11 +221,10 @@ package final class TopicShard {
     private func publish(
         _ publication: PublicationBatch,
         along route: TopicRoute,
-        isPaced: Bool = true,
-        isFromElsewhere: Bool = false
+        isPaced: Bool = true
     ) -> PublishOutcome {
         refresh(route)
-        let shards = isFromElsewhere ? route.shards.below(mailboxes.count) : route.shards
+        let shards = route.shards
         let isCongested = !shards.isEmpty && enqueue(publication, to: shards)
         let localCount = route.entries.count
         var ticket: CrowdTicket?

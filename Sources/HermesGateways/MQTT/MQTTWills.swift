@@ -196,8 +196,7 @@ final class MQTTWills: Sendable {
         else { return false }
         loop.eventLoop.scheduleTask(in: .milliseconds(250 << Int64(min(attempts, 5)))) { [self] in
             state.withLock { $0.shares.add(-will.holding, of: will.source) }
-            // By then the name may be another account's.
-            publishWaiting(will.leavingNothing(), on: loop, attempts: attempts + 1)
+            publishWaiting(will, on: loop, attempts: attempts + 1)
         }
         return true
     }
@@ -212,7 +211,8 @@ extension MQTTPendingWill {
     /// The same, but not retained for `user/NAME` or below it: the next owner of the name finds nothing there.
     fileprivate func leavingNothing() -> MQTTPendingWill {
         guard publication.retain, let userName = identity.userName,
-            TopicFilter(ownedBy: userName)?.matches(publication.topic) == true
+            TopicFilter(ownedBy: userName)?.matches(publication.topic)
+                ?? publication.topic.rawValue.hasBytes(startingWith: "user/\(userName)")
         else {
             return self
         }

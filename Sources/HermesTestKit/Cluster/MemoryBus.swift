@@ -54,6 +54,7 @@ package final class MemoryNetwork: Sendable {
         var received: [Link: LinkNumbers] = [:]
         var receivers: [NodeID: (node: NodeIdentity, receiver: any BusReceiver)] = [:]
         var published: UInt64 = 0
+        var hinted: UInt64 = 0
 
         mutating func happens(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
 
@@ -86,6 +87,9 @@ package final class MemoryNetwork: Sendable {
 
     /// The number of messages that were published, for each node that they went to.
     package var published: UInt64 { state.withLock { $0.published } }
+
+    /// The same for hints.
+    package var hinted: UInt64 { state.withLock { $0.hinted } }
 
     /// Nothing goes to or from this node any more, as if its process had ended at once.
     package func cut(_ node: NodeID) {
@@ -166,7 +170,10 @@ package final class MemoryNetwork: Sendable {
 
     fileprivate func hint(_ hint: ClusterHint, _ from: NodeIdentity, _ nodes: NodeSet) {
         state.withLock { state in
-            for node in nodes.nodes { state.add(.hint(hint), Link(from: from, to: node)) }
+            for node in nodes.nodes {
+                state.hinted += 1
+                state.add(.hint(hint), Link(from: from, to: node))
+            }
         }
     }
 

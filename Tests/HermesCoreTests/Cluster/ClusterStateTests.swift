@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test func `ends are given to those who missed them, until they are forgotten`() throws {
-        var log = EndLog(limit: 4)
+        var log = ChangeLog<AccountEnd>(limit: 4)
         #expect(log.after(0)?.isEmpty == true)
         let ends = try (1...6).map { AccountEnd.devices(try user($0), .revoked, .all) }
         let numbers = ends.map { log.append($0) }
@@ -112,5 +112,40 @@ import Testing
     @Test(arguments: PlaceStoreConformance.cases)
     func `places`(_ conformance: ConformanceCase) async throws {
         try await conformance.run { settings in MemoryStore(settings: settings) }
+    }
+}
+
+/// What a node knows of another's subscribers.
+@Suite struct PeerInterestTests {
+    private func interest(_ filter: String, _ subscribers: Int, shared: Bool = false) throws -> TopicInterest {
+        let filter = try #require(TopicFilter(filter))
+        return TopicInterest(.init(filter: filter, share: shared ? filter : nil), subscribers: subscribers)
+    }
+
+    @Test func `messages after a gap wait for the answer, and count behind it`() throws {
+        var peer = PeerInterest()
+        let a = try interest("a", 1)
+        #expect(peer.told([a], number: 3) == nil)
+        let (new, mustAsk) = peer.answered([try interest("b", 5)], upTo: 2)
+        #expect(Set(new) == [a, try interest("b", 1)] && !mustAsk)
+        #expect(peer.told([a], number: 3) == [])
+        #expect(peer.told([try interest("a", 0)], number: 4) == [try interest("a", 0)])
+        #expect(peer.told([a], number: 6) == nil)
+        #expect(peer.answered([try interest("b", 1)], upTo: 4).mustAsk)
+        let again = peer.answered([try interest("b", 2)], upTo: 5)
+        #expect(again.new == [a] && !again.mustAsk)
+    }
+
+    @Test func `an answer that a later one overtook changes nothing`() throws {
+        var peer = PeerInterest()
+        _ = peer.answered([try interest("a", 1)], upTo: 5)
+        let late = peer.answered([], upTo: 4)
+        #expect(late.new == [] && !late.mustAsk)
+        #expect(peer.all == [try interest("a", 1)])
+    }
+
+    @Test func `ordinary subscribers count as one, members of shares as many as they are`() throws {
+        #expect(try interest("a", 7).subscribers == 1)
+        #expect(try interest("a", 7, shared: true).subscribers == 7)
     }
 }

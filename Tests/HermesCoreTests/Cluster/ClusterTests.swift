@@ -174,7 +174,7 @@ import Testing
         try await world.settle()
         world.network.set(Self.lossy)
         let devices = world.cores[1].devices
-        for _ in 0...EndLog.defaultLimit { devices.end(try user(2), .revoked, .all) }
+        for _ in 0...ChangeLog<AccountEnd>.defaultLimit { devices.end(try user(2), .revoked, .all) }
         world.network.set(.none)
         await world.pass()
         try await world.settle()

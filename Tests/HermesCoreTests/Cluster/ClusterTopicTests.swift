@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import HermesTestKit
 import NIOCore
 import Testing
@@ -29,17 +30,17 @@ import Testing
         let world = try await TopicWorld()
         let (_, held) = try world.subscribe("a", on: 2)
         await world.settle()
-        let before = world.cluster.network.published
+        let before = world.cluster.network.hinted
         try world.publish("1", to: "a", on: 0)
         try world.publish("2", to: "b", on: 0)
         await world.settle()
-        #expect(world.cluster.network.published == before + 1)
+        #expect(world.cluster.network.hinted == before + 1)
         world.unsubscribe(held, on: 2)
         await world.settle()
-        let then = world.cluster.network.published
+        let then = world.cluster.network.hinted
         #expect(try !world.publish("3", to: "a", on: 0).matchedAnywhere)
         await world.settle()
-        #expect(world.cluster.network.published == then)
+        #expect(world.cluster.network.hinted == then)
         await world.cluster.shutdown()
     }
 
@@ -152,7 +153,30 @@ import Testing
 
     // MARK: Rooms
 
-    @Test func `a room is one over all cores, and its members are counted over all`() async throws {
+    @Test func `the members of a room are counted over all cores`() async throws {
+        let cluster = try await ClusterWorld(cores: 3, people: 1)
+        let room = try #require(RoomName("stage"))
+        var planes: [TopicPlane] = []
+        for (index, core) in cluster.cores.enumerated() {
+            let loops = [QueueLoop(2 * index), QueueLoop(2 * index + 1)]
+            let plane = TopicPlane(loops: loops.map(\.handle))
+            core.topicLinks?.connect(to: plane)
+            for (number, loop) in loops.enumerated() {
+                loop.queue.sync {
+                    _ = plane.shard(number).subscribe(RecordingSubscriber(), to: room.topic)
+                }
+            }
+            planes.append(plane)
+        }
+        for plane in planes {
+            #expect(await plane.subscriberCount(of: room.topic) == 6)
+            #expect(await plane.subscriberCounts(withPrefix: "room/").counts == [room.topic: 6])
+            #expect(await plane.subscriberCounts(withPrefix: "other/").counts.isEmpty)
+        }
+        await cluster.shutdown()
+    }
+
+    @Test func `a room is one over all cores`() async throws {
         let world = try await TopicWorld()
         let room = try #require(RoomName("stage"))
         var members: [RecordingSubscriber] = []
@@ -186,12 +210,7 @@ import Testing
 
     private func join(_ world: TopicWorld, on node: Int, loop: Int = 0) throws -> (Worker, SharedSubscription) {
         let worker = Worker()
-        let filter = try #require(TopicFilter("jobs/#"))
-        let shard = world.nodes[node].shard(loop)
-        let held = world.nodes[node][loop].run {
-            shard.subscribe(worker, sharing: "workers", to: filter, options: SubscriptionOptions(qos: .atLeastOnce))
-        }
-        return (worker, held)
+        return (worker, try world.join(worker, on: node, loop: loop))
     }
 
     private func leave(_ world: TopicWorld, _ subscription: SharedSubscription, on node: Int, loop: Int = 0) {

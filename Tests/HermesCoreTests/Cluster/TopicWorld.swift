@@ -50,6 +50,14 @@ struct TopicWorld {
         nodes[node][loop].run { shard.unsubscribe(subscription) }
     }
 
+    /// Joins the group `workers` of `jobs/#`.
+    func join(_ worker: some SharedMember, on node: Int, loop: Int = 0) throws -> SharedSubscription {
+        let filter = try #require(TopicFilter("jobs/#"))
+        let shard = nodes[node].shard(loop)
+        let options = SubscriptionOptions(qos: .atLeastOnce)
+        return nodes[node][loop].run { shard.subscribe(worker, sharing: "workers", to: filter, options: options) }
+    }
+
     @discardableResult
     func publish(_ text: String, to topic: String, on node: Int, loop: Int = 0) throws -> PublishOutcome {
         let topic = try #require(TopicName(topic))

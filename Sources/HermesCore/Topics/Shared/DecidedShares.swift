@@ -3,7 +3,7 @@
 
 /// Shared subscriptions whose member for a publication is chosen by the publisher, among clean and kept sessions.
 package final class DecidedShares: Sendable {
-    /// Those of a publication that comes from another node, which chose.
+    /// For a publication of another node, which has chosen the members of all shared subscriptions.
     static let all = DecidedShares(keys: nil)
 
     /// Nil: all.

@@ -115,7 +115,12 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     /// Subscribes the group to its filter.
     func begin(on shard: TopicShard) {
         // Each member decides by its own options.
-        let options = SubscriptionOptions(qos: .exactlyOnce, retainAsPublished: true, isOfThisNode: true)
+        let options = SubscriptionOptions(
+            qos: .exactlyOnce,
+            retainAsPublished: true,
+            isObserver: true,
+            isOfThisNode: true
+        )
         held = shard.subscribe(self, to: filter, options: options)
     }
 
@@ -155,7 +160,11 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     /// Gives a publication to the least busy member, outside of a delivery.
     func hand(_ publication: Publication, on shard: TopicShard) {
         if publication.qos > .atMostOnce, shard.sharedGroups.keeper?.hand(publication, in: key) ?? false { return }
-        if let place = place(for: publication, on: shard) { give(publication, to: place, on: shard) }
+        guard let place = place(for: publication, on: shard) else {
+            shard.inbox?.dropped(1)
+            return
+        }
+        give(publication, to: place, on: shard)
     }
 
     /// Gives a publication of another node to a member. If no member here can take it, another node gets it.
@@ -186,6 +195,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
             shares[place].points += shares[place].members
         }
         var all = shares.reduce(0) { $0 + $1.members }
+        // Earlier choices may have been among more.
+        for place in shares.indices { shares[place].points = max(-all, min(shares[place].points, all)) }
         for place in shares.indices.sorted(by: { shares[$0].points > shares[$1].points })
         where shares[place].members > 0 {
             let found: Place?

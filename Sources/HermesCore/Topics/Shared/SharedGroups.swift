@@ -5,8 +5,8 @@ import Synchronization
 
 /// The shared subscriptions of all loops.
 ///
-/// State: a `Mutex` around one dictionary; nothing is called under it. Taken when members join and leave, and for
-/// publications to groups that have kept members, which go through the store anyway.
+/// State: a `Mutex` around one dictionary; nothing is called under it. Taken when members join and leave, for
+/// publications to groups that have kept members, which go through the store anyway, and for those of other nodes.
 final class SharedGroups: Sendable {
     private struct Entry {
         let group: SharedGroup

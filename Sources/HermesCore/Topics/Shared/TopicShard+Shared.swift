@@ -45,7 +45,7 @@ extension TopicShard {
         )
         subscription.seat = seat
         sharedGroups.sit(seat, in: group)
-        changed(group, by: 1)
+        changed(group, seat, by: 1)
         if group.home == index {
             group.add(seat)
         } else {
@@ -75,7 +75,7 @@ extension TopicShard {
         subscription.seat = nil
         let group = subscription.group
         let isLast = sharedGroups.leave(group, seat)
-        changed(group, by: -1)
+        changed(group, seat, by: -1)
         retire(subscription)
         if group.home == index {
             group.remove(seat, givenBack: givingBack, isLast: isLast, on: self)

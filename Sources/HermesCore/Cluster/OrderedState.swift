@@ -1,0 +1,45 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// A value whose changes have consequences outside of its lock: steps, carried out in the order of the changes, by one
+/// thread at a time. The others do not wait for it.
+///
+/// State: a `Mutex` around a struct; nothing is called under it.
+final class OrderedState<Value: Sendable, Step: Sendable>: Sendable {
+    private struct State: Sendable {
+        var value: Value
+        var steps: [Step] = []
+        var isStepping = false
+    }
+
+    private let state: Mutex<State>
+    private let carryOut: @Sendable ([Step]) -> Void
+
+    init(_ value: Value, carryOut: @escaping @Sendable ([Step]) -> Void) {
+        state = Mutex(State(value: value))
+        self.carryOut = carryOut
+    }
+
+    var value: Value { state.withLock { $0.value } }
+
+    /// Changes the value; `change` may add steps.
+    func change<Result: Sendable>(_ change: (inout Value, inout [Step]) -> Result) -> Result {
+        let result = state.withLock { change(&$0.value, &$0.steps) }
+        while let steps = takeSteps() {
+            carryOut(steps)
+            state.withLock { $0.isStepping = false }
+        }
+        return result
+    }
+
+    private func takeSteps() -> [Step]? {
+        state.withLock { state in
+            guard !state.isStepping, !state.steps.isEmpty else { return nil }
+            defer { state.steps = [] }
+            state.isStepping = true
+            return state.steps
+        }
+    }
+}
