@@ -30,7 +30,7 @@ package enum ClusterHint: Sendable {
 }
 
 package enum ClusterQuestion: Sendable, Hashable {
-    /// The node's ends behind a number; nil: only the number of the last.
+    /// The node's ends after a number; nil: only the number of the last.
     case ends(after: UInt64?)
     /// The devices that got a push token after a number; nil: only the number of the last.
     case tokens(after: UInt64?)

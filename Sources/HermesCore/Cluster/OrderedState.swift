@@ -15,20 +15,21 @@ final class OrderedState<Value: Sendable, Step: Sendable>: Sendable {
     }
 
     private let state: Mutex<State>
-    private let carryOut: @Sendable ([Step]) -> Void
 
-    init(_ value: Value, carryOut: @escaping @Sendable ([Step]) -> Void) {
-        state = Mutex(State(value: value))
-        self.carryOut = carryOut
-    }
+    init(_ value: Value) { state = Mutex(State(value: value)) }
 
     var value: Value { state.withLock { $0.value } }
 
     /// Changes the value; `change` may add steps.
-    func change<Result: Sendable>(_ change: (inout Value, inout [Step]) -> Result) -> Result {
+    ///
+    /// - Parameter carryOut: carries out a step, of this change or of others.
+    func change<Result: Sendable>(
+        _ change: (inout Value, inout [Step]) -> Result,
+        carryOut: (Step) -> Void
+    ) -> Result {
         let result = state.withLock { change(&$0.value, &$0.steps) }
         while let steps = takeSteps() {
-            carryOut(steps)
+            for step in steps { carryOut(step) }
             state.withLock { $0.isStepping = false }
         }
         return result

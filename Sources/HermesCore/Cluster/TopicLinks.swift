@@ -29,37 +29,33 @@ package final class TopicLinks: Sendable {
     }
 
     private let roster: ClusterRoster
-    private let own: OrderedState<OwnInterest, Telling>
-    private let peers: OrderedState<[NodeID: Peer], Learning>
-    /// The topics of this process; nil before the first connection.
-    private let plane: PlaneReference
+    private let own = OrderedState<OwnInterest, Telling>(OwnInterest())
+    private let peers = OrderedState<[NodeID: Peer], Learning>([:])
+    /// Nil before the first connection.
+    private let connected = Mutex<TopicPlane?>(nil)
 
-    private final class PlaneReference: Sendable {
-        private let plane = Mutex<TopicPlane?>(nil)
+    init(_ roster: ClusterRoster) { self.roster = roster }
 
-        var value: TopicPlane? { plane.withLock { $0 } }
+    private var plane: TopicPlane? { connected.withLock { $0 } }
 
-        func set(_ value: TopicPlane) { plane.withLock { $0 = value } }
+    private func changeOwn(_ change: (inout OwnInterest, inout [Telling]) -> Void) {
+        own.change(change) { step in
+            roster.bus.publish(.topics(step.interest, number: step.number), to: roster.peers)
+        }
     }
 
-    init(_ roster: ClusterRoster) {
-        let plane = PlaneReference()
-        self.plane = plane
-        self.roster = roster
-        own = OrderedState(OwnInterest()) { steps in
-            for step in steps { roster.bus.publish(.topics(step.interest, number: step.number), to: roster.peers) }
-        }
-        peers = OrderedState([:]) { steps in
-            for step in steps { plane.value?.learn(step.interest, of: step.node) }
-        }
+    private func changePeers<Value: Sendable>(
+        _ change: (inout [NodeID: Peer], inout [Learning]) -> Value
+    ) -> Value {
+        peers.change(change) { plane?.learn($0.interest, of: $0.node) }
     }
 
     /// The topics of this process; called once, before the first subscription.
     package func connect(to plane: TopicPlane) {
         plane.connect(to: self)
-        self.plane.set(plane)
+        connected.withLock { $0 = plane }
         // What was learned before.
-        peers.change { peers, steps in
+        changePeers { peers, steps in
             for (id, peer) in peers { steps.append(Learning(interest: peer.interest.all, node: id)) }
         }
     }
@@ -70,11 +66,11 @@ package final class TopicLinks: Sendable {
     /// node: those begin with `$`.
     func change(_ key: TopicInterest.Key, by count: Int) {
         guard key.filter.rawValue.utf8.first != UInt8(ascii: "$") else { return }
-        own.change { own, _ in own.change(key, by: count) }
+        changeOwn { own, _ in own.change(key, by: count) }
     }
 
     func tellChanges() {
-        own.change { own, steps in
+        changeOwn { own, steps in
             guard let changes = own.takeChanges() else { return }
             steps.append(Telling(interest: changes.interest, number: changes.number))
         }
@@ -93,7 +89,7 @@ package final class TopicLinks: Sendable {
 
     /// A process has gone.
     func left(_ node: NodeIdentity) {
-        peers.change { peers, steps in
+        changePeers { peers, steps in
             guard let peer = peers[node.id], peer.node.epoch <= node.epoch else { return }
             peers[node.id] = nil
             steps.append(Learning(interest: peer.interest.none, node: node.id))
@@ -122,7 +118,7 @@ package final class TopicLinks: Sendable {
             learn(node) { peer in
                 ([], peer.publications[loop, default: LinkNumbers()].received(number) == .late)
             } ?? true
-        if !isLate { plane.value?.received(publications) }
+        if !isLate { plane?.received(publications) }
     }
 
     /// All that this node has.
@@ -139,15 +135,14 @@ package final class TopicLinks: Sendable {
         _ node: NodeIdentity,
         _ change: (inout Peer) -> (new: [TopicInterest], Value)
     ) -> Value? {
-        peers.change { peers, steps in
-            var peer = peers[node.id] ?? Peer(node: node)
-            guard peer.node.epoch <= node.epoch else { return nil }
-            if peer.node != node {
-                steps.append(Learning(interest: peer.interest.none, node: node.id))
-                peer = Peer(node: node)
+        changePeers { peers, steps in
+            let known = peers[node.id]?.node ?? node
+            guard known.epoch <= node.epoch else { return nil }
+            if known != node, let earlier = peers.removeValue(forKey: node.id) {
+                steps.append(Learning(interest: earlier.interest.none, node: node.id))
             }
-            let (new, value) = change(&peer)
-            peers[node.id] = peer
+            // In its place: a copy would be one of all its filters.
+            let (new, value) = change(&peers[node.id, default: Peer(node: node)])
             if !new.isEmpty { steps.append(Learning(interest: new, node: node.id)) }
             return value
         }
@@ -182,10 +177,10 @@ package final class TopicLinks: Sendable {
 
     /// The answer to a question of another node.
     func subscriberCountHere(of topic: TopicName) async -> Int {
-        await plane.value?.subscriberCountHere(of: topic) ?? 0
+        await plane?.subscriberCountHere(of: topic) ?? 0
     }
 
     func subscriberCountsHere(withPrefix prefix: String) async -> [TopicName: Int] {
-        await plane.value?.subscriberCountsHere(withPrefix: prefix).counts ?? [:]
+        await plane?.subscriberCountsHere(withPrefix: prefix).counts ?? [:]
     }
 }

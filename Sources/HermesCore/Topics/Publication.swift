@@ -130,7 +130,8 @@ package struct Publication: Sendable {
     /// The same for another node: it has other connections, encodes for itself, and chooses no members of shared
     /// subscriptions.
     var elsewhere: Publication {
-        var publication = owned()
+        var publication = self
+        publication.dropEncoding()
         publication.publisher = 0
         publication.decided = .all
         return publication

@@ -64,7 +64,7 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
         hasWildcard = false
     }
 
-    /// The topics that belong to the account of a name alone: `user/NAME` and all below it.
+    /// The filter of the topics that belong to the account of a name alone (``TopicName/belongs(to:)``).
     ///
     /// - Returns: nil if the name holds `/`, `+` or `#`: then no topic there belongs to it alone.
     package init?(ownedBy name: String) {

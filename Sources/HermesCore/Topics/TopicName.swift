@@ -35,6 +35,12 @@ package struct TopicName: Hashable, Sendable, CustomStringConvertible {
         return RoomName(String(rawValue.utf8.dropFirst(Self.roomPrefix.utf8.count)) ?? "")
     }
 
+    /// Whether the topic belongs to the account of a name: it is `user/NAME`, or below it.
+    package func belongs(to name: String) -> Bool {
+        let own = "user/" + name
+        return rawValue.hasBytes(of: own) || rawValue.hasBytes(startingWith: own + "/")
+    }
+
     package var description: String { rawValue }
 
     package static func == (left: Self, right: Self) -> Bool { left.rawValue.hasBytes(of: right.rawValue) }

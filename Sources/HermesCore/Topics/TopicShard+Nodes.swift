@@ -122,10 +122,6 @@ extension TopicShard {
             change = left
         }
         let (group, isLast) = change
-        if group.home == index {
-            group.note(members, on: node, isLast: isLast, shard: self)
-        } else {
-            mailboxes[group.home].post(work: { group.note(members, on: node, isLast: isLast, shard: $0) })
-        }
+        atHome(of: group) { group.note(members, on: node, isLast: isLast, shard: $0) }
     }
 }

@@ -211,8 +211,7 @@ extension MQTTPendingWill {
     /// The same, but not retained for `user/NAME` or below it: the next owner of the name finds nothing there.
     fileprivate func leavingNothing() -> MQTTPendingWill {
         guard publication.retain, let userName = identity.userName,
-            TopicFilter(ownedBy: userName)?.matches(publication.topic)
-                ?? publication.topic.rawValue.hasBytes(startingWith: "user/\(userName)")
+            publication.topic.belongs(to: userName)
         else {
             return self
         }

@@ -122,7 +122,7 @@ import Testing
         return TopicInterest(.init(filter: filter, share: shared ? filter : nil), subscribers: subscribers)
     }
 
-    @Test func `messages after a gap wait for the answer, and count behind it`() throws {
+    @Test func `messages after a gap wait for the answer, and count after it`() throws {
         var peer = PeerInterest()
         let a = try interest("a", 1)
         #expect(peer.told([a], number: 3) == nil)

@@ -13,8 +13,8 @@ package final class DecidedShares: Sendable {
 
     /// Creates the set from `targets`; nil if it is empty.
     package init?(_ targets: [DurableTarget]) {
-        let keys = targets.compactMap { target in
-            guard case .group(let group) = target else { return nil as TopicFilter? }
+        let keys: [TopicFilter] = targets.compactMap { target in
+            guard case .group(let group) = target else { return nil }
             return group.key
         }
         if keys.isEmpty { return nil }

@@ -46,12 +46,13 @@ extension TopicShard {
         subscription.seat = seat
         sharedGroups.sit(seat, in: group)
         changed(group, seat, by: 1)
-        if group.home == index {
-            group.add(seat)
-        } else {
-            mailboxes[group.home].post(work: { _ in group.add(seat) })
-        }
+        atHome(of: group) { _ in group.add(seat) }
         return subscription
+    }
+
+    /// Does something on the home shard of a group; at once if it is this one.
+    func atHome(of group: SharedGroup, _ work: @escaping @Sendable (TopicShard) -> Void) {
+        if group.home == index { work(self) } else { mailboxes[group.home].post(work: work) }
     }
 
     func join(_ key: TopicFilter, _ filter: TopicFilter) -> SharedGroup {
@@ -77,13 +78,7 @@ extension TopicShard {
         let isLast = sharedGroups.leave(group, seat)
         changed(group, seat, by: -1)
         retire(subscription)
-        if group.home == index {
-            group.remove(seat, givenBack: givingBack, isLast: isLast, on: self)
-        } else {
-            mailboxes[group.home].post(work: { shard in
-                group.remove(seat, givenBack: givingBack, isLast: isLast, on: shard)
-            })
-        }
+        atHome(of: group) { group.remove(seat, givenBack: givingBack, isLast: isLast, on: $0) }
     }
 
     /// Sends a publication to a member on another loop, at the end of the tick.
