@@ -3,13 +3,13 @@
 
 import Foundation
 
-/// Files that nobody but the owner can open, from their first moment on.
+/// Files that only the owner can open, from the moment of their creation on.
 package enum PrivateFile {
-    /// Creates a file that is not there yet.
+    /// Creates a file that does not exist yet.
     ///
-    /// `FileManager` narrows the mode of a file after it was created: meanwhile others can open it.
+    /// `FileManager` restricts the mode of a file only after the creation, so others could open the file in between.
     ///
-    /// - Returns: false if it cannot be created, or is there already.
+    /// - Returns: false if it cannot be created, or exists already.
     package static func create(_ path: String, contents: [UInt8] = []) -> Bool {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { return false }

@@ -7,7 +7,7 @@ package struct MessageSettings: Sendable, Hashable {
     package enum Senders: String, CaseIterable, Sendable {
         /// All accounts.
         case everyone
-        /// Those that both agreed to be contacts with.
+        /// Only the account's contacts: both accounts agreed to the contact.
         case contacts
     }
 
@@ -17,7 +17,7 @@ package struct MessageSettings: Sendable, Hashable {
     package var retention: Duration
     /// The time after sending within which a message can be recalled.
     package var recallWindow: Duration
-    /// The accounts that may write to another one, unless that one blocks them.
+    /// The accounts that may write to an account, unless it blocks them.
     package var acceptedFrom: Senders
     /// The number of contact requests of one account in an hour.
     package var contactRequestsPerHour: Int
@@ -28,12 +28,12 @@ package struct MessageSettings: Sendable, Hashable {
     package var maxStoredBytes: Int
     /// The limits of the group commit.
     package var commit: CommitLimits
-    /// The number of store reads at once.
+    /// The most reads of the store at once.
     package var maxConcurrentReads: Int
-    /// The number of waiting reads before `.overloaded`.
+    /// The most reads that may wait; a further read fails with `.overloaded`.
     package var maxWaitingReads: Int
 
-    /// The time for which a message's record stays at least (``StoreSettings/recordPeriod``).
+    /// The shortest time for which a message's record stays (``StoreSettings/recordPeriod``).
     package static let storedPeriod = Duration.seconds(24 * 3600)
 
     package init(

@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A set of seqs of one conversation that remembers only those near the newest of a run: a message's author is known
-/// without reading the message, which may be deleted.
+/// A set of seqs of one conversation that remembers only the seqs in a window up to the newest one. Such a set tells
+/// which recent messages an account sent, even if the messages are deleted.
 package struct RecentSeqs: Sendable, Hashable {
-    /// The number of seqs that it tells apart: the newest and those before it.
+    /// The number of seqs in the window: the newest one and those before it.
     package static let window: UInt64 = 64
 
-    /// The end of the window.
+    /// The last seq of the window.
     package private(set) var newest: UInt64
     /// Bit n: whether `newest` - n is in the set.
     package private(set) var bits: UInt64
@@ -17,7 +17,7 @@ package struct RecentSeqs: Sendable, Hashable {
         self.bits = bits
     }
 
-    /// Moves the window forward; what falls out at its end is forgotten.
+    /// Moves the window forward; seqs before the window are forgotten.
     package mutating func advance(to seq: UInt64) {
         guard seq > newest else { return }
         // A smart shift: by 64 or more nothing is left.
@@ -34,7 +34,8 @@ package struct RecentSeqs: Sendable, Hashable {
 
     /// The number of seqs behind `mark` up to `last` that are in neither of two sets.
     ///
-    /// Exact if `mark` is within the window of `last`. Otherwise what is before the window counts as in neither.
+    /// Exact if `mark` is within the window that ends with `last`. Otherwise seqs before that window count as in
+    /// neither set.
     package static func count(
         after mark: UInt64,
         upTo last: UInt64,

@@ -1,14 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits typing signals of one sender in one conversation: passes the first, then one for each interval, and a stop
-/// only after a start. A suppressed signal is not sent later: the client repeats it.
+/// Limits the typing signals of one sender in one conversation: it lets the first pass, then one for each interval, and
+/// a stop only after a start. A suppressed signal is not sent later, because the client repeats it.
 ///
 /// State: a ``Locked`` around a table, bounded by ``maxEntries``.
 package final class TypingGate: Sendable {
     /// The interval between two typing signals of one user in one 1:1 conversation.
     package static let directInterval = Duration.seconds(1)
-    /// The same in a group, where each signal goes to many.
+    /// The same interval in a group, where each signal goes to many members.
     package static let groupInterval = Duration.seconds(3)
     static let maxEntries = 65_536
 
@@ -29,11 +29,11 @@ package final class TypingGate: Sendable {
     /// The number of remembered signals.
     package var count: Int { signs.withLock { $0.count } }
 
-    /// Whether a signal is passed on.
+    /// Whether a signal passes.
     ///
     /// - Parameters:
     ///   - isStopped: whether the user stopped typing.
-    ///   - now: the wall clock; after it went back, the signal passes.
+    ///   - now: the wall clock; if it went back since the last signal, the signal passes.
     package func admits(
         _ conversation: ConversationID,
         by user: UserID,
@@ -58,13 +58,14 @@ package final class TypingGate: Sendable {
         }
     }
 
-    /// A signal that passed was refused afterwards.
+    /// Forgets a signal that passed and was refused afterwards.
     package func forget(_ conversation: ConversationID, by user: UserID) {
         let key = Key(user: user, conversation: conversation)
         signs.withLock { $0[key] = nil }
     }
 
-    /// Forgets signals that suppress nothing; if that is not enough, all: an extra signal does no harm.
+    /// Forgets signals that no longer suppress others; if too many remain, forgets all, because an additional signal
+    /// does no harm.
     private static func makeRoom(in signs: inout [Key: Sign], now: Timestamp) {
         guard signs.count >= maxEntries else { return }
         let end = now.advanced(by: .zero - groupInterval)

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores durable sessions, their queues, and retained publications. Works in batches like ``MessageStore``.
+/// Stores durable sessions, their queues, and retained publications. Commits in batches, like ``MessageStore``.
 ///
 /// Implementations: `Memory/MemoryStore` (the executable specification) and HermesSQLite. Both pass
 /// `SessionStoreConformance` of HermesTestKit.
@@ -13,8 +13,8 @@ package protocol SessionStore: Sendable {
     /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
     func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome]
 
-    /// Like ``commit(_:now:)``, but takes the operations while the transaction runs, as many as fit into a short one:
-    /// as ``MessageStore/commit(taking:now:)`` does.
+    /// Like ``commit(_:now:)``, but takes operations while the transaction runs, as many as fit into a short
+    /// transaction, as ``MessageStore/commit(taking:now:)`` does.
     func commit(
         taking next: (_ isLong: Bool) -> SessionOperation?,
         now: Timestamp
@@ -64,7 +64,7 @@ package protocol SessionStore: Sendable {
     /// - Returns: the number of rows handled; 0 when nothing is left to do.
     func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
-    /// The queues of all sessions together.
+    /// Counts the queues of all sessions, by owner.
     var queues: QueueBudget { get }
 }
 
@@ -112,33 +112,36 @@ package enum SessionOperation: Sendable {
     case subscribe(DurableSessionID, [DurableSubscription])
     /// Removes subscriptions, by their filters.
     case unsubscribe(DurableSessionID, [String])
-    /// Queues a publication for each target (`.published`), records the identifier with which a session published
-    /// it (QoS 2), and retains it if it asks for that: all or nothing. For very many targets it is one part of several
-    /// (``DurableFanOut``).
+    /// Queues a publication for each target (`.published`), records the packet identifier under which a session
+    /// published it (QoS 2), and retains it if `retains` is true: all or nothing. If a publication has very many
+    /// targets, the operation is one of several parts (``DurableFanOut``).
     case publish(StoredPublication, targets: [PublicationTarget], received: ReceivedMark?, retains: Bool)
     /// Moves publications from a session's queue to others (`.moved`).
     case move(QueueMove)
-    /// Retains a publication for its topic in place of the one before; an empty payload only removes that one.
+    /// Retains a publication for its topic in place of the previous one; an empty payload only removes the previous
+    /// one.
     case retain(StoredPublication)
-    /// The client has acknowledged these for good: gone, released or not.
+    /// The client has completely acknowledged these publications: they are deleted, whether they were released or not.
     case completed(DurableSessionID, [UInt64])
-    /// The client has received this one (QoS 2): its content is deleted, the seq stays until it is completed.
+    /// The client has received this publication (QoS 2): its content is deleted, and its seq stays until it is
+    /// completed.
     case released(DurableSessionID, UInt64)
     /// The client has released the identifier of its own publication.
     case receivedReleased(DurableSessionID, UInt16)
 }
 
-/// The identifier that a durable session's client gave a QoS 2 publication, until the client releases it.
+/// The packet identifier that a durable session's client gave to a QoS 2 publication. The store keeps it until the
+/// client releases it.
 package struct ReceivedMark: Sendable, Hashable {
     /// How much of the publication is stored with an operation.
     package enum Extent: Sendable, Hashable {
-        /// All of it.
+        /// The whole publication.
         case whole
         /// A part that is not the last: the identifier is not received yet. The store remembers the targets
         /// (``PartialPublication``). If the publication is repeated after a failure, only the other targets get it.
-        /// Part 0 replaces what the store remembers of another publication under this identifier.
+        /// Part 0 replaces the targets that the store remembers for another publication under this identifier.
         case part(number: Int, content: Int64)
-        /// The last part: the store forgets what it remembered with the earlier parts.
+        /// The last part: the store forgets the targets that it remembered with the earlier parts.
         case last
     }
 
@@ -153,11 +156,12 @@ package struct ReceivedMark: Sendable, Hashable {
     }
 }
 
-/// Publications that leave a session's queue: those that came by a shared subscription go to its other members.
+/// Publications that leave a session's queue. Those that came by a shared subscription go to other members of the
+/// subscription.
 package struct QueueMove: Sendable {
     package struct Item: Sendable {
         package let queued: QueuedPublication
-        /// The queue that it goes to; nil: a member without a queue.
+        /// The queue to which the publication moves; nil: it goes to a member without a queue.
         package let target: PublicationTarget?
 
         package init(_ queued: QueuedPublication, to target: PublicationTarget?) {
@@ -166,18 +170,18 @@ package struct QueueMove: Sendable {
         }
     }
 
-    /// The condition under which nothing is moved.
+    /// The condition of the move; if it is not fulfilled, nothing is moved.
     package enum Condition: Sendable {
         case none
-        /// The session has a connection.
+        /// The session must have no connection.
         case isOffline
     }
 
     package let session: DurableSessionID
     package let items: [Item]
     package let condition: Condition
-    /// Ends the session with everything left, if all items are moved or gone and nothing from a shared subscription
-    /// waits after this seq. Nil: the session stays.
+    /// Ends the session and deletes the rest of its queue, if no item stays and no publication of a shared subscription
+    /// waits after this seq. Nil: the session is not ended.
     package let endsBehind: UInt64?
 
     package init(
@@ -198,9 +202,9 @@ package struct QueueMove: Sendable {
         case queued(UInt64)
         /// Removed from the queue.
         case takenOut
-        /// Left in the queue: its target is gone or full.
+        /// Left in the queue, because its target is gone or full.
         case stays
-        /// No longer in the queue.
+        /// It was no longer in the queue before the move.
         case gone
     }
 }

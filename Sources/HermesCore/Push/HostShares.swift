@@ -1,25 +1,25 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides what may be under way to services that clients name (Web Push), by host. Pure; owner: ``PushHandOff``.
+/// Limits the sends under way to services that clients name (Web Push), by host. Pure; owner: ``PushHandOff``.
 ///
 /// Such a service may belong to a stranger who never answers. So a service that has not delivered yet gets few sends at
-/// once, and all such services together get half of all sends. One account gets few. A service that gives no answer is
-/// paused. A service that delivers for a while and then stops answering can hold many sends. So the last quarter is
-/// kept for services with few sends under way.
+/// once, and all such services together get half of all sends. One account also gets few sends at once. A service that
+/// gives no answer is paused. A service that delivers for a while and then stops answering can hold many sends. So the
+/// last quarter of all sends is reserved for services with few sends under way.
 struct HostShares: Sendable {
     struct Limits: Sendable, Hashable {
         /// The most sends in all, one for each device.
         var total = 1_024
         /// The most sends to all services that have not delivered, together.
         var unproven = 512
-        /// Above this number in all, a service gets more only while it has few under way; three quarters.
+        /// If more sends than this are under way in all, a service gets another one only if it has few; three quarters.
         var crowded: Int { total / 4 * 3 }
-        /// Of the rest, what services get that have not delivered; half.
+        /// The part of the remaining quarter for services that have not delivered; half.
         var unprovenRest: Int { (total - crowded) / 2 }
-        /// To one service that has delivered.
+        /// The most sends to one service that has delivered.
         var perHost = 256
-        /// To one that has not.
+        /// The most sends to one service that has not delivered.
         var perUnproven = 16
         /// The most sends for one account.
         var perUser = 16
@@ -80,13 +80,14 @@ struct HostShares: Sendable {
         return .taken(Place(host: name, user: user, isProven: host.isProven))
     }
 
-    /// Whether a service may have one more while others hold most.
+    /// Whether a service may have one more place, although other services hold most places.
     private func isSpared(_ host: Host) -> Bool {
         if total < limits.crowded { return true }
         return host.isProven ? host.sending < limits.perUnproven : unproven < limits.unprovenRest
     }
 
-    /// Makes room by forgetting a service to which nothing is under way: at worst it is tried a little earlier.
+    /// Makes room by forgetting a service to which nothing is under way. The worst effect is that the service is tried
+    /// a little too early.
     private mutating func hasRoomForHost() -> Bool {
         guard hosts.count >= limits.hosts else { return true }
         let idle =
@@ -112,7 +113,8 @@ struct HostShares: Sendable {
         hosts[name]?.pausedUntil = .zero
     }
 
-    /// A service gave no answer. Failures during a pause began before it and do not lengthen it.
+    /// A service gave no answer. Failures that are reported during a pause belong to sends from before the pause, and
+    /// do not lengthen it.
     mutating func failed(_ name: String, now: Duration, random: Double = .random(in: 0...1)) {
         guard var host = hosts[name], host.pausedUntil <= now else { return }
         host.isProven = false

@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Finds the filters that match a topic: an index of filters, each with a number of the owner's choice.
+/// An index that finds the filters that match a topic. Each filter has a value that the owner chooses.
 ///
 /// A trie over the levels of the filters. Nodes are records in one array, all edges are in one hash table, and level
-/// texts are stored once, so that a million filters cost tens of bytes each and no objects. Filters without wildcards
-/// are in a separate hash table. A match works on the bytes of the topic, allocates nothing that grows with the topic,
-/// and visits a node at most once: its time is proportional to the nodes that match a beginning of the topic.
+/// texts are stored once, so that each of a million filters takes tens of bytes and no object. Filters without
+/// wildcards are in a separate hash table. A search works on the bytes of the topic, allocates nothing that grows with
+/// the topic, and visits each node at most once. Its time is proportional to the number of nodes that match the first
+/// levels of the topic.
 package struct TopicTree: Sendable {
     /// The owner's value for a filter, for example an index into an array of subscriber lists.
     package typealias Value = UInt32
@@ -42,7 +43,7 @@ package struct TopicTree: Sendable {
     private var exact = LevelTexts()
     private var exactValues: [Value] = []
     private let seed = UInt64.random(in: .min ... .max)
-    /// The depth of the deepest node since the tree was empty.
+    /// The greatest depth of a node since the tree was last empty.
     private var depth = 0
     /// The number of filters.
     package private(set) var count = 0
@@ -86,7 +87,7 @@ package struct TopicTree: Sendable {
         return nil
     }
 
-    /// Removes a filter, and the nodes that only it needed.
+    /// Removes a filter, and the nodes that only this filter needed.
     ///
     /// - Returns: its value; nil if it was not in the tree.
     @discardableResult

@@ -4,9 +4,10 @@
 package import HermesCore
 import HermesWire
 
-/// Messages: sending them, and asking the inbox.
+/// Sends messages, and passes requests to the inbox.
 extension DelimitedConnection {
-    /// Sends a message. The hot path: no task, and no answer before the commit; the answer arrives as ``sent(_:_:)``.
+    /// Sends a message. This is the hot path: it starts no task, and does not wait for the commit. The result arrives
+    /// in ``sent(_:_:)``.
     func send(_ request: Hermes_V1_Send, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.to, id: id, from: sender) else { return }
         let content: MessageContent
@@ -42,7 +43,7 @@ extension DelimitedConnection {
 
     // MARK: The inbox
 
-    /// Passes a packet's request to the inbox; the answer is written once it is there.
+    /// Passes a packet's request to the inbox; the answer is written when it arrives.
     func askInbox(_ packet: Hermes_V1_Packet, from sender: Sender) {
         let id = packet.id
         let user = sender.principal.user
