@@ -7,7 +7,7 @@ package enum GroupAdministration: Sendable, Hashable {
     case setRole(GroupRole, of: UserID)
     case dissolve
 
-    /// The command of the owner that has this effect; nil: there is nothing to do.
+    /// The command by which the owner would make this change; nil: there is nothing to do.
     ///
     /// - Throws: `.notFound` if the account is no member, `.invalidArgument` if the group would have no owner.
     package func command(for group: Group) throws(HermesError) -> GroupCommand? {
@@ -38,14 +38,14 @@ package enum GroupAdministration: Sendable, Hashable {
 
 /// Groups, for those who run the server.
 extension GroupService {
-    /// The owner may change meanwhile.
+    /// The most attempts: the owner may change during one.
     private static let maxTries = 3
     private static let noSuchGroup = HermesError(.notFound, "there is no such group")
 
-    /// Groups whose name contains a text, with ASCII letters in either case, ascending by number. One call looks at a
-    /// bounded number of groups, and does not hold up commits.
+    /// Groups whose name contains a text, with ASCII letters in either case, ascending by number. One call examines a
+    /// limited number of groups, and does not delay commits.
     ///
-    /// - Returns: the groups found, and the place to continue at if there are more groups to look at.
+    /// - Returns: the groups found, and the place to continue at if there are more groups to examine.
     package func groups(
         named text: String,
         after id: GroupID?,
@@ -70,9 +70,9 @@ extension GroupService {
 
     /// Changes a group with the rights of its owner, without being charged for it.
     ///
-    /// Its members get the notice of a change by the owner, because a notice names an account.
+    /// The notice to the members says that the owner made the change, because a notice must name an account.
     ///
-    /// - Returns: the group after it, without members if it is dissolved.
+    /// - Returns: the group after the change, without members if it is dissolved.
     /// - Throws: `.notFound` (no such group or member), `.invalidArgument` if the group would have no owner, and the
     ///   errors of the committer.
     @discardableResult

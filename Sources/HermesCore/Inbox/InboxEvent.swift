@@ -16,7 +16,8 @@ package enum InboxEvent: Sendable, Hashable {
     /// This entry and all up to `through` are no longer stored. Its `committedAt` is 0: unknown.
     case expired(through: UInt64)
 
-    /// The kinds by the numbers under which stores keep them. A number is never changed, and never used again.
+    /// The kinds, with the numbers under which stores keep them. The number of a kind never changes, and is never used
+    /// for another kind.
     package enum StoredKind: Int64, Sendable, CaseIterable {
         // 0 is a message, of which the inbox holds only the key.
         case readMark = 1
@@ -26,7 +27,7 @@ package enum InboxEvent: Sendable, Hashable {
         case push = 5
     }
 
-    /// - Returns: nil for a message and a hole, which are no ``DurableKind``.
+    /// - Returns: nil for a message and a hole, because they are not ``DurableKind``s.
     private func ask<Question: KindQuestion>(_ question: Question) -> Question.Answer? {
         switch self {
         case .message, .expired: nil
@@ -129,7 +130,7 @@ package struct RecalledMessage: DurableKind {
 
 // MARK: - What a kind answers
 
-/// A question to a kind. Generic, because a kind in an existential would be allocated for each answer.
+/// A question to a kind. It is generic, because a kind in an existential would be allocated for each answer.
 private protocol KindQuestion {
     associatedtype Answer
     func ask(_ kind: some DurableKind) -> Answer

@@ -7,7 +7,7 @@ import Synchronization
 /// runs.
 ///
 /// The entries to push are always derived from the store: those after a device's cursor and after the last pushed entry
-/// (``PushTarget``). So a restarted server continues where it was. Memory holds only the times of the next checks
+/// (``PushTarget``). So a restarted server continues where it stopped. Memory holds only the times of the next checks
 /// (``HandOffSchedule``) and the paused services (``ServiceHealth``).
 ///
 /// State: one `Mutex` around ``State``; nothing is called under it.
@@ -21,7 +21,7 @@ package final class PushHandOff: Sendable {
         package var lanes: Int
         /// The wait before a retry.
         package var backoff: Backoff
-        /// Older messages are no longer reported as undelivered.
+        /// The age up to which messages are reported as undelivered.
         package var reportedAge: Duration
 
         package init(
@@ -44,7 +44,7 @@ package final class PushHandOff: Sendable {
         var health = ServiceHealth()
         var hosts = HostShares()
         var running = 0
-        /// When the due keys must be derived from the store; nil: they need not be.
+        /// The time at which the due keys must be derived from the store; nil: this is not necessary.
         var recoveryDue: Duration?
     }
 
@@ -72,7 +72,7 @@ package final class PushHandOff: Sendable {
     /// An event for metrics and logs.
     package enum Report: Sendable {
         case sent(PushToken.Service, PushSendOutcome)
-        /// The store failed; tried again.
+        /// The store failed; the operation is tried again.
         case failed(HermesError)
     }
 
@@ -119,7 +119,7 @@ package final class PushHandOff: Sendable {
 
     // MARK: Input
 
-    /// Learns of everything that is committed and acknowledged from now on.
+    /// Observes all commits and acknowledgements from now on.
     package func observe(_ watch: DeliveryWatch) {
         watch.entriesCommitted.observe { [self] in committed($0) }
         watch.entriesAcknowledged.observe { [self] acknowledgement in
@@ -170,7 +170,7 @@ package final class PushHandOff: Sendable {
         if !dues.isEmpty { scheduleAtOwners(dues) }
     }
 
-    /// Of several nodes, one hands off for a user, so that no two send the same.
+    /// Schedules each due key on the node that hands off for its user, so that no two nodes send the same notification.
     private func scheduleAtOwners(_ dues: [HandOffDue]) {
         guard let cluster else { return schedule(dues) }
         let parts = Dictionary(grouping: dues) { cluster.owner(of: $0.key.user) }
@@ -188,7 +188,7 @@ package final class PushHandOff: Sendable {
     }
 
     /// Derives the due keys from the store, after a start, an overflow, or a change of the nodes. Devices get one
-    /// deadline to return by themselves. Of several nodes, each takes its own users.
+    /// deadline in which to reconnect by themselves. Each node derives the keys of its own users.
     package func recover() async throws(HermesError) {
         state.withLock { state in
             state.schedule.clearOverflow()
@@ -272,7 +272,8 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    /// Takes the next batch of keys that are due; empty: none are, or all lanes are busy. ``look(at:)`` must follow.
+    /// Takes the next batch of keys that are due; empty: no key is due, or all lanes are busy. ``look(at:)`` must
+    /// follow.
     func takeBatch() -> [HandOffKey] {
         let now = time.uptime()
         return state.withLock { state in
@@ -323,9 +324,10 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    /// Takes a place for each candidate whose service was named by its client.
+    /// Takes a place for each candidate whose push service was chosen by its client.
     ///
-    /// - Returns: the other candidates, and the places and candidates of each such service. Those without a place wait.
+    /// - Returns: the other candidates, and for each such service the places and candidates. Candidates without a place
+    ///   wait.
     private func places(
         for candidates: [Candidate]
     ) -> (own: [Candidate], parts: some Collection<([HostShares.Place], [Candidate])>) {
@@ -454,7 +456,7 @@ package final class PushHandOff: Sendable {
         return (settlements, notices, wait.map { now + $0 } ?? (candidate.hasMore ? now : nil))
     }
 
-    /// The candidate's service fails for others too.
+    /// Pauses the candidate's service, which fails for other devices too.
     private func failed(_ candidate: Candidate, asked: Duration?, now: Duration) {
         state.withLock { state in
             if let host = candidate.host {
@@ -465,7 +467,7 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    /// Checks a key later. The delay is not the fault of its token.
+    /// Checks a key later, without counting a failure of its token.
     private func wait(_ key: HandOffKey, until due: Duration) {
         state.withLock { $0.schedule.postponed(key, until: due) }
     }

@@ -5,9 +5,9 @@
 package struct PushToken: Sendable, Hashable {
     /// The push service. The numbers are stored, and equal those of `hermes.v1.PushToken.Service`.
     package enum Service: UInt8, Sendable, CaseIterable {
-        /// Apple's, production.
+        /// Apple's production service.
         case apns = 1
-        /// Apple's, sandbox.
+        /// Apple's sandbox service.
         case apnsSandbox = 2
         /// Google's Firebase Cloud Messaging.
         case fcm = 3
@@ -21,7 +21,7 @@ package struct PushToken: Sendable, Hashable {
     package static let maxAppIDBytes = 128
 
     package let service: Service
-    /// For Apple in hexadecimal; for Web Push the subscription as JSON.
+    /// The token; for Apple in hexadecimal, for Web Push the subscription as JSON.
     package let text: String
     /// The app's bundle or package identifier; empty: the one of the configuration.
     package let appID: String

@@ -1,14 +1,15 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The reports of clients about deliveries, heartbeats and ends of connections, by version of the app and network: of
-/// the last hour in rows of ten seconds, and of 30 days in rows of half an hour. Pure; time is passed in.
+/// The reports of clients about deliveries, heartbeats and ends of connections, grouped by app version and network. The
+/// last hour is kept in rows of ten seconds, and the last 30 days in rows of half an hour. Pure; time is passed in.
 ///
-/// Clients choose the names. Of more groups than fit, the one with the fewest reports is counted under ``Group/other``;
-/// that happens at most once in ten seconds, and until then new names are counted there at once. At most some 10 MB are
-/// used, whatever clients report; a server whose clients have ten names in all uses less than 2 MB.
+/// Clients choose the names of groups. If a new group does not fit, the group with the fewest reports is merged into
+/// ``Group/other``. This happens at most once in ten seconds; until the next time, further new groups count as
+/// ``Group/other``. The history uses at most some 10 MB, whatever clients report, and less than 2 MB if all clients
+/// have ten names in all.
 package struct DeliveryHistory: Sendable, Hashable {
-    /// A version of the app in a network.
+    /// A version of the app in one kind of network.
     package struct Group: Sendable, Hashable {
         /// Empty: unknown.
         package let appVersion: String
@@ -20,7 +21,7 @@ package struct DeliveryHistory: Sendable, Hashable {
             self.network = network
         }
 
-        /// The groups beyond the limit.
+        /// Stands for all groups beyond the limit.
         package static let other = Group(appVersion: DeliveryHistory.other, network: DeliveryHistory.other)
     }
 
@@ -61,13 +62,13 @@ package struct DeliveryHistory: Sendable, Hashable {
     private var places: [Group: UInt8] = [.other: 0]
     private(set) var recent = emptyRecent
     private(set) var thin = emptyThin
-    /// The row in which a group made room last.
+    /// The row in which a group was last merged into ``Group/other``.
     private var foldedIn: Int64?
 
     /// - Parameter maxGroups: at most ``maxGroups``.
     package init(maxGroups: Int = Self.maxGroups) { self.maxGroups = min(max(2, maxGroups), Self.maxGroups) }
 
-    /// - Returns: nil if the groups are not those of the rows.
+    /// - Returns: nil if the groups do not fit the rows.
     init?(groups: [Group], recent: ReportRing, thin: ReportRing) {
         self.init()
         guard groups.first == .other, groups.count <= maxGroups, Set(groups).count == groups.count,
@@ -103,7 +104,7 @@ package struct DeliveryHistory: Sendable, Hashable {
             .sorted { ($0.group.appVersion, $0.group.network) < ($1.group.appVersion, $1.group.network) }
     }
 
-    /// The sums of groups per app version, sorted by it.
+    /// The sums of groups for each app version, sorted by version.
     package static func versions(
         of groups: [(group: Group, counts: ReportCounts)]
     ) -> [(appVersion: String, counts: ReportCounts)] {
@@ -165,7 +166,7 @@ package struct DeliveryHistory: Sendable, Hashable {
         return place
     }
 
-    /// The group with the fewest reports; of several, the one whose last report is the oldest.
+    /// The group with the fewest reports; if there are several, the one whose last report is the oldest.
     private var leastReported: UInt8 {
         var reports = Array(repeating: UInt64(0), count: groups.count)
         var last = Array(repeating: Int64(-1), count: groups.count)

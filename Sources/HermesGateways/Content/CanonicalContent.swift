@@ -5,8 +5,8 @@ import HermesCore
 import HermesWire
 import SwiftProtobuf
 
-/// The canonical form of message contents: bytes of `hermes.v1.Content`, the same for the same content, so that a
-/// repetition is recognized.
+/// The canonical form of message contents: the bytes of a `hermes.v1.Content`. Equal contents have equal bytes, so that
+/// a repetition is recognized.
 enum CanonicalContent {
     /// The longest text, in bytes of UTF-8.
     static let maxTextBytes = 65_536
@@ -46,7 +46,7 @@ enum CanonicalContent {
         return encoded(content)
     }
 
-    /// Encodes content, with a map's pairs in the order of their keys.
+    /// Encodes content, with the pairs of each map sorted by key.
     static func encoded(_ content: Hermes_V1_Content) -> Result<MessageContent, HermesError> {
         var options = BinaryEncodingOptions()
         options.useDeterministicOrdering = true
@@ -57,15 +57,16 @@ enum CanonicalContent {
         }
     }
 
-    /// Decodes content, once for all who get the message; empty if it cannot be decoded, which no gateway causes.
+    /// Decodes content, once for all recipients of the message; empty if it cannot be decoded, which happens with no
+    /// content from a gateway.
     static func parsed(_ content: MessageContent) -> Hermes_V1_Content {
         CanonicalReading.of(content).content ?? Hermes_V1_Content()
     }
 }
 
-/// A content as all translations read it.
+/// A content in decoded form, which all translations share.
 final class CanonicalReading: ContentReading {
-    /// Nil if the bytes are none.
+    /// Nil if the bytes are not a content.
     let content: Hermes_V1_Content?
 
     init(_ bytes: [UInt8]) {

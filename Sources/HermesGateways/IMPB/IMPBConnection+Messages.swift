@@ -99,7 +99,7 @@ extension IMPBConnection {
         }
     }
 
-    /// Asks the inbox; the answer is written once it is there.
+    /// Passes a request to the inbox; the answer is written when it arrives.
     private func ask(_ request: Result<InboxRequest, HermesError>, seq: UInt32, from sender: Sender) {
         let reader = sender.principal
         switch request {

@@ -4,14 +4,14 @@
 package import NIOCore
 import Synchronization
 
-/// Counts the open connections of all listeners, in total and per address, and enforces the limits; also that on TLS
-/// handshakes (``HandshakeBudget``).
+/// Counts the open connections of all listeners, in total and per address, and enforces the limits. It also enforces
+/// the limit on TLS handshakes (``HandshakeBudget``).
 ///
-/// Connections of the HTTP port count for their address like all others, but have a total of their own. So they do not
-/// take the places of the gateways' clients, and these do not take theirs. A WebSocket, or a request while it lasts,
-/// that comes over the connection of a trusted proxy counts for the client that the proxy names. When the total of the
-/// HTTP port is reached, an address still gets a few connections, so that an operator can reach the server while others
-/// hold all the places.
+/// Connections of the HTTP port count for their address like all others, but have a separate total. So HTTP connections
+/// and the gateways' clients do not take each other's places. If a WebSocket, or a request while it lasts, comes over
+/// the connection of a trusted proxy, it counts for the client that the proxy names. When the total of the HTTP port is
+/// reached, an address still gets a few connections, so that an operator can reach the server while others hold all the
+/// places.
 ///
 /// State: one `Mutex`, taken once per accept and once per close.
 package final class ConnectionCounter: Sendable {
@@ -20,7 +20,7 @@ package final class ConnectionCounter: Sendable {
         case v4(UInt32)
         case v6Network(UInt64)
         case local
-        /// Behind a proxy that has not given the address yet; counts only in total.
+        /// The connection comes from a proxy that has not given the client's address yet; it counts only in the total.
         case unknown
 
         package init(_ address: SocketAddress?) {
@@ -66,7 +66,7 @@ package final class ConnectionCounter: Sendable {
         var http = 0
     }
 
-    /// The HTTP connections beyond the total, and those of one address among them.
+    /// The HTTP connections that are allowed beyond the total: in all, and for one address.
     private static let httpReserve = (all: 128, perAddress: 8)
 
     private let total: Int
@@ -113,7 +113,7 @@ package final class ConnectionCounter: Sendable {
 
     /// Counts a connection, unless the limit is reached.
     ///
-    /// - Returns: nil if it was counted; then ``remove(_:)`` must follow once it is closed.
+    /// - Returns: nil if it was counted; then ``remove(_:)`` must be called once the connection is closed.
     package func add(_ address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.total < total else { return .total }
@@ -156,7 +156,7 @@ package final class ConnectionCounter: Sendable {
     /// Charges a TLS handshake to an address, before it begins.
     ///
     /// - Parameter now: on the connection's loop.
-    /// - Returns: nil if the address may; otherwise nothing was charged.
+    /// - Returns: nil if the handshake is allowed; otherwise nothing was charged.
     package func beginHandshake(of address: Address, now: NIODeadline) -> Refusal? {
         let now = Duration.nanoseconds(Int64(clamping: now.uptimeNanoseconds))
         return handshakes.take(of: address, now: now) ? nil : .handshakes
@@ -203,7 +203,8 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// Counts a request that came over a proxy's connection, for the client behind it, unless that has enough.
+    /// Counts a request that came over a proxy's connection, for the client behind the proxy, unless that client has
+    /// reached its limit.
     ///
     /// - Returns: nil if it was counted; then ``endRequest(of:)`` has to follow.
     package func beginRequest(of address: Address) -> Refusal? {
@@ -239,7 +240,7 @@ package final class ConnectionCounter: Sendable {
     }
 }
 
-/// The place of an HTTP connection in the count, given back once.
+/// The place of an HTTP connection in the count. It is given back exactly once.
 ///
 /// State: one `Mutex`; all calls are on the channel's event loop, so nothing comes between reading and writing it.
 package final class HTTPPlace: Sendable {

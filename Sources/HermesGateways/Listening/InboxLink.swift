@@ -6,13 +6,14 @@ import Logging
 import NIOCore
 
 /// Connects an authenticated connection to its user's inbox: attaches it to the core, carries out the actions of
-/// ``InboxFeed``, asks what the peer asks (``ask(_:then:)``), and detaches at the end. For every protocol with an
+/// ``InboxFeed``, makes the peer's requests (``ask(_:then:)``), and detaches at the end. Used by every protocol with an
 /// inbox. Lives on the connection's loop.
 package final class InboxLink {
     /// Writes an entry to the peer.
     package typealias Writer = (InboxEntry) -> Void
 
-    /// The entries of a page that the peer asked for that are written between two looks at the time; some 10 µs each.
+    /// The number of entries that are written between two checks of the time, of a page that the peer asked for. An
+    /// entry takes some 10 µs.
     private static let entriesPerLook = 16
     /// The delay before a failed load is retried.
     static let retryDelay = TimeAmount.seconds(1)
@@ -27,16 +28,17 @@ package final class InboxLink {
     private var hasLoaded = false
     /// The newest entry at the login.
     private var headAtOpen: UInt64 = 0
-    /// The last entry that was written, not skipped.
+    /// The last entry that was written. Skipped entries do not count.
     private var lastWrittenSeq: UInt64 = 0
-    /// Whether the present or last entry was left out.
+    /// Whether the protocol's side left out the current or the last entry.
     private var isLeftOut = false
-    /// The bytes of a page that the peer asked for, while it leaves; nothing is read from the peer meanwhile.
+    /// The bytes of a page that the peer asked for, while the page is being written; nothing is read from the peer
+    /// meanwhile.
     private var leavingBytes: Int?
-    /// Whether the entry that is being written is one of a page that the peer asked for: a repetition, ahead of others
-    /// that the peer does not have. An acknowledgement of it says nothing about those.
+    /// Whether the entry that is being written belongs to a page that the peer asked for. Such an entry may come before
+    /// earlier entries that the peer does not have yet, so its acknowledgement does not include them.
     private(set) var isRepeating = false
-    /// Whether the rest of it waits for its turn.
+    /// Whether the rest of that page waits for its turn.
     private var waitsForTurn = false
 
     /// - Parameters:
@@ -82,16 +84,17 @@ package final class InboxLink {
         connection.leaves(attachment, messenger.devices)
     }
 
-    /// From ``ConnectionEvents/inboxAdvanced(_:)``.
+    /// Called from ``ConnectionEvents/inboxAdvanced(_:)``.
     package func advanced(_ entries: [InboxEntry]) { handle(.entriesCommitted(entries)) }
 
-    /// Called from `write`: the peer cannot take this entry, which counts as taken once all before it are.
+    /// Called from `write`: the peer cannot take this entry. The entry counts as taken once the peer has taken all
+    /// entries before it.
     package func leftOut() { isLeftOut = true }
 
     /// The last seq that the peer has.
     package var acknowledgedSeq: UInt64 { feed.acknowledged }
 
-    /// From ``ConnectionEvents/becameWritable()``.
+    /// Called from ``ConnectionEvents/becameWritable()``.
     package func becameWritable() {
         if !waitsForTurn { handle(.writable) }
     }
@@ -99,14 +102,14 @@ package final class InboxLink {
     /// The peer has everything up to this seq.
     package func acknowledged(upTo seq: UInt64) { handle(.acknowledged(upTo: seq)) }
 
-    /// A peer that never acknowledges sent a frame: it has everything written before.
+    /// A peer that never acknowledges sent a frame, so it has every entry that was written before the frame.
     package func peerSpoke() { handle(.peerSpoke) }
 
     /// The operating system has taken everything up to this seq.
     package func written(upTo seq: UInt64) { handle(.written(upTo: seq)) }
 
-    /// Writes the entries that the peer asked for. If they do not fit all at once, nothing is read from the peer until
-    /// they have left.
+    /// Writes the entries that the peer asked for. If not all of them fit at once, nothing is read from the peer until
+    /// all have been written.
     func write(requested page: InboxPage) {
         guard !isClosed else { return }
         handle(.pageRequested(page.entries))
@@ -156,7 +159,7 @@ package final class InboxLink {
 
     private var writability: InboxFeed.Event { connection.keepsUp ? .writable : .unwritable }
 
-    /// Writes entries again that the peer asked for, which is no delivery.
+    /// Writes entries again that the peer asked for. This does not count as a delivery.
     ///
     /// - Returns: the first entry that was not written; nil if all were.
     private func writeWhatFits(_ entries: ArraySlice<InboxEntry>) -> InboxEntry? {
@@ -174,7 +177,7 @@ package final class InboxLink {
         return nil
     }
 
-    /// Others have their turn before the rest of a page is written.
+    /// Lets other connections have their turn before the rest of a page is written.
     private func goOnInTurn() {
         waitsForTurn = true
         connection.loop.inTurn { [self] in
@@ -183,7 +186,7 @@ package final class InboxLink {
         }
     }
 
-    /// Writes the entries that fit; entries are never dropped, so the others stay in the store.
+    /// Writes the entries that fit. The others stay in the store, so no entry is lost.
     ///
     /// - Returns: the first entry that was not written; nil if all were.
     private func deliverWhatFits(_ entries: [InboxEntry]) -> InboxEntry? {
