@@ -11,7 +11,7 @@ RELEASE := $(SWIFT) build -c release --product hermes
 ARGS ?=
 BUILD_FLAGS ?=
 
-.PHONY: help run build build-tests build-fuzz test web-test lint format bench fuzz docs interop soak crash bootstrap clean
+.PHONY: help run build build-tests test web-test lint format bench fuzz docs interop soak crash bootstrap clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -35,7 +35,7 @@ test: build-tests ## run all tests, those of the benchmarks too (make test ARGS=
 	@scripts/test $(BUILD_FLAGS) -- $(ARGS)
 
 web-test: ## test the JavaScript SDK in Node, with the release build if there is one
-	@scripts/web-test
+	@scripts/web-test $(ARGS)
 
 lint: ## check format, layers, file sizes, headers, generated code
 	@scripts/lint
@@ -48,10 +48,6 @@ bench: build ## measure this server on this machine; builds hermes-bench
 
 fuzz: bootstrap ## fuzz decoders, connections and clients (make fuzz ARGS="--seconds 600")
 	@scripts/fuzz $(ARGS)
-
-build-fuzz: bootstrap ## build the fuzzers of decoders; compile those of whole connections
-	@scripts/fuzz --build decoders
-	@scripts/fuzz --compile
 
 docs: bootstrap ## write docs/hermes.yaml and docs/configuration.md anew
 	@scripts/generate-docs

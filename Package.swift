@@ -191,10 +191,12 @@ if let development, development != "fuzz" {
 }
 
 // The fuzzers, which scripts/fuzz builds: of decoders, of whole connections with the server behind them, and of the
-// SDK's clients. They link with libFuzzer alone, so a build of everything leaves them out.
-if development == "fuzz" {
+// SDK's clients. They are programs only there, because they link with libFuzzer; elsewhere they are only compiled.
+if let development {
     func fuzzer(_ name: String, _ uses: [String] = []) -> Target {
-        program(name, path: "Fuzz/\(name)", ["FuzzSupport", "HermesWire", "NIOCore", "SwiftProtobuf"] + uses)
+        let uses = ["FuzzSupport", "HermesWire", "NIOCore", "SwiftProtobuf"] + uses
+        let path = "Fuzz/\(name)"
+        return development == "fuzz" ? program(name, path: path, uses) : library(name, path: path, uses)
     }
     let server = ["FuzzServer", "HermesCore", "HermesGateways"]
     package.targets += [

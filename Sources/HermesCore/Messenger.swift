@@ -145,7 +145,10 @@ package final class Messenger: Sendable {
                 tokens: pushTokens,
                 stores: .init(places: placeStore, messages: messageStore, accounts: accountStore),
                 time: time,
-                endTopicClients: { [durable] in durable.end($0, $1, $2, $3) }
+                topicClients: .init(
+                    end: { [durable] in durable.end($0, $1, $2, $3) },
+                    names: { [durable] in durable.connectedAccounts }
+                )
             )
         } else {
             cluster = nil
@@ -213,9 +216,10 @@ package final class Messenger: Sendable {
 
     /// Commits waiting operations and refuses further ones; the last step, after the listeners have closed.
     package func shutdown() async {
-        await cluster?.leave()
         await accounts.writeTraces(isLast: true)
         await durable.shutdown()
         await messages.shutdown()
+        // The others are told of the last commits before they look for what this node has left.
+        await cluster?.leave()
     }
 }

@@ -10,7 +10,8 @@ import Synchronization
 /// is online. Everything that this repeats is recognized: entries by their seqs (``InboxFeed``), presence by versions,
 /// ends by numbers.
 ///
-/// State: a `Mutex` around a struct; nothing is called under it. One task at a time calls ``work()``.
+/// State: a `Mutex` around a struct; nothing is called under it but the atomic of the ``ClusterRoster``. One task at a
+/// time renews the lease, and one at a time does the rest.
 package final class ClusterMember: BusReceiver {
     /// The interval at which the lease is renewed.
     package static let renewal = Duration.seconds(1)
@@ -22,52 +23,19 @@ package final class ClusterMember: BusReceiver {
     /// Rows in one transaction.
     private static let batch = 256
 
-    private struct Peer: Sendable {
-        let node: NodeIdentity
-        /// The last of its ends that was carried out; nil: unknown.
-        var ends: UInt64?
-        /// The last of its new push tokens that is known; nil: unknown.
-        var tokens: UInt64?
-        var mustAsk = true
-    }
-
-    private struct State: Sendable {
-        var peers: [NodeID: Peer] = [:]
-        /// The last process of each node that has gone.
-        var gone: [NodeID: UInt64] = [:]
-        var isStarting = true
-        /// Whether this process was removed from the record, or has left.
-        var isOut = false
-        /// Whether the record must be read.
-        var mustReload = true
-        /// Whether all devices with push tokens must be read.
-        var mustLoadTokens = false
-        /// Whether a node has gone whose last ends may be lost.
-        var mustCheckAccounts = false
-        var renewedAt = Duration.zero
-        var nextRenewal = Duration.zero
-        /// The last entry of each user that came from elsewhere.
-        var heads: [UserID: UInt64] = [:]
-    }
-
-    /// The stores behind the seams.
-    struct Stores: Sendable {
-        let places: any PlaceStore
-        let messages: any MessageStore
-        let accounts: any AccountStore
-    }
-
     private let roster: ClusterRoster
     private let devices: DeviceRegistry
     private let topics: TopicLinks
     private let tokens: PushTokenService
     private let stores: Stores
     private let time: any TimeSource
-    private let endTopicClients: AccountService.EndOfTopicClients
+    private let topicClients: TopicClients
     private let state = Mutex(State())
     /// Nodes have come or gone, or messages were lost: ``owner(of:)`` may be another, and may have missed what is to be
     /// done.
     package let repaired = Hook<Void>()
+    /// After ``repaired`` on one node, all nodes have repaired within this time, or are expelled.
+    static let agreement = expulsion + renewal + renewal
     /// What this node is to hand off to push services.
     let handOffArrived = Hook<[HandOffDue]>()
 
@@ -78,7 +46,7 @@ package final class ClusterMember: BusReceiver {
         tokens: PushTokenService,
         stores: Stores,
         time: any TimeSource,
-        endTopicClients: @escaping AccountService.EndOfTopicClients
+        topicClients: TopicClients
     ) {
         self.roster = roster
         self.devices = devices
@@ -86,7 +54,7 @@ package final class ClusterMember: BusReceiver {
         self.tokens = tokens
         self.stores = stores
         self.time = time
-        self.endTopicClients = endTopicClients
+        self.topicClients = topicClients
     }
 
     private var bus: any ClusterBus { roster.bus }
@@ -96,13 +64,14 @@ package final class ClusterMember: BusReceiver {
     package var isMember: Bool { state.withLock { !$0.isOut } }
 
     /// The node that does for a user what one node must do, and no node in particular has to. While nodes come and go,
-    /// they may not agree: after ``repaired``, each looks for what it has to do.
+    /// they may not agree: after ``repaired``, and again after ``agreement``, each looks for what it has to do.
     func owner(of user: UserID) -> NodeID {
         let members = roster.peers.union(NodeSet(roster.node.id)).nodes
         return members[Int(user.rawValue) % members.count]
     }
 
-    func owns(_ user: UserID) -> Bool { isThis(owner(of: user)) }
+    /// A process that is no member owns nobody.
+    func owns(_ user: UserID) -> Bool { isMember && isThis(owner(of: user)) }
 
     func isThis(_ node: NodeID) -> Bool { node == roster.node.id }
 
@@ -116,15 +85,37 @@ package final class ClusterMember: BusReceiver {
         let now = time.uptime()
         state.withLock { $0.renewedAt = now }
         bus.start(self)
-        await work()
+        await renew()
+        await renewing {
+            await recordPlaces()
+            await repair()
+        }
         state.withLock { $0.isStarting = false }
     }
 
     /// Works until the task is cancelled.
     package func run() async {
-        while !Task.isCancelled {
+        await renewing {
+            while !Task.isCancelled {
+                await recordPlaces()
+                await repair()
+                await roster.wakeUp.wait(atMost: Self.renewal)
+            }
+        }
+    }
+
+    /// Renews the lease while something else is done, however long that takes.
+    private func renewing(_ work: () async -> Void) async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { [self] in
+                let pause = WakeUp()
+                while !Task.isCancelled {
+                    await renew()
+                    await pause.wait(atMost: Self.renewal)
+                }
+            }
             await work()
-            await roster.wakeUp.wait(atMost: Self.renewal)
+            group.cancelAll()
         }
     }
 
@@ -184,10 +175,11 @@ package final class ClusterMember: BusReceiver {
     private func expelled() {
         let peers = state.withLock { state in
             state.isOut = true
+            defer { state.peers = [:] }
+            // Nobody hears it any more.
+            roster.setPeers(NodeSet())
             return state.peers.values.map(\.node)
         }
-        // Nobody hears it any more.
-        roster.removePeers(roster.peers)
         for peer in peers { topics.left(peer) }
         endAll()
     }
@@ -195,27 +187,27 @@ package final class ClusterMember: BusReceiver {
     /// Ends all connections, whose clients log in again: elsewhere, or here.
     private func endAll() {
         for held in roster.held.values.joined() { devices.end(held.attachment, .shuttingDown) }
+        for user in topicClients.names().keys { topicClients.end(user, nil, .shuttingDown, .all) }
     }
 
     /// The record has these nodes.
     private func view(_ leases: [NodeLease]) {
         for lease in leases where lease.isIn { _ = know(lease.node) }
-        let (peers, gone) = state.withLock { state in
+        let gone = state.withLock { state in
             var gone: [NodeIdentity] = []
             for lease in leases where !lease.isIn {
                 let id = lease.node.id
-                state.gone[id] = max(state.gone[id] ?? 0, lease.node.epoch)
-                guard let peer = state.peers[id], peer.node.epoch <= lease.node.epoch else { continue }
+                guard let peer = state.peers[id], peer.node.epoch <= lease.node.epoch else {
+                    state.gone[id] = max(state.gone[id] ?? 0, lease.node.epoch)
+                    continue
+                }
                 state.peers[id] = nil
-                // Nobody knows what it published last.
-                state.mustCheckAccounts = true
-                state.mustReload = true
+                state.lost(lease.node)
                 gone.append(lease.node)
             }
-            return (state.peers.keys.reduce(into: NodeSet()) { $0.formUnion(NodeSet($1)) }, gone)
+            roster.setPeers(state.nodes)
+            return gone
         }
-        roster.removePeers(gone.reduce(into: NodeSet()) { $0.formUnion(NodeSet($1.id)) })
-        roster.addPeers(peers)
         for node in gone { topics.left(node) }
     }
 
@@ -223,24 +215,28 @@ package final class ClusterMember: BusReceiver {
     private func know(_ node: NodeIdentity) -> Bool {
         guard node.id != roster.node.id else { return false }
         let (isKnown, isNew) = state.withLock { state -> (Bool, Bool) in
+            if state.isOut { return (false, false) }
             if let gone = state.gone[node.id], node.epoch <= gone { return (false, false) }
             if let peer = state.peers[node.id] {
                 if peer.node.epoch >= node.epoch { return (peer.node == node, false) }
-                state.gone[node.id] = peer.node.epoch
-                state.mustCheckAccounts = true
+                state.lost(peer.node)
             }
             // What a process published before this one began is in the record; what a new process published counts.
             let first: UInt64? = state.isStarting ? nil : 0
             state.peers[node.id] = Peer(node: node, ends: first, tokens: first)
+            roster.setPeers(state.nodes)
             return (true, true)
         }
         if isNew {
             topics.joined(node)
-            roster.addPeers(NodeSet(node.id))
+            // It may have gone meanwhile.
+            if !isPresent(node) { topics.left(node) }
             roster.wakeUp.signal()
         }
         return isKnown
     }
+
+    private func isPresent(_ node: NodeIdentity) -> Bool { state.withLock { $0.peers[node.id]?.node == node } }
 
     // MARK: Places
 
@@ -312,7 +308,7 @@ package final class ClusterMember: BusReceiver {
         case .ended(let end, let number):
             if isNext(number, in: \.ends, of: node) { carryOut(end) }
         case .token(let key, let number):
-            if isNext(number, in: \.tokens, of: node) { tokens.heard(of: key) }
+            if isNext(number, in: \.tokens, of: node) { _ = tokens.heard(of: key) }
         case .handOff(let dues): handOffArrived(dues)
         case .topics(let interest, let number):
             if !topics.told(interest, number: number, by: node) { missed(from: node) }
@@ -343,7 +339,19 @@ package final class ClusterMember: BusReceiver {
         let attachments = devices.takers(of: user)
         guard let last = entries.last?.lastSeq, !attachments.isEmpty else { return }
         for attachment in attachments { attachment.inboxAdvanced(entries) }
-        state.withLock { $0.heads[user] = max($0.heads[user] ?? 0, last) }
+        let isFull = state.withLock { state in
+            state.heads[user] = max(state.heads[user] ?? 0, last)
+            return state.heads.count >= state.maxHeads
+        }
+        if isFull { forgetHeads(but: roster.held) }
+    }
+
+    /// Forgets the heads of users without a connection.
+    private func forgetHeads(but held: [UserID: [ClusterRoster.Held]]) {
+        state.withLock { state in
+            state.heads = state.heads.filter { held[$0.key] != nil }
+            state.maxHeads = max(1_024, 2 * state.heads.count)
+        }
     }
 
     private func carryOut(_ end: AccountEnd) {
@@ -351,7 +359,7 @@ package final class ClusterMember: BusReceiver {
         case .devices(let user, let reason, let devices):
             if reason == .accountDeleted { tokens.forget(user) }
             self.devices.endHere(user, reason, devices)
-        case .topicClients(let user, let name, let reason, let devices): endTopicClients(user, name, reason, devices)
+        case .topicClients(let user, let name, let reason, let devices): topicClients.end(user, name, reason, devices)
         case .renamed(let user, let name): devices.renameHere(user, to: name)
         }
     }
@@ -405,10 +413,7 @@ package final class ClusterMember: BusReceiver {
             await askForTopics(peer)
         }
         do throws(HermesError) {
-            if state.withLock({ $0.mustLoadTokens }) {
-                try await tokens.load()
-                state.withLock { $0.mustLoadTokens = false }
-            }
+            if state.withLock({ $0.mustLoadTokens }) { try await loadTokens() }
             if mustReload {
                 try await reloadPresence()
                 try await look()
@@ -438,7 +443,23 @@ package final class ClusterMember: BusReceiver {
             return mustAskAgain(peer)
         }
         guard answered(peer, \.tokens, upTo: last) else { return }
-        if let keys { for key in keys { tokens.heard(of: key) } } else { state.withLock { $0.mustLoadTokens = true } }
+        if let keys { heardLate(keys.filter(tokens.heard)) } else { state.withLock { $0.mustLoadTokens = true } }
+    }
+
+    private func loadTokens() async throws(HermesError) {
+        state.withLock { $0.mustLoadTokens = false }
+        do throws(HermesError) {
+            heardLate(try await tokens.load())
+        } catch {
+            state.withLock { $0.mustLoadTokens = true }
+            throw error
+        }
+    }
+
+    /// Until now this node has committed entries without regard to these devices. One that is starting has committed
+    /// none.
+    private func heardLate(_ devices: [DeviceKey]) {
+        if !devices.isEmpty, !state.withLock({ $0.isStarting }) { tokens.overlooked(devices) }
     }
 
     /// A node has answered with what was missing in a count.
@@ -488,7 +509,7 @@ package final class ClusterMember: BusReceiver {
     /// Compares this node's connections with the record.
     private func look() async throws(HermesError) {
         let held = roster.held
-        state.withLock { state in state.heads = state.heads.filter { held[$0.key] != nil } }
+        forgetHeads(but: held)
         let users = held.keys.sorted()
         for some in users.slices(of: Self.batch) {
             for standing in try await stores.places.standing(of: Array(some), on: roster.node) {
@@ -507,16 +528,31 @@ package final class ClusterMember: BusReceiver {
     /// cannot be asked for its last ends.
     private func checkAccounts() async throws(HermesError) {
         for (user, held) in roster.held {
-            let account = try await stores.accounts.find(.id(user))?.account
-            guard let account else {
-                devices.endHere(user, .accountDeleted, .all)
-                continue
-            }
-            if account.isDisabled { devices.endHere(user, .accountDisabled, .all) }
+            guard let account = try await present(user, { devices.endHere(user, $0, .all) }) else { continue }
             let name = account.nickName
             if held.contains(where: { $0.attachment.principal.nickName.rawValue != name.rawValue }) {
                 devices.renameHere(user, to: name)
             }
         }
+        for (user, names) in topicClients.names() {
+            let account = try await present(user) { reason in
+                for name in names { topicClients.end(user, name, reason, .all) }
+            }
+            guard let account else { continue }
+            for name in names where name != account.nickName.key {
+                topicClients.end(user, name, .accountRenamed, .all)
+            }
+        }
+    }
+
+    /// - Parameter end: called if the account is disabled or deleted.
+    /// - Returns: nil if it is deleted.
+    private func present(_ user: UserID, _ end: (AttachmentEnd) -> Void) async throws(HermesError) -> Account? {
+        guard let account = try await stores.accounts.find(.id(user))?.account else {
+            end(.accountDeleted)
+            return nil
+        }
+        if account.isDisabled { end(.accountDisabled) }
+        return account
     }
 }

@@ -44,9 +44,7 @@ package final class ClusterRoster: Sendable {
     /// The other nodes.
     var peers: NodeSet { NodeSet(rawValue: others.load(ordering: .acquiring)) }
 
-    func addPeers(_ nodes: NodeSet) { others.bitwiseOr(nodes.rawValue, ordering: .acquiringAndReleasing) }
-
-    func removePeers(_ nodes: NodeSet) { others.bitwiseAnd(~nodes.rawValue, ordering: .acquiringAndReleasing) }
+    func setPeers(_ nodes: NodeSet) { others.store(nodes.rawValue, ordering: .releasing) }
 
     // MARK: Places
 

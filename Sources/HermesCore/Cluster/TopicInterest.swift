@@ -67,13 +67,13 @@ struct PeerInterest: Sendable {
 
     /// The node has told of changes.
     ///
-    /// - Returns: what is new; nil if the node must be asked.
-    mutating func told(_ interest: [TopicInterest], number: UInt64) -> [TopicInterest]? {
-        if let last, number <= last { return [] }
+    /// - Returns: what is new, and whether the node must be asked.
+    mutating func told(_ interest: [TopicInterest], number: UInt64) -> (new: [TopicInterest], mustAsk: Bool) {
+        if let last, number <= last { return ([], false) }
         if early.count >= Self.maxEarly { early = [:] }
         early[number] = interest
         let new = takeEarly()
-        return early.isEmpty ? new : nil
+        return (new, !early.isEmpty)
     }
 
     /// The node has answered with all that it has.

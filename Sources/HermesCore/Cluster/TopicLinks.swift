@@ -36,6 +36,9 @@ package final class TopicLinks: Sendable {
 
     init(_ roster: ClusterRoster) { self.roster = roster }
 
+    /// This node.
+    var node: NodeID { roster.node.id }
+
     private var plane: TopicPlane? { connected.withLock { $0 } }
 
     private func changeOwn(_ change: (inout OwnInterest, inout [Telling]) -> Void) {
@@ -85,7 +88,15 @@ package final class TopicLinks: Sendable {
     // MARK: From the other nodes
 
     /// A process has come, perhaps in the place of an earlier one. It must be asked.
-    func joined(_ node: NodeIdentity) { learn(node) { _ in ([], ()) } }
+    func joined(_ node: NodeIdentity) {
+        changePeers { peers, steps in
+            if let known = peers[node.id] {
+                guard known.node.epoch < node.epoch else { return }
+                steps.append(Learning(interest: known.interest.none, node: node.id))
+            }
+            peers[node.id] = Peer(node: node)
+        }
+    }
 
     /// A process has gone.
     func left(_ node: NodeIdentity) {
@@ -99,8 +110,8 @@ package final class TopicLinks: Sendable {
     /// - Returns: false if the node must be asked.
     func told(_ interest: [TopicInterest], number: UInt64, by node: NodeIdentity) -> Bool {
         learn(node) { peer in
-            let new = peer.interest.told(interest, number: number)
-            return (new ?? [], new != nil)
+            let (new, mustAsk) = peer.interest.told(interest, number: number)
+            return (new, !mustAsk)
         } ?? true
     }
 
@@ -127,20 +138,15 @@ package final class TopicLinks: Sendable {
         return .topics(own.all, upTo: own.last)
     }
 
-    /// Changes what is known of a process. A newer one takes the place of an earlier one of its node.
+    /// Changes what is known of a process.
     ///
-    /// - Returns: nil if a newer one has come meanwhile.
-    @discardableResult
+    /// - Returns: nil if it has gone.
     private func learn<Value: Sendable>(
         _ node: NodeIdentity,
         _ change: (inout Peer) -> (new: [TopicInterest], Value)
     ) -> Value? {
         changePeers { peers, steps in
-            let known = peers[node.id]?.node ?? node
-            guard known.epoch <= node.epoch else { return nil }
-            if known != node, let earlier = peers.removeValue(forKey: node.id) {
-                steps.append(Learning(interest: earlier.interest.none, node: node.id))
-            }
+            guard peers[node.id]?.node == node else { return nil }
             // In its place: a copy would be one of all its filters.
             let (new, value) = change(&peers[node.id, default: Peer(node: node)])
             if !new.isEmpty { steps.append(Learning(interest: new, node: node.id)) }

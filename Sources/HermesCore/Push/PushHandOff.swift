@@ -44,8 +44,8 @@ package final class PushHandOff: Sendable {
         var health = ServiceHealth()
         var hosts = HostShares()
         var running = 0
-        /// The time at which the due keys must be derived from the store; nil: this is not necessary.
-        var recoveryDue: Duration?
+        /// The times at which the due keys must be derived from the store.
+        var recoveriesDue: [Duration] = []
     }
 
     /// The pause before a recovery that failed is tried again.
@@ -135,14 +135,17 @@ package final class PushHandOff: Sendable {
         guard let cluster else { return }
         cluster.handOffArrived.observe { [self] in schedule($0) }
         cluster.repaired.observe { [self] in
-            state.withLock { $0.recoveryDue = .zero }
+            let now = time.uptime()
+            // Until all nodes have repaired, another one may still leave a user's entries to the node that had them.
+            state.withLock { $0.recoveriesDue = [now, now + ClusterMember.agreement] }
             wakeUp.signal()
         }
         guard sender != nil else { return }
         // Entries that other nodes commit before they know of a token.
-        tokens.tokenSet.observe { [self] key in
-            let due = HandOffDue(key: HandOffKey(key.user, key.device), seq: .max, wait: settings.deadline)
-            scheduleAtOwners([due])
+        tokens.overlooked.observe { [self] keys in
+            scheduleAtOwners(
+                keys.map { HandOffDue(key: HandOffKey($0.user, $0.device), seq: .max, wait: settings.deadline) }
+            )
         }
     }
 
@@ -190,9 +193,10 @@ package final class PushHandOff: Sendable {
     /// Derives the due keys from the store, after a start, an overflow, or a change of the nodes. Devices get one
     /// deadline in which to reconnect by themselves. Each node derives the keys of its own users.
     package func recover() async throws(HermesError) {
+        let now = time.uptime()
         state.withLock { state in
             state.schedule.clearOverflow()
-            state.recoveryDue = nil
+            state.recoveriesDue.removeAll { $0 <= now }
         }
         if sender != nil {
             try await recover { (last) throws(HermesError) in
@@ -213,7 +217,7 @@ package final class PushHandOff: Sendable {
     var mustRecover: Bool {
         let now = time.uptime()
         return state.withLock { state in
-            state.schedule.hasOverflowed && state.schedule.count < 1_000 || state.recoveryDue.map { $0 <= now } ?? false
+            state.schedule.hasOverflowed && state.schedule.count < 1_000 || state.recoveriesDue.contains { $0 <= now }
         }
     }
 
@@ -254,7 +258,7 @@ package final class PushHandOff: Sendable {
                 }
                 let now = time.uptime()
                 let (isBusy, nextDue) = state.withLock { state in
-                    let nextDue = [state.schedule.nextDue, state.recoveryDue].compactMap(\.self).min()
+                    let nextDue = (state.recoveriesDue + [state.schedule.nextDue].compactMap(\.self)).min()
                     return (state.running >= settings.lanes, nextDue)
                 }
                 await wakeUp.wait(atMost: isBusy ? nil : nextDue.map { max($0 - now, .milliseconds(1)) })
@@ -268,7 +272,8 @@ package final class PushHandOff: Sendable {
             try await recover()
         } catch {
             report(.failed(error))
-            state.withLock { $0.recoveryDue = time.uptime() + Self.recoveryPause }
+            let due = time.uptime() + Self.recoveryPause
+            state.withLock { $0.recoveriesDue.append(due) }
         }
     }
 

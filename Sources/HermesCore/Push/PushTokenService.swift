@@ -16,8 +16,8 @@ package final class PushTokenService: Sendable {
     let store: any PushTokenStore
     private let time: any TimeSource
     private let roster: ClusterRoster?
-    /// Where there are several nodes: a device of this one has a token, and the others may not know yet.
-    let tokenSet = Hook<DeviceKey>()
+    /// Where there are several nodes: some of them may have committed entries without regard to these devices' tokens.
+    let overlooked = Hook<[DeviceKey]>()
     private let devices = Mutex<[UserID: [DeviceID]]>([:])
     /// The devices are changed in the order of the commits.
     private let turns = TaskTurns<UserID>()
@@ -72,29 +72,39 @@ package final class PushTokenService: Sendable {
         if token != nil, let roster {
             let key = DeviceKey(principal.user, principal.device)
             roster.tellToken(of: key)
-            tokenSet(key)
+            overlooked([key])
         }
     }
 
     /// A device of another node has a token. That it has none any more shows when the store is asked.
-    func heard(of key: DeviceKey) { devices.withLock { Self.add(key.device, of: key.user, to: &$0) } }
+    ///
+    /// - Returns: whether this is new.
+    func heard(of key: DeviceKey) -> Bool { devices.withLock { Self.add(key.device, of: key.user, to: &$0) } }
 
-    private static func add(_ device: DeviceID, of user: UserID, to devices: inout [UserID: [DeviceID]]) {
-        if devices[user]?.contains(device) != true { devices[user, default: []].append(device) }
+    private static func add(_ device: DeviceID, of user: UserID, to devices: inout [UserID: [DeviceID]]) -> Bool {
+        if devices[user]?.contains(device) == true { return false }
+        devices[user, default: []].append(device)
+        return true
     }
 
     /// Forgets a deleted account.
     func forget(_ user: UserID) { devices.withLock { $0[user] = nil } }
 
     /// Reads which devices have tokens.
-    package func load() async throws(HermesError) {
+    ///
+    /// - Returns: those that were not known.
+    @discardableResult
+    package func load() async throws(HermesError) -> [DeviceKey] {
+        var new: [DeviceKey] = []
         var last: TokenOwner?
         while true {
             let page = try await store.devicesWithPushTokens(after: last, limit: StoreSettings.maxPageEntries)
-            guard let end = page.last else { return }
+            guard let end = page.last else { return new }
             last = end
             devices.withLock { devices in
-                for owner in page { Self.add(owner.device, of: owner.user, to: &devices) }
+                for owner in page where Self.add(owner.device, of: owner.user, to: &devices) {
+                    new.append(DeviceKey(owner.user, owner.device))
+                }
             }
         }
     }

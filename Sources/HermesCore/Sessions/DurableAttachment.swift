@@ -12,6 +12,9 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// The client, as the source of its operations.
     var source: CommitSource { get }
 
+    /// The name under which the client logged in, in its compared form (``NickName/key``); nil: anonymous.
+    var userName: String? { get }
+
     /// The device whose token the client showed; nil without one.
     var tokenOwner: DeviceID? { get }
 
@@ -75,6 +78,7 @@ package struct DurableOpening: Sendable {
 }
 
 extension DurableAttachment {
+    package var userName: String? { nil }
     package var tokenOwner: DeviceID? { nil }
     package var login: LoginNumber? { nil }
 }

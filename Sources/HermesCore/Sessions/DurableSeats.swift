@@ -23,6 +23,9 @@ struct DurableSeats {
         }
     }
 
+    /// The owners of seats, but for nobody.
+    var owners: [SessionOwner] { Array(keys.keys) }
+
     /// The keys of an owner.
     func keys(of owner: SessionOwner) -> [SessionKey] { Array(keys[owner, default: []]) }
 }

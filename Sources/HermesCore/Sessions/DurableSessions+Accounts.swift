@@ -20,11 +20,22 @@ extension DurableSessions {
         }
         guard reason.freesName, let name else { return }
         let keys = shared.state.withLock { $0.seats.keys(of: owner) }
-        for key in keys { nameFreed(key) }
+        nameFreed(FreedName(user: user, sessions: keys))
         for load in shared.state.withLock({ $0.loads(of: keys) }) { load.lost(name) }
         guard reason.endsKeptSessions else { return }
         endAll(of: owner)
         forgetRetained(of: name)
+    }
+
+    /// The accounts with connections, each with the names under which these logged in.
+    var connectedAccounts: [UserID: Set<String>] {
+        var found: [UserID: Set<String>] = [:]
+        for owner in shared.state.withLock({ $0.seats.owners }) {
+            guard case .account(let user) = owner else { continue }
+            let names = shared.state.withLock { $0.attachments(of: owner) }.compactMap(\.userName)
+            if !names.isEmpty { found[user] = Set(names) }
+        }
+        return found
     }
 
     /// Ends all sessions of an owner who is gone. A session with a connection ends together with the connection.
@@ -43,5 +54,16 @@ extension DurableSessions {
             shared.change { $0.farewells.wait(for: owner) { continuation.resume(returning: $0) } }
         }
         try result.get()
+    }
+}
+
+/// An account that was renamed or deleted, and its sessions at that time.
+package struct FreedName: Sendable, Hashable {
+    package let user: UserID
+    package let sessions: [SessionKey]
+
+    package init(user: UserID, sessions: [SessionKey]) {
+        self.user = user
+        self.sessions = sessions
     }
 }

@@ -123,8 +123,8 @@ package final class DurableSessions: Sendable {
     /// it, or because its owner is gone. Told on any thread.
     package let ended = Hook<SessionKey>()
 
-    /// The owner of a session no longer has its name. Told on any thread, before ``ended``.
-    package let nameFreed = Hook<SessionKey>()
+    /// The owner of sessions no longer has its name. Told on any thread, before ``ended``.
+    package let nameFreed = Hook<FreedName>()
 
     /// Commits what waits and refuses what comes.
     package func shutdown() async {

@@ -320,7 +320,7 @@ struct DurableState {
     /// The connections of an owner that have a session or wait for one; `matches` filters by client id and connection.
     func attachments(
         of owner: SessionOwner,
-        where matches: (String, any DurableAttachment) -> Bool
+        where matches: (String, any DurableAttachment) -> Bool = { _, _ in true }
     ) -> [any DurableAttachment] {
         var found: [any DurableAttachment] = []
         for key in seats.keys(of: owner) {

@@ -6,13 +6,13 @@ package struct NodePublication: Sendable {
     package let publication: Publication
     /// The shared subscription whose member gets it (``SharedGroups/key(group:filter:)``); nil: all subscribers do.
     package let share: TopicFilter?
-    /// The number of nodes that had no member for it.
-    package let passes: UInt8
+    /// The nodes that had no member for it.
+    package let refused: NodeSet
 
-    package init(_ publication: Publication, share: TopicFilter? = nil, passes: UInt8 = 0) {
+    package init(_ publication: Publication, share: TopicFilter? = nil, refused: NodeSet = NodeSet()) {
         self.publication = publication
         self.share = share
-        self.passes = passes
+        self.refused = refused
     }
 }
 
@@ -74,8 +74,10 @@ extension TopicShard {
     }
 
     /// Sends a publication to a node that has members of a shared subscription.
-    func enqueue(_ publication: Publication, sharing key: TopicFilter, passes: UInt8, to node: NodeID) {
-        nodes?.append(NodePublication(publication.elsewhere, share: key, passes: passes), to: node)
+    ///
+    /// - Parameter refused: the nodes that had no member for it.
+    func enqueue(_ publication: Publication, sharing key: TopicFilter, refused: NodeSet, to node: NodeID) {
+        nodes?.append(NodePublication(publication.elsewhere, share: key, refused: refused), to: node)
         scheduleFlush()
     }
 

@@ -321,10 +321,12 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     /// Nil for a clean session, which checks by itself.
     let reader: (any TopicReader)?
     let source: CommitSource
+    let userName: String?
     let tokenOwner: DeviceID?
     let login: LoginNumber?
 
     init(_ owner: MQTTConnection, _ client: MQTTClientState) {
+        userName = client.identity.userName
         tokenOwner = client.identity.tokenOwner
         login = client.identity.principal?.login
         reader = client.sessionExpiry == .zero ? nil : client.reader

@@ -24,6 +24,8 @@ final class MQTTWills: Sendable {
         /// The owners' shares of the waiting wills, of those that wait for the store too. A will without room is
         /// published at once: that is better than never.
         var shares: OwnerShares
+        /// The accounts whose wills wait for the store.
+        var retrying: [UserID: Retrying] = [:]
 
         init(shares: OwnerShares) { self.shares = shares }
 
@@ -38,6 +40,29 @@ final class MQTTWills: Sendable {
             if let due { shares.add(-due.will.holding, of: due.will.source) }
             return due
         }
+
+        /// A will waits for the store, if its owner's share has room for it.
+        mutating func beginRetry(_ will: MQTTPendingWill) -> Bool {
+            guard shares.take(will.holding, of: will.source) else { return false }
+            if let account = will.identity.account { retrying[account, default: Retrying()].count += 1 }
+            return true
+        }
+
+        /// Returns the will as it is to be published now.
+        mutating func endRetry(_ will: MQTTPendingWill) -> MQTTPendingWill {
+            shares.add(-will.holding, of: will.source)
+            guard let account = will.identity.account, var retrying = retrying[account] else { return will }
+            retrying.count -= 1
+            self.retrying[account] = retrying.count > 0 ? retrying : nil
+            return retrying.isNameFree ? will.leavingNothing() : will
+        }
+    }
+
+    /// The wills of an account that wait for the store.
+    private struct Retrying: Sendable {
+        var count = 0
+        /// Whether the account has lost its name while they waited.
+        var isNameFree = false
     }
 
     /// The accuracy of delays; clients give them in seconds.
@@ -127,11 +152,16 @@ final class MQTTWills: Sendable {
         waiting.loop.post(.run { wills.publishWaiting(waiting.will, on: waiting.loop) })
     }
 
-    /// A session's owner has its name no more, under which the will was given: it is due now.
-    func nameFreed(_ key: SessionKey) {
-        guard let waiting = state.withLock({ $0.remove(key) }) else { return }
+    /// An account no longer has the name under which its wills were given: they are due now.
+    func nameFreed(_ freed: FreedName) {
+        let due = state.withLock { state in
+            state.retrying[freed.user]?.isNameFree = true
+            return freed.sessions.compactMap { state.remove($0) }
+        }
         let wills = self
-        waiting.loop.post(.run { wills.publishWaiting(waiting.will.leavingNothing(), on: waiting.loop) })
+        for waiting in due {
+            waiting.loop.post(.run { wills.publishWaiting(waiting.will.leavingNothing(), on: waiting.loop) })
+        }
     }
 
     /// The number of queues that a will would be written to now.
@@ -191,12 +221,9 @@ final class MQTTWills: Sendable {
 
     /// Too much waits for the store at the moment: the will waits too, within its owner's share. False: it does not.
     private func isTriedAgain(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int) -> Bool {
-        guard attempts < Self.maxAttempts,
-            state.withLock({ $0.shares.take(will.holding, of: will.source) })
-        else { return false }
+        guard attempts < Self.maxAttempts, state.withLock({ $0.beginRetry(will) }) else { return false }
         loop.eventLoop.scheduleTask(in: .milliseconds(250 << Int64(min(attempts, 5)))) { [self] in
-            state.withLock { $0.shares.add(-will.holding, of: will.source) }
-            publishWaiting(will, on: loop, attempts: attempts + 1)
+            publishWaiting(state.withLock { $0.endRetry(will) }, on: loop, attempts: attempts + 1)
         }
         return true
     }

@@ -47,6 +47,8 @@ package final class MemoryNetwork: Sendable {
     private struct State {
         var random: SplitMix
         var faults: Faults
+        /// The nodes that hear nothing from a node.
+        var interrupted: [NodeID: NodeSet] = [:]
         var now = Duration.zero
         var order: UInt64 = 0
         var packets: [Packet] = []
@@ -58,8 +60,11 @@ package final class MemoryNetwork: Sendable {
 
         mutating func happens(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
 
+        func isInterrupted(_ from: NodeID, _ to: NodeID) -> Bool { interrupted[from]?.contains(to) ?? false }
+
         mutating func add(_ body: Body, _ link: Link) {
-            guard receivers[link.from.id]?.node == link.from, !happens(faults.lost) else { return }
+            guard receivers[link.from.id]?.node == link.from, !isInterrupted(link.from.id, link.to) else { return }
+            guard !happens(faults.lost) else { return }
             for _ in 0..<(happens(faults.repeated) ? 2 : 1) {
                 order += 1
                 let delay = Duration.milliseconds(Int.random(in: 0...faults.maxDelayMilliseconds, using: &random))
@@ -84,6 +89,9 @@ package final class MemoryNetwork: Sendable {
     package func bus(of node: NodeIdentity) -> MemoryBus { MemoryBus(node: node, network: self) }
 
     package func set(_ faults: Faults) { state.withLock { $0.faults = faults } }
+
+    /// From now on these nodes, and no others, hear nothing from a node, no answers either.
+    package func interrupt(_ node: NodeID, to nodes: NodeSet) { state.withLock { $0.interrupted[node] = nodes } }
 
     /// The number of messages that were published, for each node that they went to.
     package var published: UInt64 { state.withLock { $0.published } }
@@ -179,7 +187,9 @@ package final class MemoryNetwork: Sendable {
 
     fileprivate func ask(_ question: ClusterQuestion, _ from: NodeIdentity, _ node: NodeID) async -> ClusterAnswer? {
         let receiver = state.withLock { state -> (any BusReceiver)? in
-            guard state.receivers[from.id]?.node == from, !state.happens(state.faults.unanswered) else { return nil }
+            guard state.receivers[from.id]?.node == from, !state.happens(state.faults.unanswered),
+                !state.isInterrupted(from.id, node), !state.isInterrupted(node, from.id)
+            else { return nil }
             return state.receivers[node]?.receiver
         }
         return await receiver?.answer(to: question, from: from)

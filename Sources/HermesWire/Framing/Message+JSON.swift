@@ -38,7 +38,10 @@ extension SwiftProtobuf.Message {
         do {
             try self.init(jsonUTF8Bytes: BufferBytes(buffer), options: options)
         } catch {
-            throw WireError(.badBody, "the body is not the JSON of a \(Self.protoMessageName): \(error)")
+            // The bytes are UTF-8. So this is what SwiftProtobuf says of a number that is longer than it reads.
+            let isLongNumber = if case .invalidUTF8? = error as? JSONDecodingError { true } else { false }
+            let reason = isLongNumber ? "a number has too many digits" : "\(error)"
+            throw WireError(.badBody, "the body is not the JSON of a \(Self.protoMessageName): \(reason)")
         }
         guard hasEncodableEnums else {
             throw WireError(

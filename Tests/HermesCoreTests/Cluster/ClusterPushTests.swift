@@ -53,7 +53,7 @@ import Testing
             }
         }
 
-        private func look(_ index: Int) async {
+        func look(_ index: Int) async {
             if handOffs[index].mustRecover { try? await handOffs[index].recover() }
             while true {
                 let batch = handOffs[index].takeBatch()
@@ -163,6 +163,62 @@ import Testing
         #expect(world.sender.sent.sorted() == ["to 2", "to 3", "to 4"])
         await world.cluster.shutdown()
     }
+
+    @Test func `a token whose core vanished before it told the others is found in the record`() async throws {
+        let world = try await World()
+        world.cluster.network.set(.init(lost: 100, repeated: 0, unanswered: 100, maxDelayMilliseconds: 0))
+        try await world.setToken(of: 2, by: 0)
+        try world.cluster.vanish(0)
+        world.cluster.network.set(.none)
+        try await world.wait(25)
+        try await world.cluster.send("late", from: principal(1), to: user(2), by: 1)
+        try await world.cluster.settle()
+        try await world.wait(0)
+        #expect(world.sender.sent == ["late"])
+        await world.cluster.shutdown()
+    }
+
+    @Test func `what one core alone commits before it hears of the token is pushed once it does`() async throws {
+        let world = try await World()
+        // The token and the hand-off of user 2 are on other cores than the sender.
+        let (sender, owner) = (NodeSet(try node(0)), try node(1))
+        #expect(world.cluster.cores[2].cluster?.owner(of: try user(4)) == owner)
+        world.cluster.network.interrupt(try node(2), to: sender)
+        try await world.setToken(of: 4, by: 2)
+        try await world.wait(12)
+        try await world.cluster.send("early", from: principal(1), to: user(4), by: 0)
+        try await world.cluster.settle()
+        try await world.wait(12)
+        #expect(world.sender.sent == [])
+        world.cluster.network.interrupt(try node(2), to: NodeSet())
+        try await world.wait(15)
+        #expect(world.sender.sent == ["early"])
+        await world.cluster.shutdown()
+    }
+
+    @Test func `what a core commits while it does not miss yet whom another one misses is pushed`() async throws {
+        let world = try await World()
+        for number: Int32 in 2...4 {
+            try await world.setToken(of: number, by: 1)
+            _ = try world.cluster.attach(number, to: 1)
+        }
+        try await world.cluster.settle()
+        try world.cluster.vanish(0)
+        try await world.wait(7)
+        for _ in 0..<2 { await world.cluster.pass(.milliseconds(1_500), cores: [1]) }
+        await world.look(1)
+        let three = try user(3)
+        #expect(try world.cluster.cores[2].cluster?.owner(of: three) == node(0))
+        #expect(try world.cluster.cores[1].cluster?.owner(of: three) == node(2))
+        for number: Int32 in 2...4 {
+            try await world.cluster.send("to \(number)", from: principal(1), to: user(number), by: 2)
+        }
+        try await world.wait(45)
+        #expect(world.sender.sent.sorted() == ["to 2", "to 3", "to 4"])
+        await world.cluster.shutdown()
+    }
+
+    private func node(_ number: UInt8) throws -> NodeID { try #require(NodeID(rawValue: number)) }
 
     @Test(arguments: UInt64(1)...10)
     func `with faults, the last message to each sleeping phone is pushed, and none twice`(seed: UInt64) async throws {

@@ -125,15 +125,23 @@ import Testing
     @Test func `messages after a gap wait for the answer, and count after it`() throws {
         var peer = PeerInterest()
         let a = try interest("a", 1)
-        #expect(peer.told([a], number: 3) == nil)
+        #expect(peer.told([a], number: 3) == ([], true))
         let (new, mustAsk) = peer.answered([try interest("b", 5)], upTo: 2)
         #expect(Set(new) == [a, try interest("b", 1)] && !mustAsk)
-        #expect(peer.told([a], number: 3) == [])
-        #expect(peer.told([try interest("a", 0)], number: 4) == [try interest("a", 0)])
-        #expect(peer.told([a], number: 6) == nil)
+        #expect(peer.told([a], number: 3) == ([], false))
+        #expect(peer.told([try interest("a", 0)], number: 4) == ([try interest("a", 0)], false))
+        #expect(peer.told([a], number: 6) == ([], true))
         #expect(peer.answered([try interest("b", 1)], upTo: 4).mustAsk)
         let again = peer.answered([try interest("b", 2)], upTo: 5)
         #expect(again.new == [a] && !again.mustAsk)
+    }
+
+    @Test func `a message that fills a gap counts, even if the next gap is not filled`() throws {
+        var peer = PeerInterest()
+        _ = peer.answered([], upTo: 1)
+        _ = peer.told([try interest("d", 1)], number: 4)
+        #expect(peer.told([try interest("b", 1)], number: 2) == ([try interest("b", 1)], true))
+        #expect(peer.answered([try interest("b", 1)], upTo: 3) == ([try interest("d", 1)], false))
     }
 
     @Test func `an answer that a later one overtook changes nothing`() throws {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesTestKit
+import Synchronization
 import Testing
 
 @testable import HermesCore
@@ -220,6 +221,76 @@ import Testing
         await world.shutdown()
     }
 
+    @Test func `topic clients of accounts whose ends vanished with their core end, and so do those of a lost core`()
+        async throws
+    {
+        let world = try await ClusterWorld(people: 3)
+        var clients: [RecordingConnection] = []
+        for number: Int32 in 1...3 {
+            let account = try #require(try await world.store.find(.id(user(number)))).account
+            let client = RecordingConnection(userName: account.nickName.key)
+            let key = SessionKey(owner: .account(account.id), clientID: "sensor")
+            _ = try await asking { completion in
+                world.cores[1].durable.attach(
+                    key,
+                    clean: true,
+                    expiry: nil,
+                    attachment: client,
+                    completion: completion
+                )
+            }
+            clients.append(client)
+        }
+        world.network.set(Self.lossy)
+        try await world.cores[0].accounts.setDisabled(try user(1), true)
+        _ = try await world.cores[0].accounts.changeProfile(of: try user(2), nickName: "Other", avatarURL: nil)
+        try world.vanish(0)
+        world.network.set(.none)
+        for _ in 0..<10 { await world.pass() }
+        #expect(clients.map(\.ends) == [[.accountDisabled], [.accountRenamed], []])
+        // Now this core is lost itself.
+        for _ in 0..<10 { await world.pass(cores: [2]) }
+        await world.pass()
+        #expect(clients[2].ends == [.shuttingDown])
+        await world.shutdown()
+    }
+
+    @Test func `the lease is renewed however long the rest takes`() async throws {
+        let world = try await ClusterWorld(people: 1)
+        let places = GatedPlaces(world.store)
+        let node = try await places.join(try #require(NodeID(rawValue: 3)), now: world.time.now())
+        let core = Messenger(
+            accountStore: world.store,
+            messageStore: world.store,
+            socialStore: world.store,
+            sessionStore: world.store,
+            pushTokenStore: world.store,
+            time: world.time,
+            bus: world.network.bus(of: node),
+            placeStore: places
+        )
+        try await core.load()
+        places.close()
+        let member = try #require(core.cluster)
+        // Another core comes: the record must be read.
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await member.run() }
+            _ = try await places.join(try #require(NodeID(rawValue: 4)), now: world.time.now())
+            let before = places.renewals
+            let start = ContinuousClock.now
+            while places.renewals < before + 3, start.duration(to: .now) < .seconds(20) {
+                world.time.advance(by: .seconds(1))
+                try await Task.sleep(for: .milliseconds(200))
+            }
+            #expect(places.renewals >= before + 3)
+            #expect(places.waiting > 0, "nothing was under way meanwhile")
+            places.open()
+            group.cancelAll()
+        }
+        await core.shutdown()
+        await world.shutdown()
+    }
+
     @Test func `a frozen core that wakes up ends its connections`() async throws {
         let world = try await ClusterWorld(people: 1)
         let phone = try world.attach(1, to: 0)
@@ -251,5 +322,70 @@ import Testing
 
     private func node(_ number: UInt8) throws -> NodeIdentity {
         NodeIdentity(id: try #require(NodeID(rawValue: number)), epoch: 1)
+    }
+}
+
+/// A record that does not answer who is online until it is let.
+private final class GatedPlaces: PlaceStore {
+    private struct State {
+        var isClosed = false
+        var renewals = 0
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let base: MemoryStore
+    private let state = Mutex(State())
+
+    init(_ base: MemoryStore) { self.base = base }
+
+    var renewals: Int { state.withLock { $0.renewals } }
+
+    var waiting: Int { state.withLock { $0.waiting.count } }
+
+    func close() { state.withLock { $0.isClosed = true } }
+
+    func open() {
+        let waiting = state.withLock { state in
+            state.isClosed = false
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for one in waiting { one.resume() }
+    }
+
+    func join(_ node: NodeID, now: Timestamp) async throws(HermesError) -> NodeIdentity {
+        try await base.join(node, now: now)
+    }
+
+    func renew(_ node: NodeIdentity, now: Timestamp) async throws(HermesError) -> [NodeLease]? {
+        state.withLock { $0.renewals += 1 }
+        return try await base.renew(node, now: now)
+    }
+
+    func remove(
+        _ node: NodeIdentity,
+        silentSince: Timestamp?,
+        limit: Int
+    ) async throws(HermesError) -> (changes: [PresenceChange], isDone: Bool) {
+        try await base.remove(node, silentSince: silentSince, limit: limit)
+    }
+
+    func change(_ changes: [PlaceChange], on node: NodeIdentity) async throws(HermesError) -> [PlaceOutcome]? {
+        try await base.change(changes, on: node)
+    }
+
+    func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding] {
+        try await base.standing(of: users, on: node)
+    }
+
+    func online(after user: UserID?, limit: Int) async throws(HermesError) -> [PresenceChange] {
+        await withCheckedContinuation { continuation in
+            let isClosed = state.withLock { state in
+                if state.isClosed { state.waiting.append(continuation) }
+                return state.isClosed
+            }
+            if !isClosed { continuation.resume() }
+        }
+        return try await base.online(after: user, limit: limit)
     }
 }

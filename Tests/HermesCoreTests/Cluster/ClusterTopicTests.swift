@@ -273,6 +273,21 @@ import Testing
         await world.cluster.shutdown()
     }
 
+    @Test func `a job on its way is asked of every core with a member until one takes it`() async throws {
+        let world = try await TopicWorld(cores: 4)
+        let leaving = try (1...2).map { try join(world, on: $0).1 }
+        let (last, _) = try join(world, on: 3)
+        await world.settle()
+        for number in 0..<60 { try world.publish("\(number)", to: "jobs/1", on: 0) }
+        world.nodes[0].settle()
+        for (node, held) in zip(1...2, leaving) { leave(world, held, on: node) }
+        await world.settle()
+        await world.settle()
+        #expect(Set(last.received) == Set((0..<60).map(String.init)))
+        #expect(last.received.count == 60)
+        await world.cluster.shutdown()
+    }
+
     @Test func `a core that vanishes takes its members with it`() async throws {
         let world = try await TopicWorld()
         let (first, _) = try join(world, on: 1)

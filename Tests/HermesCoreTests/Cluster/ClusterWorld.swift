@@ -61,10 +61,12 @@ final class ClusterWorld: Sendable {
     }
 
     /// Time passes, and the living cores work.
-    func pass(_ duration: Duration = .seconds(1)) async {
+    ///
+    /// - Parameter cores: those that work; nil: all that live.
+    func pass(_ duration: Duration = .seconds(1), cores working: [Int]? = nil) async {
         time.advance(by: duration)
         network.advance(by: duration)
-        for index in living {
+        for index in working ?? living {
             await cores[index].cluster?.work()
             cores[index].devices.tellLate()
         }

@@ -87,11 +87,11 @@ import Testing
     @Test func `routes of many and of long topics stay within their bound`() throws {
         var routes = DurableRoutes()
         var kept = 0
-        for number in 0..<2_000 {
+        for number in 0..<600 {
             let topic = try #require(TopicName("\(number)/" + String(repeating: "x", count: 60_000)))
             routes.keep(DurableRoute([], generation: 1), to: topic, [UInt64(number)])
         }
-        for number in 0..<2_000 {
+        for number in 0..<600 {
             let topic = try #require(TopicName("\(number)/" + String(repeating: "x", count: 60_000)))
             if routes.route(to: topic, generation: 0) != nil { kept += 1 }
         }

@@ -16,10 +16,12 @@ final class RecordingConnection: DurableAttachment {
     let reader: (any TopicReader)?
 
     let source: CommitSource
+    let userName: String?
 
-    init(reader: (any TopicReader)? = nil, source: CommitSource = .server) {
+    init(reader: (any TopicReader)? = nil, source: CommitSource = .server, userName: String? = nil) {
         self.reader = reader
         self.source = source
+        self.userName = userName
     }
 
     var replacedCount: Int { state.withLock { $0.replaced } }

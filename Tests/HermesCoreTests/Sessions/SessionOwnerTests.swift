@@ -52,7 +52,7 @@ import Testing
         async throws
     {
         let ann = try #require(Self.ann)
-        let freed = Collector<SessionKey>()
+        let freed = Collector<FreedName>()
         sessions.nameFreed.observe { freed.add($0) }
         var connections: [RecordingConnection] = []
         for owner in [SessionOwner.account(ann), .subject("ann")] {
@@ -65,7 +65,8 @@ import Testing
         }
         sessions.end(ann, "ann", .accountRenamed, .all)
         #expect(connections.map(\.ends) == [[.accountRenamed], []])
-        #expect(await freed.next(1) == [SessionKey(owner: .account(ann), clientID: "a")])
+        let key = SessionKey(owner: .account(ann), clientID: "a")
+        #expect(await freed.next(1) == [FreedName(user: ann, sessions: [key])])
         #expect(sessions.statistics.sessions == 2)
         // Disabled, the account takes along whoever is there by its name.
         sessions.end(ann, "ann", .accountDisabled, .all)

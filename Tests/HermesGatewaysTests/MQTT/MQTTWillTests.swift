@@ -345,4 +345,40 @@ import Testing
             #expect(texts.last == "last" && texts.count < 9)
         }
     }
+
+    @Test
+    func `a will that waits for the store leaves nothing to the next owner of its name`() async throws {
+        let store = ScriptedSessionStore()
+        let settings = DurableSettings(commit: CommitLimits(maxWaiting: 16))
+        try await GatewayHarness.withMQTT(sessionStore: store, durableSettings: settings) { harness in
+            let ann = try await harness.register("ann").principal.user
+            var clients: [MQTTTestClient] = []
+            for number in 0..<8 {
+                var connect = MQTTConnect(
+                    version: .v5,
+                    clientID: "c\(number)",
+                    properties: [.sessionExpiryInterval(600)]
+                )
+                connect.userName = "ann"
+                connect.password = ByteBuffer(string: "correct horse")
+                connect.will = MQTTWill(topic: "user/ann/\(number)", payload: ByteBuffer(string: "gone"), retain: true)
+                let (client, connack) = try await harness.apply(connect)
+                #expect(connack.reason == .success)
+                clients.append(client)
+            }
+            store.close()
+            for client in clients { try await client.drop() }
+            while harness.messenger.durable.statistics.online > 0 { await Task.yield() }
+            while harness.environment.waitingWills.entries == 0 { await Task.yield() }
+            let waited = harness.environment.waitingWills.entries
+            _ = try await harness.messenger.accounts.changeProfile(of: ann, nickName: "bob", avatarURL: nil)
+            store.open()
+            while harness.environment.waitingWills.entries > 0 { await Task.yield() }
+            let retained = harness.messenger.durable.retained
+            let below = try #require(TopicFilter("user/ann/#"))
+            // Those that found room were stored while the name was the account's.
+            let left = retained.matching(below, now: harness.messenger.time.now()).count
+            #expect(left <= 8 - waited)
+        }
+    }
 }

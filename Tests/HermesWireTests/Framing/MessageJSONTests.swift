@@ -76,6 +76,14 @@ struct MessageJSONTests {
     }
 
     @Test
+    func `a number that is too long is refused as such`() throws {
+        let text = #"{"id":1,"publish":{"qos":\#(String(repeating: "1", count: 300)).5}}"#
+        let error = #expect(throws: WireError.self) { try Hermes_V1_Packet(wireJSON: ByteBuffer(string: text)) }
+        #expect(error?.code == .badBody)
+        #expect(error?.description.contains("a number has too many digits") == true)
+    }
+
+    @Test
     func `fields and names of a newer version are ignored`() throws {
         let text = #"{"id":"9007199254740993","from":{"a":[{"b":"}]"},[[]],null,1e9]},"presence":{"appState":"NEW"}}"#
         let packet = try Hermes_V1_Packet(wireJSON: ByteBuffer(string: text))

@@ -74,8 +74,6 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     }
 
     static let window = 64
-    /// The most nodes that pass a publication on because they have no member for it.
-    private static let maxPasses: UInt8 = 3
 
     /// Who gets a publication.
     private enum Place {
@@ -167,13 +165,15 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         give(publication, to: place, on: shard)
     }
 
-    /// Gives a publication of another node to a member. If no member here can take it, another node gets it.
+    /// Gives a publication of another node to a member. If no member here can take it, another node gets it that has
+    /// not refused it.
     func take(_ item: NodePublication, on shard: TopicShard) {
         let publication = item.publication
-        if let seat = choose(for: publication, on: shard) {
-            give(publication, to: .seat(seat), on: shard)
-        } else if item.passes < Self.maxPasses, let node = shares.lazy.compactMap(\.node).randomElement() {
-            shard.enqueue(publication, sharing: key, passes: item.passes + 1, to: node)
+        if let seat = choose(for: publication, on: shard) { return give(publication, to: .seat(seat), on: shard) }
+        var refused = item.refused
+        if let links = shard.nodes?.links { refused.formUnion(NodeSet(links.node)) }
+        if let node = shares.compactMap(\.node).filter({ !refused.contains($0) }).randomElement() {
+            shard.enqueue(publication, sharing: key, refused: refused, to: node)
         } else {
             shard.inbox?.dropped(1)
         }
@@ -183,7 +183,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         switch place {
         case .seat(let seat) where seat.shard == home: shard.deliver(publication, to: seat.subscription.value)
         case .seat(let seat): shard.enqueue(publication, to: seat, of: self)
-        case .node(let node): shard.enqueue(publication, sharing: key, passes: 0, to: node)
+        case .node(let node): shard.enqueue(publication, sharing: key, refused: NodeSet(), to: node)
         }
     }
 
