@@ -47,6 +47,6 @@ package final class Damage: Sendable {
     /// The error for an operation that needs such a row.
     static let refusal = HermesError(
         .internalError,
-        "Data that this needs is damaged in the server's database; nothing was stored. The log has the details."
+        "The request needs data that is damaged in the database; nothing was stored. The log has the details."
     )
 }

@@ -187,7 +187,7 @@ extension MQTTLink {
         guard let connection, outgoing.qos > connection.maximumQoS.wire else { return }
         let qos = connection.maximumQoS.rawValue
         throw HermesClientError(
-            "QoS \(outgoing.qos.rawValue) where the server's highest is \(qos)",
+            "QoS \(outgoing.qos.rawValue) is above the server's highest, \(qos)",
             .init(.qosNotSupported)
         )
     }

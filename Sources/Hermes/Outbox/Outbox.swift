@@ -178,7 +178,7 @@ public actor Outbox {
 
     /// Nobody waits for receipts that cannot come before the next login.
     private func interruptReceipts() {
-        var reason: any Error = HermesClientError(.closed, "another account logs in; the message waits for its own")
+        var reason: any Error = HermesClientError(.closed, "another account logs in; the message waits for its account")
         do { try requireStarted() } catch { reason = error }
         for promise in promises.values { promise.interrupt(reason) }
     }

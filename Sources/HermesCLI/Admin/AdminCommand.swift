@@ -122,8 +122,9 @@ struct AdminTOTP: AsyncParsableCommand {
         commandName: "totp",
         abstract: "Give an administrator a second factor, or take it away.",
         discussion: """
-            Prints a secret for an authenticator app (TOTP, RFC 6238), and codes that replace a lost app, each once. They
-            are shown only now. From now on each login needs a code; an earlier secret is no longer valid.
+            Prints a secret for an authenticator app (TOTP, RFC 6238), and recovery codes, each of which replaces a
+            lost app once. The secret and the codes are shown only now. From now on each login needs a code; an earlier
+            secret is no longer valid.
 
             Examples:
               hermes admin totp olga

@@ -33,7 +33,7 @@ struct MQTTOptions: ParsableArguments {
         name: [.customShort("P"), .customLong("pw")],
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The password or token. Default: HERMES_PASSWORD. Visible to other users here.",
+            "The password or token. Other users can see it on the command line. Default: HERMES_PASSWORD.",
             valueName: "password"
         )
     )
@@ -79,7 +79,7 @@ struct MQTTOptions: ParsableArguments {
     @Option(
         name: [.customShort("D"), .long],
         help: ArgumentHelp(
-            "A property: connect, publish, subscribe or will; its name; its value (user-property: name and value).",
+            "A property for connect, publish, subscribe or will. A user-property has a name and a value.",
             valueName: "command name value"
         ),
         transform: { try MQTTPropertyArgument(words: MQTTPropertyArguments.words($0)) }

@@ -27,7 +27,7 @@ struct SubCommand: AsyncParsableCommand {
             Formats (-F): %t topic, %p payload, %x and %X payload in hex, %q QoS, %r retained, %m packet number, %l
             length, %I time (ISO 8601), %U time (Unix), %j JSON, %J JSON with a payload of JSON, %C content type, %D
             correlation data, %E expiry, %F payload format, %P user properties, %R response topic, %S subscription
-            identifier, %A topic alias, %% itself; @Y, @m, @d, @H, @M, @S, @N and what else strftime knows, @@ itself;
+            identifier, %A topic alias, %% itself; @Y, @m, @d, @H, @M, @S, @N and all others of strftime, @@ itself;
             \\n \\t \\r \\0 \\a \\e \\v \\\\. Width and precision as in %-20t, %08x, %.10p.
 
             Exit codes: 0; 27 when -W is over; the reason code where the server refuses (with -V mqttv311 its return

@@ -62,7 +62,7 @@ struct PushCommand: AsyncParsableCommand {
     @Flag(help: "With --topic: the payload is hermes.v1.Push as protobuf instead of JSON.")
     var protobuf = false
 
-    @Option(help: ArgumentHelp("Makes pushing again safe: the same key is pushed only once.", valueName: "key"))
+    @Option(help: ArgumentHelp("Makes repetition safe: a push with the same key is sent once.", valueName: "key"))
     var idempotencyKey: String?
 
     @Option(help: ArgumentHelp("The server's HTTP port.", valueName: "url"))

@@ -12,8 +12,8 @@ struct SendCommand: AsyncParsableCommand {
         abstract: "Send a message and end once it is committed.",
         discussion: """
             Prints the message's id. The password comes from HERMES_PASSWORD, --password-file or the terminal; the login
-            is kept, so that the next start needs none. Messages to this device are acknowledged and dropped; other
-            devices of the account still get them.
+            is kept, so that the next start needs no password. Messages to this device are acknowledged and dropped;
+            other devices of the account still get them.
 
             Examples:
               hermes send --from ann --to bob "The build is done"
@@ -27,7 +27,7 @@ struct SendCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The recipient's account.", valueName: "name"))
     var to: String
 
-    @Option(help: ArgumentHelp("Makes sending again safe: the same id is sent only once.", valueName: "id"))
+    @Option(help: ArgumentHelp("Makes repetition safe: a message with the same id is sent once.", valueName: "id"))
     var clientID: String?
 
     @Option(help: ArgumentHelp("Give up after this many seconds.", valueName: "seconds"))

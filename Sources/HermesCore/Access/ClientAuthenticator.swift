@@ -203,7 +203,7 @@ package struct ClientAuthenticator: Sendable {
         do throws(HermesError) {
             name = try NickName(token.subject)
         } catch {
-            throw HermesError(.invalidToken, "the name that was proved cannot be a user name: \(error.message)")
+            throw HermesError(.invalidToken, "the authenticated name cannot be a user name: \(error.message)")
         }
         var outcome = Outcome(identity: ClientIdentity(userName: name.key, clientID: clientID))
         if let account = try await accounts.account(name, loggingInAt: address) {

@@ -28,7 +28,7 @@ package struct Account: Sendable, Hashable {
             throw HermesError(.invalidArgument, "the avatar's URL is longer than \(maxAvatarURLBytes) bytes")
         }
         guard avatarURL.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw HermesError(.invalidArgument, "the avatar's URL holds other characters than a URL may")
+            throw HermesError(.invalidArgument, "the avatar's URL holds characters that a URL may not have")
         }
         // Clients of others may follow whatever they get. A reference without a scheme is the application's own.
         let end = avatarURL.utf8.firstIndex { ":/?#".utf8.contains($0) }

@@ -106,7 +106,7 @@ extension AccountService {
         }
         // The same name in other letters is still allowed.
         if isOwn, settings.registration == .closed, change.nickName != old {
-            throw HermesError(.forbidden, "here only the operator changes names (accounts.registration: closed)")
+            throw HermesError(.forbidden, "only the operator can change names here (accounts.registration: closed)")
         }
         // Whoever has such a name may still write it in other letters.
         if let new = change.nickName, new.key != old.key { try new.checkAsNew() }

@@ -29,8 +29,7 @@ struct StoredAllowance {
         refused += 1
         throw HermesError(
             .rateLimited,
-            "your messages fill the store faster than they may (limits.storedPerAccountPerDay); send fewer or smaller "
-                + "ones",
+            "your messages fill the store too fast (limits.storedPerAccountPerDay); send fewer or smaller ones",
             retryAfter: wait
         )
     }

@@ -71,12 +71,12 @@ struct DurableQuota: Sendable {
 
     private static let tooManySessions = HermesError(
         .quotaExceeded,
-        "Your account or address, or the server, has as many kept sessions as it may (mqtt.sessions.max…). "
+        "Your account, your address or the server has reached its limit of kept sessions (mqtt.sessions.max…). "
             + "Connect without one, or end old ones."
     )
     private static let tooManyFilters = HermesError(
         .quotaExceeded,
-        "The kept sessions of your account or address, or of all, have as many subscriptions as they may "
+        "The kept sessions of your account, your address or the server have reached their limit of subscriptions "
             + "(mqtt.sessions.maxSubscriptions…; a long filter counts for several). Unsubscribe from some."
     )
 }

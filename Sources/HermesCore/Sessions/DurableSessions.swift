@@ -425,7 +425,8 @@ package final class DurableSessions: Sendable {
 
     private static let retainedFull = HermesError(
         .quotaExceeded,
-        "As much is retained of your account or address, or in all, as may be (mqtt.retained.max…). Remove some."
+        "Your account, your address or the server has reached its limit of retained messages (mqtt.retained.max…). "
+            + "Remove some."
     )
 }
 

@@ -101,7 +101,10 @@ extension IMPBConnection {
                 // Once for the rows, which are not much less work if they are skipped, and once for who is online.
                 connection.charge(.page(entries: lookedAt + found.count))
                 guard let list = IMPBTranslation.userList(found, isOnline: { online.contains($0) }) else {
-                    return fail(seq, HermesError(.tooLarge, "the page does not fit into a frame; ask for fewer a page"))
+                    return fail(
+                        seq,
+                        HermesError(.tooLarge, "the page does not fit into a frame; ask for fewer users per page")
+                    )
                 }
                 succeed(seq, list)
             }

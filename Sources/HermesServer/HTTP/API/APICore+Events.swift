@@ -83,7 +83,7 @@ extension APICore {
             throw APIProblem(
                 .badRequest,
                 .unsupported,
-                "message.undelivered is found by webhooks: set webhooks.url, and name it in webhooks.events."
+                "Only webhooks find message.undelivered: set webhooks.url, and name it in webhooks.events."
             )
         }
         let shapes = ShapeLease(messenger.durable.shapes, of: .subject("key \(key.name)"))
@@ -91,8 +91,8 @@ extension APICore {
             throw APIProblem(
                 .serviceUnavailable,
                 .quotaExceeded,
-                "\"\(filter.rawValue)\" has wildcards in many levels, and all clients together have as many such filters "
-                    + "as they may. Use fewer wildcards."
+                "\"\(filter.rawValue)\" has wildcards in many levels, and all clients together have reached the limit "
+                    + "of such filters. Use fewer wildcards."
             )
         }
         let stream = try await events.open(for: key, topics: topics, kinds: kinds, shapes: shapes)
