@@ -4,8 +4,8 @@
 import HermesWire
 import NIOCore
 
-/// The messages that the app has sent and the server has not committed. They leave now, in a minute, or in the next run
-/// of the app.
+/// The messages that the app has sent and the server has not committed. The client sends them as soon as it can, if
+/// necessary in the next run of the app.
 ///
 /// ```swift
 /// for await entry in client.outbox.changes {
@@ -168,7 +168,7 @@ public actor Outbox {
     /// Calls `started` from the client's loop at each login.
     nonisolated func loggedIn(uid: UInt32) { onLoop { $0.started(uid: uid) } }
 
-    /// Another account may log in: nothing is sent before the login shows the account.
+    /// Another account may log in: nothing is sent before the login shows which account it is.
     func halt() {
         queue.halted()
         interruptReceipts()
@@ -176,7 +176,7 @@ public actor Outbox {
 
     private func requireStarted() throws { try driver.assumeIsolated { try $0.requireStarted() } }
 
-    /// Nobody waits for receipts that cannot come before the next login.
+    /// Ends the waits for receipts, because no receipt can come before the next login.
     private func interruptReceipts() {
         var reason: any Error = HermesClientError(.closed, "another account logs in; the message waits for its account")
         do { try requireStarted() } catch { reason = error }

@@ -37,7 +37,7 @@ enum ChatInput: Hashable {
         }
     }
 
-    /// How many are asked for; nil if it is no such number.
+    /// The number of items that the user asks for; nil if the argument is not a valid number.
     private static func count(_ argument: some StringProtocol) -> Int? {
         argument.isEmpty ? 20 : Int(argument).flatMap { (1...500).contains($0) ? $0 : nil }
     }

@@ -26,7 +26,7 @@ struct BoundTopicPattern: Sendable, Hashable {
     let levels: [Level]
     let isDenial: Bool
 
-    /// Splits by bytes, as for topics: to `String`, a slash followed by a combining mark is not a slash.
+    /// Splits by bytes, as for topics, because `String` does not find a slash that is followed by a combining mark.
     static func split(_ text: String) -> [Substring] {
         text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { Substring($0) }
     }
@@ -51,7 +51,8 @@ struct BoundTopicPattern: Sendable, Hashable {
     /// Whether it begins with a wildcard that does not match the reserved topics.
     private var keepsOutOfReserved: Bool { !isDenial && (levels.first?.isWildcard ?? true) }
 
-    /// Whether it matches a topic name. Looks at as little of a long topic as it can: it is asked for each delivery.
+    /// Whether it matches a topic name. Looks at as little of a long topic as it can, because it is called for each
+    /// delivery.
     func matches(_ topic: String) -> Bool {
         var topic = topic
         return topic.withUTF8 { matches($0) }
@@ -88,7 +89,7 @@ struct BoundTopicPattern: Sendable, Hashable {
         return reserved.contains { end(of: $0, in: topic, from: 0) != nil }
     }
 
-    /// The end of the level that begins there, if it is this text.
+    /// The end of the level that begins at `start`, if that level is `text`; otherwise nil.
     private static func end(of text: String, in topic: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
         let end = start + text.utf8.count
         guard end <= topic.count, end == topic.count || topic[end] == UInt8(ascii: "/"),
@@ -104,7 +105,8 @@ struct BoundTopicPattern: Sendable, Hashable {
         return UnsafeRawPointer(slash) - UnsafeRawPointer(base)
     }
 
-    /// Whether a level is this text in another canonical form, which has at most three times as many bytes.
+    /// Whether a level is this text in a canonically equivalent form. Such a form has at most three times as many
+    /// bytes.
     private static func isEquivalent(_ text: String, _ level: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         guard level.count / 4 <= text.utf8.count, text.utf8.count / 4 <= level.count,
             !level.allSatisfy({ $0 < 0x80 })

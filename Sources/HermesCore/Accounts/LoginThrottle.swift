@@ -20,7 +20,7 @@ package struct LoginThrottle: Sendable {
         package var failuresPerSource: Int
         /// The burst of failures of one account from all unknown addresses together.
         package var failuresOfStrangers: Int
-        /// The time over which both regenerate, evenly.
+        /// The time over which the two budgets above regenerate, evenly.
         package var accountPeriod: Duration
         /// The burst of failures of one address over all accounts; it regenerates evenly over a minute.
         package var failuresPerAddress: Int

@@ -3,19 +3,21 @@
 
 import Synchronization
 
-/// The entries of all inboxes together, and those that found no room. Each store has one and keeps it true.
+/// The entries of all inboxes together, and the number of entries that found no room. Each store has one ledger and
+/// keeps it up to date.
 ///
 /// State: a `Mutex` around a few numbers, taken once a commit; nothing is called under it.
 package final class InboxLedger: Sendable {
     /// The effect of a commit.
     package struct Changes: Sendable, Hashable {
-        /// Entries that came, less those that went.
+        /// The added entries minus the removed ones.
         package var holding: Holding
-        /// The largest inbox that something came into, by entries and by bytes.
+        /// The largest inbox that got an entry, by entries and by bytes.
         package private(set) var largest = Holding()
-        /// Places in an inbox that stayed empty, and messages that were refused, for want of room.
+        /// The number of inbox entries that were left out, and of messages that were refused, because there was no
+        /// room.
         package var refused = 0
-        /// Messages that were refused because too much of the sender's is unread.
+        /// The number of messages that were refused because too many of the sender's messages are unread.
         package var refusedUnread = 0
 
         package init(holding: Holding = Holding()) { self.holding = holding }
@@ -34,7 +36,7 @@ package final class InboxLedger: Sendable {
 
         var isEmpty: Bool { self == Changes() }
 
-        /// An entry has come into an inbox that holds so much now.
+        /// An entry was added to an inbox, which now holds `inbox`.
         package mutating func came(_ bytes: Int, into inbox: Holding) {
             holding.add(bytes)
             largest.entries = max(largest.entries, inbox.entries)
@@ -62,10 +64,10 @@ package final class InboxLedger: Sendable {
     /// - Parameter lying: the entries that are there already.
     package init(lying: Holding = Holding()) { sum = Mutex(Changes(holding: lying)) }
 
-    /// The sums since the store was opened, with the entries that were there before.
+    /// The sums since the store was opened. They include the entries that were there before.
     package var now: Changes { sum.withLock { $0 } }
 
-    /// The largest inbox that something came into since the last call, by entries and by bytes.
+    /// The largest inbox that got an entry since the last call, by entries and by bytes.
     package func takeLargest() -> Holding { sum.withLock { $0.takeLargest() } }
 
     /// A commit is done.

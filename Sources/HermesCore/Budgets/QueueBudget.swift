@@ -3,13 +3,13 @@
 
 import Synchronization
 
-/// The queues of kept sessions, counted by owner. Each store has one and keeps it true; the rules
-/// are the same for every store.
+/// The queues of kept sessions, counted by owner. Each store has one budget and keeps it up to date; the rules are the
+/// same for every store.
 ///
 /// State: a `Mutex` around ``OwnerShares``, taken once for each publication in a queue and once a commit; nothing is
 /// called under it.
 package final class QueueBudget: Sendable {
-    /// The room in use, and the number of publications that found none.
+    /// The room in use, and the number of publications that found no room.
     package struct Statistics: Sendable, Hashable {
         package var used = Holding()
         package var limit = Holding()
@@ -53,7 +53,7 @@ package final class QueueBudget: Sendable {
         }
     }
 
-    /// The same as ``room(for:weight:of:)``, before anything is to be queued: nobody is refused.
+    /// As ``room(for:weight:of:)``, but for a caller that queues nothing yet: no publication counts as refused.
     package func free(for count: Int, weight: Int, of owner: CommitSource) -> Int {
         state.withLock { $0.shares.room(for: count, bytes: weight, of: owner) }
     }

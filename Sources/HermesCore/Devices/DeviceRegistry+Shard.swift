@@ -14,7 +14,7 @@ extension DeviceRegistry {
 
         private struct Record: Sendable {
             var attachments: [any Attachment] = []
-            /// The watchers by identity, because one of thousands leaves as quickly as one of a few.
+            /// The watchers by identity, so that removing one takes no longer if there are thousands.
             var watchers: [ObjectIdentifier: any Attachment] = [:]
             /// Devices whose apps are not in the foreground, as reported over their present connection.
             var resting: Set<DeviceID> = []
@@ -31,9 +31,9 @@ extension DeviceRegistry {
             var lastVersion: UInt64 = 0
             /// The number of the last attachment.
             var lastConnection: UInt64 = 0
-            /// The notices of users that changed in the last second.
+            /// For each user of whom there was a notice in the last second: when the first one came, and the number.
             var told: [UserID: (since: Timestamp, count: Int)] = [:]
-            /// The users of whom there is a notice later, and whether observers get it as well.
+            /// The users whose notice follows later, each with whether observers get it as well.
             var late: [UserID: Bool] = [:]
 
             mutating func changePresence(of user: UserID) {
@@ -48,8 +48,8 @@ extension DeviceRegistry {
 
         private let state = Mutex(State())
 
-        /// - Returns: what it replaces, whether the user is online because of this, and its number; 0: it was attached
-        ///   before.
+        /// - Returns: the attachment that it replaces, whether it brings the user online, and its number; 0: it was
+        ///   attached before.
         func attach(
             _ attachment: any Attachment,
             _ principal: Principal
@@ -77,7 +77,7 @@ extension DeviceRegistry {
             }
         }
 
-        /// - Returns: whether the user is offline because of this.
+        /// - Returns: whether this takes the user offline.
         func detach(_ attachment: any Attachment, _ user: UserID) -> Bool {
             state.withLock { state in
                 guard let index = state.records[user]?.attachments.firstIndex(where: { $0 === attachment }) else {

@@ -1,15 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The connected devices of this node: the attachments of each user, by device. Presence follows from them; where there
-/// are several nodes, from the record of all (``ClusterRoster``).
+/// The connected devices of this node: the attachments of each user, by device. Presence follows from these
+/// attachments. If there are several nodes, it follows from the record of all nodes (``ClusterRoster``).
 ///
 /// State: ``Shard``s by user, each a `Mutex` around a struct. No attachment is called under a lock, and no lock is
 /// taken inside another.
 package final class DeviceRegistry: Sendable {
     /// The most users that one attachment can watch.
     package static let maxWatchedUsers = 1000
-    /// The number of changes of one user's presence that watchers hear within a second; then only the last.
+    /// The number of changes of one user's presence that watchers get within a second. Of further changes they get only
+    /// the last one.
     package static let maxToldPerSecond = 4
 
     private let shards: [Shard]
@@ -17,7 +18,8 @@ package final class DeviceRegistry: Sendable {
     private let time: any TimeSource
     /// The other nodes; nil: there are none.
     let roster: ClusterRoster?
-    /// A user has come online or gone offline. Of several nodes the one that made the transition reports it.
+    /// A user has come online or gone offline. If there are several nodes, the node that made the transition reports
+    /// it.
     package let presenceChanged = Hook<(user: UserID, isOnline: Bool)>()
 
     /// Creates an empty registry.
@@ -114,8 +116,8 @@ package final class DeviceRegistry: Sendable {
     /// The connections of the user to this node that take entries and events.
     package func takers(of user: UserID) -> [any Attachment] { attachments(of: user).filter(\.takesEvents) }
 
-    /// Whether the account may have another connection to this node that takes no events. Everybody who ends or reads
-    /// the account's connections looks at all of them.
+    /// Whether the account may have another connection to this node that takes no events. There is a limit, because
+    /// every call that ends or reads the account's connections looks at all of them.
     package func mayWatch(_ principal: Principal, limit: Int) -> Bool {
         let others = attachments(of: principal.user).filter { !$0.takesEvents }
         return others.count < limit || others.contains { $0.principal.device == principal.device }
@@ -183,7 +185,8 @@ package final class DeviceRegistry: Sendable {
 
     /// Passes an ephemeral event to all attachments of a user, on every node.
     ///
-    /// - Returns: their number on this node; 1 if it went to others only, where it may be lost.
+    /// - Returns: the number of attachments on this node; 1 if the event went only to other nodes, where it may be
+    ///   lost.
     package func notify(_ user: UserID, _ event: EphemeralEvent) -> Int {
         let count = notifyHere(user, event)
         guard let roster, roster.hint(user, event) else { return count }
@@ -227,7 +230,8 @@ package final class DeviceRegistry: Sendable {
         for user in users { shard(of: user).removeWatcher(attachment, of: user) }
     }
 
-    /// Hides the user's presence from another user, who last sees the user go offline.
+    /// Hides the user's presence from another user. The last event that the other user gets is that the user is
+    /// offline.
     package func hide(_ user: UserID, from viewer: UserID) {
         for attachment in attachments(of: viewer) where shard(of: viewer).watches(user, attachment) {
             unwatch([user], by: attachment)
@@ -251,8 +255,8 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// The user came online or went offline because of a connection of this node. Where there are several, the record
-    /// of all decides, and ``presenceTurned(of:)`` follows.
+    /// The user came online or went offline because of a connection of this node. If there are several nodes, the
+    /// record of all nodes decides, and ``presenceTurned(of:)`` follows.
     ///
     /// - Returns: the number of watchers that were told.
     private func tellOwnPresence(of user: UserID) -> Int { roster == nil ? tellPresence(of: user) : 0 }

@@ -13,7 +13,7 @@ struct MemoryPlaces: Sendable {
     struct User: Sendable {
         var devices: [DeviceID: DevicePlace] = [:]
         var nodes = NodeSet()
-        /// Counts the transitions between no node and some.
+        /// The number of times that the user went from no node to at least one, or back.
         var version: UInt64 = 0
     }
 

@@ -34,7 +34,7 @@ package protocol WebhookStore: Sendable {
     /// The last inbox seq of a user up to which undelivered messages were reported; 0: none.
     func undeliveredMark(of user: UserID) async throws(HermesError) -> UInt64
 
-    /// Users with an id above `user`, ascending, that have an entry behind the mark and behind the cursors of all
+    /// Users with an id above `user`, ascending, that have an entry after the mark and after the cursors of all
     /// devices.
     func usersWithUndelivered(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID]
 }

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many subscriptions get what happens in a room, on each event loop. A publication on one loop is work for all
-/// loops, so whoever decides whether to publish needs the numbers of all loops. Thread-safe.
+/// The number of subscriptions, on each event loop, that get the events of a room. A publication on one loop is work
+/// for all loops, so the decision whether to publish needs the numbers of all loops. Thread-safe.
 ///
 /// State: a ``Locked``; taken for each subscription to a room, and to a filter that matches rooms. Nothing is called
 /// under it.

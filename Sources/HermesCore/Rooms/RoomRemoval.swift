@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The reason why the server removes a client from a room, for the client. Every protocol tells the same.
+/// The reason why the server removes a client from a room, as the client gets it. It is the same in every protocol.
 package struct RoomRemoval: Hashable, Sendable {
     package let code: HermesError.Code
     /// For people.
@@ -32,13 +32,13 @@ package struct RoomExpulsion: Sendable {
         self.account = account
     }
 
-    /// Whether a client is meant, by its account.
+    /// Whether the removal concerns a client with this account.
     ///
-    /// - Parameter user: nil: it has none.
+    /// - Parameter user: nil: the client has no account.
     package func means(_ user: UserID?) -> Bool { account == nil || account?.id == user }
 
-    /// Whether a client is meant that has only a proved name.
+    /// Whether the removal concerns a client that has only a proved name.
     ///
-    /// - Parameter name: nil: it has none.
+    /// - Parameter name: nil: the client has no name.
     package func means(userName name: String?) -> Bool { account == nil || account?.nickName.key == name }
 }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What became of a list of filters that were to be subscribed or unsubscribed.
+/// The outcome of subscribing or unsubscribing a list of filters.
 package struct FilterChange: Sendable {
     /// How many are stored, from the first one on.
     package let done: Int
@@ -13,7 +13,7 @@ package struct FilterChange: Sendable {
         self.error = error
     }
 
-    /// The answer to a question for one.
+    /// The change that a result holds. If the result is a failure, no filter is stored.
     package init(_ result: Result<FilterChange, HermesError>) {
         switch result {
         case .success(let change): self = change
@@ -24,10 +24,10 @@ package struct FilterChange: Sendable {
     package var result: Result<Void, HermesError> { error.map { .failure($0) } ?? .success(()) }
 }
 
-/// The filters of a SUBSCRIBE or an UNSUBSCRIBE, which are stored and take effect some at a time: all commits and all loops
-/// wait meanwhile.
+/// The filters of a SUBSCRIBE or an UNSUBSCRIBE. They are stored and take effect in parts, because all commits and all
+/// loops wait during each part.
 ///
-/// Unchecked Sendable because the committer's thread alone calls it once it is submitted (``SessionParts``).
+/// Unchecked Sendable because only the committer's thread calls it after it is submitted (``SessionParts``).
 final class DurableFilterParts<Element: Sendable>: SessionParts, @unchecked Sendable {
     private let elements: [Element]
     private let operation: @Sendable ([Element]) -> SessionOperation
@@ -77,7 +77,7 @@ extension DurableSessions {
 
     /// Takes room for all filters that a session is about to get, or for none.
     ///
-    /// - Returns: for how many in each part, and who pays.
+    /// - Returns: the units that were taken for each part, and who pays for them.
     func reserve(
         _ id: DurableSessionID,
         _ subscriptions: [DurableSubscription]

@@ -3,8 +3,8 @@
 
 /// The owner of a session.
 ///
-/// An account has its sessions whatever its name is. A name without an account is an owner of its own: neither an
-/// account that gets the name later, nor one that had it before, has anything of it.
+/// An account keeps its sessions when its name changes. A name without an account is an owner of its own: its sessions
+/// belong neither to an account that gets the name later, nor to one that had it before.
 package enum SessionOwner: Hashable, Sendable {
     /// Nobody: clients without a name. They share their sessions by client id.
     case anonymous

@@ -60,7 +60,7 @@ extension DeliveryHistory {
         for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: word >> (8 * UInt64(index)))) }
     }
 
-    /// Takes apart bytes that may be anything.
+    /// Parses bytes that may be malformed.
     private struct Reader {
         var rest: ArraySlice<UInt8>
 

@@ -6,9 +6,10 @@ import Foundation
 /// A value behind a lock that event loops and the store's threads take thousands of times a second, for a microsecond
 /// each.
 ///
-/// On Linux, `Mutex` passes its lock on to the thread that waits. On a busy machine that thread gets a processor some
-/// milliseconds later; until then it owns the lock, and all others wait for it, and so on. This lock is free until
-/// somebody runs who takes it. Elsewhere `Mutex` is right: nothing is allocated, and nobody waits for ever.
+/// On Linux, `Mutex` passes its lock on to a waiting thread. On a busy machine that thread gets a processor only some
+/// milliseconds later. Until then it owns the lock, all other threads wait, and the lock then passes to one of them in
+/// the same way. ``Locked`` stays free until a running thread takes it. For other values `Mutex` is the right lock: it
+/// allocates nothing, and no thread waits forever.
 ///
 /// Unchecked Sendable because the lock guards the value, and no reference to it leaves the lock.
 package struct Locked<Value>: @unchecked Sendable {

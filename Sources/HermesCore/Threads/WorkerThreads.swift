@@ -25,7 +25,7 @@ final class WorkerThreads: Sendable {
 
     /// - Parameters:
     ///   - maxWaiting: the pieces of work that may wait in each of the two lanes (``LaneQueue``).
-    ///   - maxWaitingOfOne: those of one owner.
+    ///   - maxWaitingOfOne: the pieces of work of one owner that may wait.
     init(name: String, maxThreads: Int, maxWaiting: Int, maxWaitingOfOne: Int) {
         self.name = name
         self.maxThreads = max(1, maxThreads)
@@ -35,7 +35,8 @@ final class WorkerThreads: Sendable {
 
     /// Runs work, in the turn of its source and owner (``LaneQueue``).
     ///
-    /// - Parameter refuse: called instead of the work if too much waits; also later, if others have less.
+    /// - Parameter refuse: called instead of the work if too much work waits. It may also be called later, if the
+    ///   waiting work makes room for that of an owner who has less.
     func run(
         isFirst: Bool,
         source: String,
@@ -83,9 +84,9 @@ final class WorkerThreads: Sendable {
         }
     }
 
-    /// The niceness of the threads (Linux): about a tenth of the processor time of a thread that has 0, while both want
-    /// it. Not less, as SCHED_IDLE would give: a thread that holds a lock, that of the allocator too, must come to its
-    /// end even on a busy machine.
+    /// The niceness of the threads (Linux). While both want the processor, such a thread gets about a tenth of the time
+    /// of a thread with niceness 0. SCHED_IDLE would give less, which is too little: a thread that holds a lock, such
+    /// as the allocator's, must finish even on a busy machine.
     private static let niceness: Int32 = 10
 
     /// Lowers the priority of this thread. Foundation's quality of service does nothing on Linux, where `setpriority`

@@ -64,7 +64,7 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
         hasWildcard = false
     }
 
-    /// The filter of the topics that belong to the account of a name alone (``TopicName/belongs(to:)``).
+    /// The filter of the topics that belong only to the account with this name (``TopicName/belongs(to:)``).
     ///
     /// - Returns: nil if the name holds `/`, `+` or `#`: then no topic there belongs to it alone.
     package init?(ownedBy name: String) {

@@ -26,7 +26,8 @@ package final class PushHTTPClient: Sendable {
     /// The bytes of an answer after which no more of it is read.
     private static let maxBodyBytes = 256 * 1024
 
-    /// A host and the address to connect to: the name is not resolved again, and the certificate must be the name's.
+    /// A host and the address to connect to: the name is not resolved again, and the certificate must be valid for the
+    /// name.
     package struct Route: Sendable, Hashable {
         package let host: String
         package let address: String
@@ -114,7 +115,7 @@ package final class PushHTTPClient: Sendable {
         }
     }
 
-    /// The library takes addresses for names only for a client as a whole, so each route has a client.
+    /// The library can set the address of a name only for a whole client, so each route has a client of its own.
     private func takeClient(for route: Route) throws -> HTTPClient {
         try routes.withLock { routes in
             guard !routes.isClosed else { throw Closed() }

@@ -25,7 +25,7 @@ enum TokenKey: Sendable {
         }
     }
 
-    /// Whether the signature is one of these bytes by this key.
+    /// Whether this is a signature of the signed bytes by this key.
     func isValid(_ signature: Data, for signed: Data) -> Bool {
         switch self {
         case .secret(let key):

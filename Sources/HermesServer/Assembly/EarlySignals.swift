@@ -5,9 +5,9 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Ends the process with exit code 0 on SIGTERM or SIGINT during the start, when there are no clients to take leave of.
-/// From ``ready()`` on, only the service group handles the signals. SIGHUP never ends the process: one during the start
-/// is remembered.
+/// Ends the process with exit code 0 on SIGTERM or SIGINT during the start, when there are no clients that must be
+/// told. From ``ready()`` on, only the service group handles the signals. SIGHUP never ends the process; a SIGHUP
+/// during the start is remembered.
 ///
 /// State: one atomic flag. Unchecked, because the sources are created once and only kept alive.
 package final class EarlySignals: @unchecked Sendable {
@@ -17,7 +17,7 @@ package final class EarlySignals: @unchecked Sendable {
 
     private let isReady = Flag()
     private let sources: [any DispatchSourceSignal]
-    /// An element for SIGHUPs since the last one that was taken, from the first moment on; for one reader.
+    /// Yields one element for all SIGHUPs since the last element was taken, or since the creation; for one reader.
     package let hangups: AsyncStream<Void>
 
     /// - Parameter log: gets the name of the signal that ends the process.

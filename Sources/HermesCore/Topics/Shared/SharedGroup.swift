@@ -81,10 +81,10 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         case node(NodeID)
     }
 
-    /// A node in the order of the choices; each choice gives every node as many points as it has members, and takes all
-    /// from the one that is chosen.
+    /// A node and its points in the choice of nodes. Each choice gives every node as many points as the node has
+    /// members. The chosen node loses as many points as all nodes got.
     private struct Share {
-        /// Nil: this one.
+        /// Nil: this node.
         let node: NodeID?
         var members: Int
         var points = 0
@@ -136,7 +136,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         if isLast { end(on: shard) }
     }
 
-    /// Another node has so many members.
+    /// Another node has `members` members now.
     ///
     /// - Parameter isLast: no member is left on any node.
     func note(_ members: Int, on node: NodeID, isLast: Bool, shard: TopicShard) {
@@ -165,7 +165,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         give(publication, to: place, on: shard)
     }
 
-    /// Gives a publication of another node to a member. If no member here can take it, another node gets it that has
+    /// Gives a publication of another node to a member. If no member here can take it, it goes to another node that has
     /// not refused it.
     func take(_ item: NodePublication, on shard: TopicShard) {
         let publication = item.publication
@@ -187,7 +187,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         }
     }
 
-    /// The node whose turn it is, and there the least busy member; another node if it has none for the publication.
+    /// The node whose turn it is or, if that is this node, its least busy member. If no member here can take the
+    /// publication, another node.
     private func place(for publication: Publication, on shard: TopicShard) -> Place? {
         guard !shares.isEmpty else { return choose(for: publication, on: shard).map(Place.seat) }
         for place in shares.indices {
@@ -218,8 +219,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     }
 
     /// The least busy member; equals take turns. Members that do not take what they are sent come last, and so do those
-    /// that do not accept a message of that length. Nil if none can take the publication: members get it through the store,
-    /// may not read it, or their loops are too far behind.
+    /// that do not accept a message of that length. Nil if none can take the publication: members get it through the
+    /// store, may not read it, or their loops are too far behind.
     ///
     /// Examines each member at most once and stops at the first idle one. It examines only ``window`` members if one of
     /// those can take the publication, so that a very large group costs its publishers no more than that.

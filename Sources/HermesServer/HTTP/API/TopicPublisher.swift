@@ -10,7 +10,8 @@ import NIOCore
 ///
 /// State: an actor's.
 actor TopicPublisher {
-    /// The number of counted topics; beyond it, all begin anew with another epoch.
+    /// The number of topics whose pushes are numbered; beyond it, the numbers of all topics begin anew with another
+    /// epoch.
     static let maxTopics = 100_000
 
     static let congested = HermesError(
@@ -91,14 +92,14 @@ actor TopicPublisher {
     ///
     /// - Returns: whether it is retained (there may be no room for it); nil if the request did not ask for this.
     /// - Throws: `.unsupported` if it is to be retained and retaining is switched off; `.overloaded`;
-    ///   `.storageUnavailable`. Then nobody gets it.
+    ///   `.storageUnavailable`. If this throws, nobody gets the publication.
     func publish(_ publication: Publication) async throws(HermesError) -> Bool? {
         await turns.begin(publication.topic)
         defer { turns.pass(publication.topic) }
         return try await deliver(publication)
     }
 
-    /// Removes what is retained for a topic, behind the publications that came before.
+    /// Removes what is retained for a topic, after the publications that came before.
     func removeRetained(of topic: TopicName) async throws(HermesError) {
         await turns.begin(topic)
         defer { turns.pass(topic) }

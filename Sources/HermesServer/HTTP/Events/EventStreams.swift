@@ -9,7 +9,7 @@ import Synchronization
 
 /// The open streams of `/v1/events`: their limits, the events of the server for them, and their end. Thread-safe.
 ///
-/// While no stream is open, a publication costs nothing here, and an event of the server one load.
+/// While no stream is open, a publication costs nothing here, and an event of the server costs one load.
 ///
 /// State: one `Mutex`; no stream is called under it.
 final class EventStreams: Sendable {
@@ -193,7 +193,7 @@ final class EventStreams: Sendable {
         for stream in open { stream.end(.serverStopping) }
     }
 
-    /// Atomics alone.
+    /// Writes only atomics.
     private func changed(_ state: State) {
         metrics.open.record(state.open.count)
         events.want(state.open.values.reduce(into: []) { $0.formUnion($1.kinds) })
@@ -251,7 +251,7 @@ final class EventAllowance: Sendable {
         state = Mutex(State(bucket: TokenBucket(burst: perSecond, now: now)))
     }
 
-    /// Whether another event may be written; takes it.
+    /// Whether another event may be written. If so, it counts against the rate.
     func allows(now: Duration) -> Bool {
         state.withLock { state in
             let hasToken = state.bucket.hasToken(rate: perSecond, burst: perSecond, now: now)
