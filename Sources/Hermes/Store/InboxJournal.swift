@@ -32,7 +32,7 @@ final class InboxJournal: Sendable {
     }
 
     fileprivate struct Kept: Sendable {
-        /// The number in the order of the app's taking.
+        /// The entry's number, in the order in which the app took the entries.
         var ordinal: UInt64
         var event: Hermes_V1_Event
     }

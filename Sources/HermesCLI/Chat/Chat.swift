@@ -332,7 +332,7 @@ actor Chat {
         return true
     }
 
-    /// Reports a failed command at a terminal; with a pipe it ends the program.
+    /// Reports a failed command at a terminal. With a pipe, a failed command ends the program.
     private func orReport(_ body: () async throws -> Void) async throws {
         do {
             try await body()

@@ -91,7 +91,7 @@ package struct ClientAuthenticator: Sendable {
     /// Whether a login with a secret hashes it. A client with a trusted certificate shows none.
     package enum Hashing: Sendable, Hashable {
         case always, never
-        /// It has the length of an access token, and is hashed if it is none.
+        /// The secret has the length of an access token, and is hashed only if it is not one.
         case unlessToken
     }
 
@@ -193,7 +193,8 @@ package struct ClientAuthenticator: Sendable {
         return Outcome(identity: identity, device: (admission, description), login: login)
     }
 
-    /// A name that was proved elsewhere: that of the account with this name if there is one, otherwise only a name.
+    /// The outcome for a name that was proved elsewhere: the account with this name if there is one, otherwise only the
+    /// name.
     private func trusted(
         _ token: VerifiedToken,
         clientID: String,

@@ -9,9 +9,10 @@ package struct Principal: Sendable, Hashable {
     package let device: DeviceID
     /// Shared by all copies, so that a connection has the new name at once.
     private let current: Current
-    /// When the login began, in the count of the ``DeviceRegistry``'s ends; not part of the identity.
+    /// When the login began, as the number of ends that the ``DeviceRegistry`` had counted
+    /// (``DeviceRegistry/stamp()``); not part of the identity.
     let loginStamp: UInt64?
-    /// The device whose token was shown, if it was one; not part of the identity.
+    /// The device whose token was shown; nil if no token was shown. Not part of the identity.
     let tokenOwner: DeviceID?
     /// The login; nil for a principal that acts without one. Not part of the identity.
     package let login: LoginNumber?

@@ -9,7 +9,7 @@ import Synchronization
 package final class TopicAccess: Sendable {
     private let rules: Mutex<TopicRules>
     private let number = Atomic<UInt64>(1)
-    /// The rules are replaced; told on the replacing thread.
+    /// Called after the rules were replaced, on the thread that replaced them.
     package let replaced = Hook<Void>()
 
     package init(_ rules: TopicRules = TopicRules()) { self.rules = Mutex(rules) }

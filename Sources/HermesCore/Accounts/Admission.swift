@@ -11,7 +11,8 @@ package struct Admission: Sendable {
     package let tokenOwner: DeviceID?
     let proof: DeviceProof
     let standing: LoginStanding
-    /// When the login began, in the count of the ``DeviceRegistry``'s ends.
+    /// When the login began, as the number of ends that the ``DeviceRegistry`` had counted
+    /// (``DeviceRegistry/stamp()``).
     let stamp: UInt64
     let login: LoginNumber
     let shown: ShownProof
@@ -37,7 +38,8 @@ package struct Admission: Sendable {
 
     /// The principal for a device.
     ///
-    /// - Parameter token: a token of its own that the device got, so that it no longer depends on what was shown.
+    /// - Parameter token: the device's own new token, if it got one. The principal then depends on this token, not on
+    ///   the proof that was shown.
     package func principal(on device: DeviceID, newToken token: TokenHash? = nil) -> Principal {
         Principal(
             user: account.id,

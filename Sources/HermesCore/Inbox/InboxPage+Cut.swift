@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension InboxPage {
-    /// The size that an entry counts for beside its content, in bytes: about as much as a protocol writes around it.
+    /// The size that is counted for an entry in addition to its content, in bytes: about as much as a protocol writes
+    /// around it.
     package static let entryOverhead = 512
 
     /// The part of the page that fits into a number of bytes, at least one entry; the client asks for the rest.
@@ -26,14 +27,15 @@ extension HistoryPage {
 }
 
 extension ConversationPage {
-    /// What a conversation counts for beside its name, in bytes: about as much as a protocol writes around it.
+    /// The size that is counted for a conversation in addition to its name, in bytes: about as much as a protocol
+    /// writes around it.
     package static let entryOverhead = 192
 
     /// The conversations that fit into a number of bytes, at least one.
     ///
     /// - Parameters:
-    ///   - found: what was read: as many as `limit`, if there are as many.
-    ///   - limit: how many were asked for.
+    ///   - found: the conversations that were read: `limit` of them, if there are that many.
+    ///   - limit: the requested number of conversations.
     package init(firstOf found: [ConversationSummary], limit: Int, maxBytes: Int) {
         let count = found.countFitting(inBytes: maxBytes, overhead: Self.entryOverhead) { $0.name.utf8.count }
         let isWhole = count == found.count && count < limit
@@ -44,7 +46,7 @@ extension ConversationPage {
 extension Collection {
     /// Returns how many of the first elements fit, at least one if there is any.
     ///
-    /// - Parameter overhead: what an element counts for besides, in bytes.
+    /// - Parameter overhead: the size that is counted for each element in addition, in bytes.
     fileprivate func countFitting(
         inBytes maxBytes: Int,
         overhead: Int = InboxPage.entryOverhead,

@@ -18,7 +18,7 @@ package protocol AdministratorStore: Sendable {
 
     /// Marks a code as used.
     ///
-    /// - Returns: false if it was used before: two logins with one code at once have one success.
+    /// - Returns: false if it was used before: if two logins use one code at once, only one of them succeeds.
     func use(_ code: OneTimeCode, of name: AdministratorName) async throws(HermesError) -> Bool
 
     /// - Throws: `.notFound`, `.storageUnavailable`.

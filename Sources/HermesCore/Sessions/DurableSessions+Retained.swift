@@ -4,13 +4,13 @@
 import Synchronization
 
 extension DurableSessions {
-    /// The removals of retained publications that wait for the store at once.
+    /// The number of removals of retained publications that may wait for the store at once.
     private static let removalsAtOnce = 128
-    /// The records that are examined at once for them.
+    /// The number of records that are examined at once to find these publications.
     private static let stepsAtOnce = 4_096
 
-    /// Removes the publications retained for `user/NAME` and below it, which belong to the account of that name. The removal is
-    /// done in parts, and others commit between them.
+    /// Removes the publications retained for `user/NAME` and below it, which belong to the account of that name. The
+    /// removal is done in parts, and other operations commit between them.
     ///
     /// - Parameter source: who pays for the commits.
     /// - Returns: their number; nil if the store did not take all removals.
@@ -61,7 +61,7 @@ extension DurableSessions {
         }
     }
 
-    /// Tries the removals again that the store did not take.
+    /// Tries again the removals that the store did not take.
     func forgetRetained() {
         for name in shared.state.withLock({ $0.takeUnforgotten() }) { forgetRetained(of: name) }
     }

@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// State: a `Mutex`; nothing is called under it.
 package final class TaskTurns<Key: Hashable & Sendable>: Sendable {
-    /// The waiting tasks of each key whose turn somebody has.
+    /// For each key for which a task has its turn: the tasks that wait.
     private let waiting = Mutex<[Key: Deque<CheckedContinuation<Void, Never>>]>([:])
 
     package init() {}
@@ -30,7 +30,7 @@ package final class TaskTurns<Key: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// The next one's turn.
+    /// Passes the turn to the next task.
     package func pass(_ key: Key) {
         let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in
             if let next = waiting[key]?.popFirst() { return next }

@@ -81,7 +81,7 @@ final class ResolvedRoute {
 
     /// The subscriptions on this loop.
     enum Local {
-        /// The topic's own: no wildcard filter has any.
+        /// The topic's own subscriptions: no wildcard filter has any on this loop.
         case own
         /// The subscriptions of one filter.
         case filter(FilterMembers)

@@ -32,10 +32,11 @@ package final class TopicShard {
     /// Whether publications to very many subscribers wait until the loop has written out its copies of earlier ones.
     @exclusivity(unchecked)
     package internal(set) var isBehindWithCrowds = false
-    /// Called when ``isBehindWithCrowds`` becomes true. The loop must then see to it that it becomes false again.
+    /// Called when ``isBehindWithCrowds`` becomes true. The loop must then ensure that it becomes false again.
     package var becameBehind: (() -> Void)?
     var isServingScheduled = false
-    /// The bytes that were copied for crowds since the loop last wrote them out; nil if nobody says when.
+    /// The bytes that were copied for crowds since the loop last wrote them out; nil if the loop has never reported
+    /// that (``wroteOutputForCrowds()``).
     private var crowdBytes: Int?
     /// Subscriptions that ended during a delivery; released afterwards.
     private var retired: [Unmanaged<TopicSubscription>] = []
@@ -158,7 +159,7 @@ package final class TopicShard {
     ///
     /// - Parameters:
     ///   - place: where to begin; 0 at first, then what came back as `next`.
-    ///   - limit: the most topics to look at, others than those that begin with `prefix` too.
+    ///   - limit: the most topics to look at, including topics that do not begin with `prefix`.
     /// - Returns: `next` is nil at the end.
     package func subscriberCounts(
         withPrefix prefix: String,

@@ -75,9 +75,9 @@ enum DelimitedRoomTranslation {
 
     // MARK: From clients
 
-    /// The member that a client wants to be.
+    /// The room member as the client describes it.
     ///
-    /// - Parameter name: its account's, if it chooses none.
+    /// - Parameter name: the name of the client's account, for a client that chooses no name.
     static func member(_ user: Hermes_V1_RoomUser, orNamed name: String) -> RoomMember {
         RoomMember(level: user.level, name: user.name.isEmpty ? name : user.name, iconURL: user.iconURL)
     }

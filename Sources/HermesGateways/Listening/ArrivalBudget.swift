@@ -7,8 +7,8 @@ import HermesCore
 ///
 /// Each join, and each leave, goes to everybody in the room. So the work in one room grows with the square of the
 /// number of joins. A client pays for its own join, but many addresses may join at once. So each loop spends at most a
-/// number of frames a second on joins and leaves, whichever loops they come in on. A join for which one of the loops has
-/// no frames left is not told, and neither is its leave. Texts are never held back here.
+/// number of frames a second on joins and leaves, whichever loops they come in on. If one of the loops has no frames
+/// left for a join, the room is told neither of the join nor of its leave. Texts are never held back here.
 ///
 /// One source uses at most an eighth of the budget, and one room half, so that none hides the arrivals of others. The
 /// last quarter is for sources that have used nothing for some seconds.
@@ -37,10 +37,10 @@ final class ArrivalBudget: Sendable {
         state = Locked(State(loops: Array(repeating: TokenBucket(burst: burst, now: .zero), count: loops)))
     }
 
-    /// Whether a join is told; it is charged together with its leave.
+    /// Whether the room is told of a join. The join is charged together with its leave.
     ///
     /// - Parameters:
-    ///   - viewers: those who get it, for each loop.
+    ///   - viewers: the number of viewers that get the join, for each loop.
     ///   - now: of a clock that never goes back.
     func tells(_ viewers: [Int], in room: TopicName, by source: CommitSource, now: Duration) -> Bool {
         let most = viewers.max() ?? 0

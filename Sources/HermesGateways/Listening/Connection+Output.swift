@@ -105,8 +105,8 @@ extension Connection {
     ///
     /// - Parameters:
     ///   - frame: the shared bytes.
-    ///   - head: the bytes that may be changed; of a long frame the others are shared. Nil: all; asked for a long one
-    ///     alone.
+    ///   - head: the number of bytes at the beginning that may be changed; nil: all. Evaluated only for a long frame,
+    ///     whose other bytes are shared.
     ///   - count: the number of frames.
     ///   - patch: gets the buffer and the frame's offset in it; must not change its length.
     package func write(
@@ -191,7 +191,7 @@ extension Connection {
         }
     }
 
-    /// NIO tells in the middle of a write that the channel is full, and that it is not any more.
+    /// Marks a write, because NIO reports in the middle of one that the channel is full, or no longer full.
     private func inWrite(_ body: () -> Void) {
         let isNested = isWriting
         isWriting = true
@@ -238,7 +238,7 @@ extension Connection {
         flushNow()
     }
 
-    /// The same with the crowd. Perhaps the output has gone out before.
+    /// As ``flush()``, together with the crowd. The output may have been written before.
     func flushWithCrowd() {
         isDirtyWithCrowd = false
         flushNow()
@@ -355,8 +355,8 @@ extension Connection {
         if phase == .open { events?.becameWritable() }
     }
 
-    /// The size above which the last frames of a connection are written without a copy. Thousands may end together, and
-    /// what they copy nobody pays for.
+    /// The size above which the last frames of a connection are written without a copy. Thousands of connections may
+    /// end together, and their copies count against no budget.
     private static let shareLastAbove = 256
 
     /// Writes everything that waits, then closes the sending direction, so that the peer gets the last bytes even if
@@ -380,6 +380,7 @@ extension Connection {
 }
 
 extension ByteBuffer {
-    /// Whether it is a large part of the memory that it keeps alive; otherwise a copy is better to keep.
+    /// Whether the readable bytes are a large part of the memory that the buffer keeps alive; otherwise it is better to
+    /// keep a copy.
     var isWorthKeeping: Bool { storageCapacity / 4 <= readableBytes }
 }

@@ -42,14 +42,14 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var isDirty = false
     @exclusivity(unchecked)
     var hasUnflushedWrites = false
-    /// Whether it waits to be flushed with others that get a publication to very many.
+    /// Whether the connection waits to be flushed together with others that get a publication to very many subscribers.
     @exclusivity(unchecked)
     var isDirtyWithCrowd = false
-    /// The flushes since the last look at what NIO holds.
+    /// The number of flushes since the last look at what NIO holds.
     @exclusivity(unchecked)
     var flushesSinceLook = 0
-    /// The writes behind output that the system did not take. While there are any, further output is collected, because
-    /// each write keeps a whole buffer.
+    /// The number of writes that wait behind output that the system did not take. While there are any, further output
+    /// is collected, because each write keeps a whole buffer.
     @exclusivity(unchecked)
     var heldWrites = 0
     /// The buffers of those writes, in bytes.
@@ -120,7 +120,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private var endsAt: UInt32 = 0
     /// When the protocol's side wants to be called; `.max`: never.
     private var wakesAt = UInt32.max
-    /// Since when the peer takes none of the output; nil while it does.
+    /// When the peer stopped taking output; nil while it takes output.
     private var stuckSince: UInt32?
     /// When a read last left further bytes waiting.
     private var backloggedAt: UInt32?
@@ -229,7 +229,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         return loop.coarseNow &- backloggedAt <= 2
     }
 
-    /// The peer takes output again, or has stopped to.
+    /// The peer takes output again, or has stopped taking it.
     func stuckChanged(_ isStuck: Bool) {
         guard isStuck != (stuckSince != nil) else { return }
         stuckSince = isStuck ? loop.coarseNow : nil
@@ -499,7 +499,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// Whether frames wait only for the connection's turn, or for a crowd.
     var waitsOnlyForTurn: Bool { !pauses.isEmpty && pauses.isSubset(of: [.turn, .crowds]) && phase == .open }
 
-    /// Takes frames that only wait for that.
+    /// Takes the frames that wait only for the connection's turn or for a crowd.
     func takeTurn() {
         pauses.remove(.crowds)
         pauses.insert(.turn)

@@ -96,7 +96,7 @@ extension LiveRoomConnection {
         }
     }
 
-    /// The last join was not forwarded. One that was forwarded before is still to be followed by a leave.
+    /// The last join was not forwarded. If an earlier join was forwarded, a leave must still follow that one.
     mutating func joinRefused() { joinBody = formerJoinBody }
 
     // MARK: Going

@@ -5,8 +5,8 @@ import DequeModule
 
 /// The inbox entries that were pushed and not acknowledged, and the cursor.
 ///
-/// The cursor is one number, but acknowledgements come per push and in any order: it moves up to an entry only when
-/// that and all before it are done. Bounded by the window of the inbox feed.
+/// The cursor is one number, but acknowledgements come per push and in any order. So the cursor moves up to an entry
+/// only when that entry and all entries before it are done. Bounded by the window of the inbox feed.
 package struct QSIOPWindow: Sendable, Hashable {
     private struct Entry: Sendable, Hashable {
         let seq: UInt64

@@ -228,7 +228,7 @@ extension BatchWriter {
         return deliveries
     }
 
-    /// Removes the entry that the one with `seq` replaces.
+    /// Removes the entry that the entry with `seq` replaces.
     private mutating func collapse(_ name: String, of user: UserID, into seq: UInt64, expiresAt: Timestamp) throws {
         let select = try PreparedStatement(db, "SELECT seq FROM push_collapse WHERE user = ? AND name = ?")
         select.bind(user, at: 1)

@@ -17,7 +17,8 @@ struct RetainedTree {
         var next: UInt32 = RetainedTree.none
         var previous: UInt32 = RetainedTree.none
         var value: UInt32 = RetainedTree.none
-        /// Another one for each use of the record; falling from the first to the last child of a node.
+        /// Each use of the record gets a new number. The numbers of a node's children fall from the first child to the
+        /// last.
         var number: UInt64
         /// Whether its level begins a topic of the server: wildcards do not match it [MQTT-4.7.2-1].
         var isReserved = false
@@ -27,7 +28,7 @@ struct RetainedTree {
     /// finds must be checked again.
     struct Walk: Sendable {
         let filter: TopicFilter
-        /// A node that matches the filter's first `depth` levels, alone or with the siblings behind it.
+        /// A node that matches the filter's first `depth` levels, alone or with the siblings after it.
         fileprivate struct Place {
             let node: UInt32
             let depth: UInt32
