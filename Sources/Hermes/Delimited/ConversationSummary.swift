@@ -43,7 +43,7 @@ public struct ConversationSummary: Hashable, Sendable {
 extension HermesClient {
     /// Fetches a page of the account's conversations: first those with accounts, by uid, then the groups, by id.
     ///
-    /// A device that is new gets only entries that come after its login. This list shows it what there was before:
+    /// A new device gets only entries that come after its login. This list shows the conversations from before:
     ///
     /// ```swift
     /// var conversations: [ConversationSummary] = []
@@ -54,14 +54,14 @@ extension HermesClient {
     /// }
     /// ```
     ///
-    /// A page may be shorter than the limit, because it has to fit into a frame. Conversations with accounts are those in
-    /// which somebody has written; groups are all that the account is a member of. The list does not depend on whether
-    /// the server keeps a history. Messages to a group from before the account joined are not counted.
+    /// A page may be shorter than the limit, because it has to fit into a frame. Conversations with accounts are those
+    /// in which somebody has written; groups are all that the account is a member of. The list does not depend on
+    /// whether the server keeps a history. Messages to a group from before the account joined are not counted.
     ///
     /// - Parameters:
     ///   - conversation: the last one of the page before; nil: from the first.
     ///   - limit: 1 to 1,000.
-    /// - Returns: the conversations behind it; none if it was the last one.
+    /// - Returns: the conversations after `conversation`; none if it was the last one.
     /// - Throws: HermesClientError `.invalidArgument` if there can be no such conversation; `.overloaded` if too many
     ///   read at the moment; `.timedOut`; CancellationError.
     public func conversations(

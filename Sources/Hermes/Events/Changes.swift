@@ -3,7 +3,8 @@
 
 import HermesWire
 
-/// A change of a contact, made by the other account. Newer versions add kinds, so a `switch` over them needs a `default`.
+/// A change of a contact, made by the other account. Newer versions add kinds, so a `switch` over them needs a
+/// `default`.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif

@@ -60,8 +60,8 @@ package final class AccountService: Sendable {
     ///   - acknowledged: the acknowledgements of a device that are not in the store yet; 0 if unknown. A device that
     ///     acknowledges and reconnects at once gets nothing twice.
     ///   - endTopicClients: ends the connections of an account that are logged in and have no inbox.
-    ///   - clearTopics: removes what is retained below a name, and tells whether nothing is left and no connection under
-    ///     that name; `isLate`: such connections have had their time to end.
+    ///   - clearTopics: removes what is retained below a name, and tells whether nothing is left and no connection
+    ///     under that name; `isLate`: such connections have had their time to end.
     package init(
         store: any AccountStore,
         messages: any MessageStore,

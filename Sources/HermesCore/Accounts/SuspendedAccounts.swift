@@ -1,8 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The accounts that were disabled since the start, and are still. Several changes of one account may overlap, and end in
-/// another order than that in which the store made them; then the store is asked. Pure; owner: ``AccountService``.
+/// The accounts that were disabled since the start and still are. Several changes of one account may overlap, and end
+/// in another order than the order in which the store made them; in that case the store is asked. Pure; owner:
+/// ``AccountService``.
 struct SuspendedAccounts: Sendable {
     private struct Changes: Sendable {
         var running = 0

@@ -49,14 +49,14 @@ package enum EntrySource: Hashable, Sendable {
 /// The limits of one inbox, and of one sender's share of it. The same for every store.
 ///
 /// One sender, and one group, holds at most a quarter, so that none fills an inbox for all others. One member of a
-/// group may never hold more of the group's quarter than is then left free, half if it is alone, so that the others
-/// still can write. A member that has nothing there may always add one message that fits. Once an inbox is half full, it
-/// takes only entries that its owner, the owner's contacts and back ends cause, in groups too. Accounts and groups cost
-/// nothing, so strangers could otherwise fill all of it together. Entries other than messages have a reserve of a
-/// further quarter. If a group message, another entry, or the sender's own copy finds no room, its place in the inbox
-/// stays empty, and devices are told as for an expired entry. From an eighth on, an entry that one device has taken
-/// waits for no other device (``InboxCursors``). Below a quarter every message has room, so there is time to delete such
-/// entries.
+/// group may hold at most as much of the group's quarter as then remains free (half of it, if no other member holds
+/// anything), so that the others can still write. A member that holds nothing there may always add one message that
+/// fits. Once an inbox is half full, it takes only entries that its owner, the owner's contacts and back ends cause, in
+/// groups too. Accounts and groups cost nothing, so strangers could otherwise fill all of it together. Entries other
+/// than messages have a reserve of a further quarter. If a group message, another entry, or the sender's own copy finds
+/// no room, its place in the inbox stays empty, and devices are told as for an expired entry. From an eighth on, an
+/// entry that one device has taken waits for no other device (``InboxCursors``). Below a quarter every message has
+/// room, so there is time to delete such entries.
 package struct InboxBudget: Hashable, Sendable {
     /// The approximate size of an entry without its content.
     package static let entryBytes = 128

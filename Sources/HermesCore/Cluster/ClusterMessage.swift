@@ -24,8 +24,8 @@ package enum ClusterMessage: Sendable {
 package enum ClusterHint: Sendable {
     /// An event for the connected devices of a user.
     case ephemeral(UserID, EphemeralEvent)
-    /// Publications of a loop for the node's subscribers. Each loop numbers them for each node; those that come late are
-    /// lost.
+    /// Publications of a loop for the node's subscribers. Each loop numbers them for each node; those that come late
+    /// are lost.
     case publications([NodePublication], loop: Int, number: UInt64)
 }
 

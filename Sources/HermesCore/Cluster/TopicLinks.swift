@@ -65,8 +65,8 @@ package final class TopicLinks: Sendable {
 
     // MARK: From the shards
 
-    /// Subscriptions were added or removed. The others hear of it with ``tellChanges()``, unless the topics are about one
-    /// node: those begin with `$`.
+    /// Subscriptions were added or removed. The other nodes are told by ``tellChanges()``, unless the topics are about
+    /// one node; such topics begin with `$`.
     func change(_ key: TopicInterest.Key, by count: Int) {
         guard key.filter.rawValue.utf8.first != UInt8(ascii: "$") else { return }
         changeOwn { own, _ in own.change(key, by: count) }

@@ -82,8 +82,9 @@ package struct MessageIDGenerator: Sendable {
     /// Returns the next id.
     package mutating func next(now: Timestamp) -> MessageID {
         let milliseconds = UInt64(max(0, now.rawValue)) & 0xFFFF_FFFF_FFFF
-        // The upper halves differ, so that a store can use them as keys: after a random one they count. A millisecond has
-        // room for at least 32,768 ids; further ones take the numbers of the next millisecond.
+        // No two upper halves are the same, so that a store can use them as keys: the first one in a millisecond is
+        // random, and the next ones count up from it. A millisecond has room for at least 32,768 ids; further ones take
+        // the numbers of the next millisecond.
         let isLater = milliseconds > last.high >> 16
         let high = isLater ? milliseconds << 16 | random.next() & 0x7FFF : last.high &+ 1
         last = MessageID(high: high, low: random.next())

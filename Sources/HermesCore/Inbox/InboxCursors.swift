@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The places up to which the devices of an account have taken its inbox; they decide which entries may go. Pure; the
-/// same for every store.
+/// The places up to which the devices of an account have taken its inbox. They decide which entries may be deleted.
+/// Pure; the same for every store.
 ///
 /// An entry waits for all devices. Once an inbox is crowded (``InboxBudget/isCrowded(_:)``), it waits only for the
-/// first of them: a device that stays away keeps no sender out, and is told about the hole when it returns. Devices that
-/// were merely claimed take nothing: while an account has no others, its entries stay until they expire.
+/// first device. So a device that stays away does not keep senders out, and is told about the hole when it returns.
+/// Devices that were merely claimed do not count: while an account has no others, its entries stay until they expire.
 package struct InboxCursors: Sendable {
     package struct Cursor: Sendable, Hashable {
         package var seq: UInt64

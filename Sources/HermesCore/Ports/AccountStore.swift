@@ -31,8 +31,8 @@ package protocol AccountStore: InvitationStore {
     /// - Throws: `.notFound`, `.nameTaken`, `.wrongCredentials` if another password is expected, `.storageUnavailable`.
     func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account
 
-    /// The names that accounts had before ``update(_:_:)`` gave them other ones. Nobody may take such a name (`.nameTaken`)
-    /// until it is freed.
+    /// The names that accounts had before ``update(_:_:)`` gave them other names. Nobody may take such a name
+    /// (`.nameTaken`) until it is freed.
     func keptNames() async throws(HermesError) -> [KeptName]
 
     /// Frees a name.
@@ -62,8 +62,9 @@ package protocol AccountStore: InvitationStore {
     /// The devices of an account, oldest first.
     func devices(of user: UserID) async throws(HermesError) -> [Device]
 
-    /// Devices of all accounts with a text in their id or name, ASCII letters in either case; in no certain order. Looks at
-    /// no more than the newest ``StoreSettings/maxSearched`` devices.
+    /// Searches the devices of all accounts for those with a text in their id or name, and returns them in no
+    /// particular order. The case of ASCII letters does not matter. Looks at no more than the newest
+    /// ``StoreSettings/maxSearched`` devices.
     ///
     /// - Parameter text: with ASCII letters in lower case; not empty.
     func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice]
@@ -173,8 +174,8 @@ package struct DeviceOpening: Sendable, Hashable {
         self.maxDevices = maxDevices
     }
 
-    /// Whether the device begins at the oldest entry: it is new, or shows its first proof. Anybody may have claimed to be
-    /// it before, so what such a claim has taken does not count.
+    /// Whether the device begins at the oldest entry, because it is new or shows its first proof. Anybody may have
+    /// claimed to be it before, so what such a claim has taken does not count.
     ///
     /// - Parameter known: the device's proof until now; nil: there is no such device.
     package func beginsAnew(_ known: DeviceProof?) -> Bool {
@@ -264,8 +265,8 @@ package enum AccountKey: Sendable, Hashable {
     /// By ``NickName/key``: case is ignored.
     case nickName(NickName)
 
-    /// - Parameter text: a decimal uid or a name. Digits are a uid, so that nobody takes the place of an account that is
-    ///   gone by its number as a name.
+    /// - Parameter text: a decimal uid or a name. Digits are always a uid, so that nobody can take the place of a
+    ///   deleted account by choosing its number as a name.
     /// - Throws: `.notFound` for digits that are no uid; else as ``NickName``.
     package init(uidOrName text: String) throws(HermesError) {
         let isDigits = text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }

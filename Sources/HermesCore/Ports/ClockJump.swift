@@ -60,13 +60,14 @@ package struct ClockJumps: Sendable, Hashable {
     }
 }
 
-/// A step back of the wall clock that was found right (``SteadyClock``). If it is as long as a jump ahead that was believed,
-/// the jump was wrong: what was stored since is as much older than it looks, and so is what the jump has corrected.
+/// A step back of the wall clock that was found right (``SteadyClock``). If it is as long as a jump ahead that was
+/// believed, the jump was wrong. What was stored since the jump is then older than its times say, by the length of the
+/// jump, and so is what was corrected because of the jump.
 package struct ClockSetback: Sendable, Hashable {
     /// How far the clock went back.
     package let length: Duration
-    /// What the clock that is right has stored bears the times from when it went back, at the earliest, until now, with
-    /// what is under way.
+    /// The times of what was stored by the clock that is right: from the earliest moment at which the clock may have
+    /// gone back until now, including what is under way.
     package let own: ClosedRange<Timestamp>
 
     /// - Parameters:

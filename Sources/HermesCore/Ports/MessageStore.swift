@@ -67,7 +67,8 @@ package protocol MessageStore: Sendable {
     /// durable.
     func record(_ jump: ClockJump) async throws(HermesError)
 
-    /// Forgets the jump that was wrong, if the clock went back by as much, and corrects the times of what was stored since.
+    /// If the clock went back by as much as an earlier jump, that jump was wrong: forgets it, and corrects the times of
+    /// what was stored since.
     func takeBack(_ setback: ClockSetback) async throws(HermesError)
 
     /// Removes deleted content from the files and returns free space, a bounded amount per call. Called about once a

@@ -15,8 +15,8 @@ package enum RoomLimits {
     /// The data of an application's own event, in bytes.
     package static let maxApplicationBytes = 65_536
 
-    /// The payload of a publication to a room's topic, in bytes. With a name it still fits into a frame of LiveRoom, whose
-    /// viewers accept 64 KiB.
+    /// The payload of a publication to a room's topic, in bytes. With a name it still fits into a frame of LiveRoom,
+    /// whose viewers accept 64 KiB.
     package static let maxPayloadBytes = 64_000
 
     /// Checks a publication to any topic.

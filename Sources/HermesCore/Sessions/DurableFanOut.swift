@@ -7,10 +7,10 @@
 ///
 /// Each part is chosen when its turn has come, on the committer's thread, so no loop looks at all targets.
 ///
-/// If the server ends or the store fails between two parts, some targets have it, and its publisher has no acknowledgement.
-/// With QoS 2 from a kept session, the store remembers who has it (``PartialPublication``).
+/// If the server ends or the store fails between two parts, some targets have the publication, and its publisher has no
+/// acknowledgement. With QoS 2 from a kept session, the store remembers which targets have it (``PartialPublication``).
 ///
-/// Unchecked Sendable because the committer's thread alone calls it once it is submitted (``SessionParts``).
+/// Unchecked Sendable because only the committer's thread calls it after it is submitted (``SessionParts``).
 final class DurableFanOut: SessionParts, @unchecked Sendable {
     /// The sessions and groups that one part looks at, and the most rows that it writes for targets: some 2 ms.
     static let partRows = 512
@@ -145,8 +145,8 @@ extension DurableSessions {
         shared.state.withLock { $0.records[publisher]?.partial[receivedID] != nil }
     }
 
-    /// The number of queues that a publication would be written to, for its price. Where an owner's queues are full, they
-    /// do not count.
+    /// The number of queues that a publication would be written to, which determines its price. The queues of an owner
+    /// do not count if they are full.
     package func reach(of publication: StoredPublication, to targets: [DurableTarget]) -> Int {
         targets.reduce(0) { sum, target in
             switch target {

@@ -40,9 +40,9 @@ struct DurableQuota: Sendable {
         return nil
     }
 
-    /// The number of filters that one counts for: one for each begun KiB of the memory that it takes as long as the
-    /// session is kept. A shared subscription counts for ``unitsPerShare`` more, because it is a delivery of its own. The
-    /// other filters of a session are one delivery together.
+    /// The number of filters that a filter counts for: one for each KiB, or part of a KiB, of the memory that it takes
+    /// while the session is kept. A shared subscription counts for ``unitsPerShare`` more, because it is a delivery of
+    /// its own. The other filters of a session are one delivery together.
     static func units(of filter: String) -> Int {
         var bytes = 0
         var levels = 1

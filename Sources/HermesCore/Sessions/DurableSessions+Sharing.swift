@@ -225,7 +225,8 @@ extension DurableSessions {
     /// The most sessions whose messages are given to others in one pass.
     private static let maxRedistributed = 10_000
 
-    /// Whether a subscription is a shared one with a connected member. The sessions that are asked for have no connection.
+    /// Whether a subscription is a shared one with a connected member. The sessions that are asked for have no
+    /// connection.
     private func hasOnline(_ share: String, _ known: inout [TopicText: Bool]) -> Bool {
         guard share.utf8.starts(with: "$share/".utf8) else { return false }
         if let known = known[TopicText(share)] { return known }

@@ -119,8 +119,8 @@ package final class DurableSessions: Sendable {
     /// The queues of all sessions in the store.
     package var queueStatistics: QueueBudget.Statistics { store.queues.statistics }
 
-    /// A session ended without a connection: by expiry, because another connection started clean, because an operator ended
-    /// it, or because its owner is gone. Told on any thread.
+    /// A session ended without a connection: by expiry, because another connection started clean, because an operator
+    /// ended it, or because its owner is gone. Called on any thread.
     package let ended = Hook<SessionKey>()
 
     /// The owner of sessions no longer has its name. Told on any thread, before ``ended``.
@@ -202,7 +202,8 @@ package final class DurableSessions: Sendable {
     ///   - publisher: the publisher's own durable session, for "no local" and for `packetID`.
     ///   - receivedID: with QoS 2, the publisher's identifier to remember until ``receivedReleased(_:_:)``.
     ///   - retains: whether it is retained; an empty payload removes the retained one.
-    ///   - mustRetain: refuses with `.quotaExceeded` what cannot be retained for want of room; otherwise it is only delivered.
+    ///   - mustRetain: whether the publication is refused with `.quotaExceeded` if there is no room to retain it;
+    ///     otherwise it is only delivered.
     ///   - source: the publisher, who pays for what is retained.
     ///   - completion: called exactly once. Success means committed; then attachments get it. Errors: `.overloaded`,
     ///     `.quotaExceeded`, `.shuttingDown`: nothing was stored; `.storageUnavailable`: of a publication to very many
@@ -293,9 +294,8 @@ package final class DurableSessions: Sendable {
     // MARK: A session's connection
 
     /// Adds subscriptions, replacing those with the same filter. They are in force when `completion` is called with
-    /// success.
-    /// `.quotaExceeded`: there are too many, and none was added. Many are stored in parts; after another error the first
-    /// ones may be there, and `completion` says how many.
+    /// success. The error `.quotaExceeded` means that there are too many, and that none was added. Many subscriptions
+    /// are stored in parts: after another error the first ones may be there, and `completion` says how many.
     package func subscribe(
         _ id: DurableSessionID,
         _ subscriptions: [DurableSubscription],
@@ -325,8 +325,8 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    /// Removes subscriptions, by their filters. Nothing more is queued for them when `completion` is called. Many are removed
-    /// in parts; after an error the first ones may be gone, and `completion` says how many.
+    /// Removes subscriptions, by their filters. Nothing more is queued for them when `completion` is called. Many
+    /// subscriptions are removed in parts: after an error the first ones may be gone, and `completion` says how many.
     package func unsubscribe(
         _ id: DurableSessionID,
         _ filters: [String],

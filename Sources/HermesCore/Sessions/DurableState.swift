@@ -350,8 +350,8 @@ struct DurableState {
         }
     }
 
-    /// Ends the sessions of an owner who is gone. Those with a connection end with it, also if it closes by itself at this
-    /// moment.
+    /// Ends the sessions of an owner who is gone. A session with a connection ends together with it, even if the
+    /// connection closes by itself at this moment.
     mutating func endAll(of owner: SessionOwner) -> [Action] {
         var actions: [Action] = []
         for key in seats.keys(of: owner) {

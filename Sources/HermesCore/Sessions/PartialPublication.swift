@@ -3,8 +3,8 @@
 
 import NIOCore
 
-/// A QoS 2 publication that was to be stored in parts (``DurableFanOut``) and is stored for some of its targets only: the
-/// server ended, or the store failed. Its publisher has no acknowledgement and repeats it; then the others get it.
+/// A QoS 2 publication that was to be stored in parts (``DurableFanOut``) and is stored for some of its targets only:
+/// the server ended, or the store failed. Its publisher has no acknowledgement and repeats it; then the others get it.
 package struct PartialPublication: Sendable, Hashable {
     /// Tells it from another publication under the same identifier (``content(of:)``).
     package let content: Int64

@@ -112,12 +112,12 @@ final class SessionCommitter: Sendable {
         }
     }
 
-    /// Submits an operation of many parts. What its source submits later is committed after the last one. Only the first
-    /// is refused if too much waits.
+    /// Submits an operation of many parts. What its source submits later is committed after the last part. Only the
+    /// first part is refused if too much waits.
     ///
     /// - Parameters:
     ///   - bytes: the approximate memory of all parts.
-    ///   - rows: that one part writes.
+    ///   - rows: the number of rows that one part writes.
     ///   - completion: called once, with the outcome of the last part, or with the error that ended it before.
     func submit(
         _ parts: any SessionParts,

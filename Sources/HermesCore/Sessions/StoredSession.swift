@@ -47,7 +47,8 @@ package struct StoredSession: Sendable {
     package var released: [UInt64] = []
     /// The packet identifiers of the client's QoS 2 publications that it has not released; only from `.open`.
     package var received: [UInt16] = []
-    /// The client's QoS 2 publications that are stored for some of their targets, by their identifiers; only from `.open`.
+    /// The client's QoS 2 publications that are stored for some of their targets, by their identifiers; only from
+    /// `.open`.
     package var partial: [UInt16: PartialPublication] = [:]
 
     package init(id: DurableSessionID, key: SessionKey) {

@@ -21,10 +21,10 @@ protocol CommitRiders: Sendable {
 
 /// The waiting items of ``InboxCommitter`` and ``SessionCommitter``, and the thread that commits them.
 ///
-/// A batch is what one transaction of the store holds. The transaction takes item after item while it runs: it ends when
-/// nothing waits, when it is full, or when it has worked for a while and a source with little to do waits for it
-/// (``FairQueue/isBatchAwaited``). Sources take turns in a batch, so that the waiting items of one do not delay another's.
-/// Riders go with the next batch, or alone after a short while.
+/// A batch is what one transaction of the store holds. The transaction takes item after item while it runs: it ends
+/// when nothing waits, when it is full, or when it has worked for a while and a source with little to do waits for it
+/// (``FairQueue/isBatchAwaited``). Sources take turns in a batch, so that the waiting items of one source do not delay
+/// those of another. Riders go with the next batch, or alone after a short while.
 ///
 /// State: a ``Monitor``; the thread owns what it has taken.
 final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
@@ -63,8 +63,8 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     private let ordersRiders: Bool
     private let monitor: Monitor<State>
 
-    /// - Parameter ordersRiders: whether an item is committed after all riders that were noted before it. Otherwise it may
-    ///   come before them, or join a transaction that has begun without them.
+    /// - Parameter ordersRiders: whether an item is committed after all riders that were noted before it. Otherwise it
+    ///   may be committed before them, or join a transaction that has begun without them.
     init(limits: CommitLimits, ordersRiders: Bool) {
         self.limits = limits
         self.ordersRiders = ordersRiders
@@ -189,8 +189,8 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
 
     // MARK: The thread
 
-    /// Commits riders, and waiting items for as long as there are riders and their transactions have time. If items keep
-    /// the order of riders, they follow the last of them; else they take turns with them.
+    /// Commits riders. While there are riders and their transactions have time, also commits waiting items. If items
+    /// must keep the order of the riders, they follow the last rider; otherwise items and riders take turns.
     ///
     /// - Parameters:
     ///   - riders: their operations; one or more transactions.

@@ -69,8 +69,8 @@ struct FairQueue<Item: Sendable>: Sendable {
         count += 1
     }
 
-    /// Puts an item that ended its source's turn before all others of its source: it is not done. The other sources come
-    /// first.
+    /// Puts an unfinished item, which ended its source's turn, before all other items of its source. The other sources
+    /// have their turns first.
     mutating func putBack(_ item: Item, bytes: Int, cost: Int, of source: CommitSource) {
         makeTurn(of: source)
         let waiting = Waiting(item: item, bytes: bytes, cost: cost, endsTurn: true, isQuiet: false)

@@ -3,7 +3,8 @@
 
 import DequeModule
 
-/// Publications that one turn of the loop cannot all deliver, mainly to topics with many subscribers on this loop. Pure.
+/// Publications that one turn of the loop cannot all deliver, mainly to topics with many subscribers on this loop.
+/// Pure.
 ///
 /// They wait here and are delivered in parts, to each topic in turn. Between the turns the loop serves its connections.
 /// Publications to few subscribers do not wait here, unless there are very many of them and the turn has no time left.

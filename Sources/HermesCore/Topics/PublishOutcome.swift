@@ -7,8 +7,8 @@ package struct PublishOutcome: Sendable, Hashable {
     package let localCount: Int
     /// Whether another loop is far behind: the publisher should pause reading.
     package let isCongested: Bool
-    /// Set if the subscribers on this loop get it later, because they are very many and behind: the publisher should wait
-    /// for them (``TopicShard/isWaiting(_:)``).
+    /// Set if the subscribers on this loop get the publication later, because there are very many of them and they are
+    /// behind. The publisher should wait for them (``TopicShard/isWaiting(_:)``).
     package let ticket: CrowdTicket?
     /// Whether a subscription matches, on this loop or another.
     package let matchedAnywhere: Bool

@@ -117,8 +117,8 @@ package final class TopicPlane: Sendable {
         return (sums, examined)
     }
 
-    /// The publications that wait for loops, in bytes; the bytes that may wait; and those dropped since the start because
-    /// too many waited.
+    /// The publications that wait for loops, in bytes; the bytes that may wait; and those dropped since the start
+    /// because too many waited.
     package var backlog: (used: Int, limit: Int, dropped: Int) {
         (
             mailboxes.reduce(0) { $0 &+ max(0, $1.waitingBytes) },

@@ -50,8 +50,8 @@ extension TopicShard {
         }
     }
 
-    /// Hands the publications so far over to the other shards, which happens at the end of each tick in any case. The loop
-    /// does it before it writes acknowledgements.
+    /// Hands the collected publications over to the other shards. This happens at the end of each tick in any case; the
+    /// loop also does it before it writes acknowledgements.
     package func handOver() {
         guard isFlushScheduled else { return }
         for shard in outgoing.indices where !outgoing[shard].isEmpty {
@@ -167,11 +167,12 @@ extension TopicShard {
     /// Whether a publication waits for its crowd, by ``PublishOutcome/ticket``.
     package func isWaiting(_ ticket: CrowdTicket) -> Bool { crowded.isWaiting(ticket.number) }
 
-    /// Lets a publication of this loop wait behind others of its topic; if its topic is crowded, also until the output of
-    /// earlier ones has gone out. Otherwise a loop that is behind would copy each for thousands of peers.
+    /// Lets a publication of this loop wait for earlier publications of its topic. If the topic is crowded, it also
+    /// waits until their output has been written; otherwise a loop that is behind would copy each publication for
+    /// thousands of peers.
     ///
-    /// - Parameter isPaced: whether its publisher is not read from until then. What others publish is dropped once much
-    ///   waits.
+    /// - Parameter isPaced: whether the publisher is not read from until then. The publications of other publishers are
+    ///   dropped once much waits.
     /// - Returns: its ticket; nil if it may be delivered now.
     func waitsForCrowd(_ publication: PublicationBatch, along route: TopicRoute, isPaced: Bool) -> CrowdTicket? {
         let isCrowded = isBehindWithCrowds && route.entries.count >= CrowdedTopics.leastDeliveries

@@ -55,7 +55,7 @@ extension TopicShard {
         scheduleFlush()
     }
 
-    /// The members of a shared subscription on this node have become more or fewer. Those whose sessions are kept do not
+    /// The number of a shared subscription's members on this node has changed. Members whose sessions are kept do not
     /// count: what they get with QoS 1 and 2 comes from the store of their node.
     func changed(_ group: SharedGroup, _ seat: SharedGroup.Seat, by count: Int) {
         guard let links = nodes?.links, !seat.isKept else { return }

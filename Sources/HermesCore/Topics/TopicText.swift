@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A topic filter as a client wrote it, `$share/…` included, or the name of a share, as a key: compared byte by byte and
-/// never normalized [MQTT-4.7.3-4].
+/// A key: a topic filter as a client wrote it (including `$share/…`), or the name of a share. It is compared byte by
+/// byte and never normalized [MQTT-4.7.3-4].
 package struct TopicText: Hashable, Sendable {
     package let rawValue: String
 

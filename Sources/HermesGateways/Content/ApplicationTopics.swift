@@ -18,10 +18,10 @@ package enum ApplicationTopics {
         contains(topic.rawValue) ? MessageParts.count(json: payload) : 0
     }
 
-    /// Checks a publication before it is published, to these topics and to rooms. Every protocol that publishes to topics
-    /// asks this, for wills too.
+    /// Checks a publication before it is published, to these topics and to rooms. Every protocol that publishes to
+    /// topics calls this, for wills too.
     ///
-    /// - Throws: `.invalidArgument`, `.tooLarge` if the clients behind the topic cannot be given this payload.
+    /// - Throws: `.invalidArgument`, `.tooLarge` if the clients of the topic cannot get this payload.
     package static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
         try RoomLimits.check(topic, payload)
         for form in GatewayCatalog.applicationTopics { try form.check(topic, payload) }

@@ -278,8 +278,8 @@ extension Connection {
     /// The flushes between two looks: a look costs about a tenth of a flush.
     static let flushesPerLook = 8
 
-    /// Whether the system has not taken all output. Looks at every eighth flush, and if the next write would keep a large
-    /// buffer.
+    /// Whether the system has not taken all output. Looks only at every eighth flush, and when the next write would
+    /// keep a large buffer.
     private func isBehind(_ context: ChannelHandlerContext) -> Bool {
         flushesSinceLook &+= 1
         guard flushesSinceLook >= Self.flushesPerLook || pending.storageCapacity > Self.shareAbove else { return false }
@@ -289,8 +289,8 @@ extension Connection {
         return waiting ?? 0 > 0
     }
 
-    /// Counts a write behind output that the system has not taken. Once all such writes are done, output goes out at once
-    /// again.
+    /// Counts a write behind output that the system has not taken. Once all such writes are done, output is written at
+    /// once again.
     ///
     /// - Returns: the promise of the write.
     private func hold(_ out: ByteBuffer, _ promise: EventLoopPromise<Void>?) -> EventLoopPromise<Void> {

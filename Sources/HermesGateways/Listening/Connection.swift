@@ -357,8 +357,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         resumeForGood()
     }
 
-    /// Whether the connection is closed without a farewell. The peer does not read, and its output takes memory until it
-    /// does.
+    /// Whether the connection is closed without a farewell, because the peer does not read and its output takes memory
+    /// until it does.
     private func isCutOff(_ reason: CloseReason) -> Bool {
         switch reason {
         case .slowReader: true

@@ -4,10 +4,11 @@
 /// The cost of requests in every protocol, defined only here.
 ///
 /// A unit is about 10 µs of a processor: the cost of a plain request. ``ConnectionLimits/requestsPerSecond`` and the
-/// limits of accounts and addresses are in units per second. Each frame costs 1; its further cost is charged once it is
-/// known: in every protocol that of its bytes and of the parts of its message. Publications of MQTT cost nothing here,
-/// except for many properties, for long topics, for topics that very many filters match, for retained topics with many
-/// levels, and for the queues of kept sessions: the subscribers' pace and acknowledgements slow publishers down. docs/security.md has the same table.
+/// limits of accounts and addresses are in units per second. Each frame costs 1. The rest of its cost is charged once
+/// it is known. In every protocol this includes the cost of the frame's bytes and of the parts of its message.
+/// Publications of MQTT cost nothing here, because the subscribers' pace and acknowledgements slow publishers down.
+/// Exceptions are many properties, long topics, topics that very many filters match, retained topics with many levels,
+/// and the queues of kept sessions. docs/security.md has the same table.
 package enum RequestCost: Sendable, Hashable {
     /// A packet of a protocol whose frames are not counted.
     case packet
@@ -33,8 +34,8 @@ package enum RequestCost: Sendable, Hashable {
     case recipients(Int)
     /// Queues of kept sessions that get a publication.
     case queues(Int)
-    /// Connected devices that get an entry with a content of this number of bytes, beyond one of the sender's and one of the
-    /// recipient's: each is told on its loop, and is written the content.
+    /// Connected devices that get an entry whose content has this number of bytes, except one device of the sender and
+    /// one of the recipient. Each device is told on its loop, which writes the content to it.
     case devices(Int, bytes: Int)
     /// Users that get an ephemeral event.
     case listeners(Int)
@@ -42,8 +43,8 @@ package enum RequestCost: Sendable, Hashable {
     case watchers(Int)
     /// Viewers of a room on this loop that get a frame.
     case viewers(Int)
-    /// Subscribers on this loop that get a publication of MQTT. Nobody pays for them; they only end the publisher's turn.
-    /// Each may get a copy of the topic.
+    /// Subscribers on this loop that get a publication of MQTT. No budget is charged for them; they only end the
+    /// publisher's turn. Each may get a copy of the topic.
     case receivers(Int, topicBytes: Int)
     /// The topic of an MQTT publication, which an alias may stand for: it is looked up, matched and checked.
     case topic(bytes: Int)

@@ -209,8 +209,8 @@ extension MQTTConnection {
         return true
     }
 
-    /// Others' subscriptions have changed, and the subscribers were searched for again. Nobody pays for that, but others
-    /// have their turn the sooner.
+    /// Others' subscriptions have changed, and the subscribers were searched for again. No budget is charged for that,
+    /// but others have their turn sooner.
     @inline(__always)
     func searched(since workBefore: Int) {
         let work = topics.matchWork &- workBefore

@@ -41,8 +41,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Nobody waits for a retained message of QoS 0, but for the connection, which is not read from while too much is on its
-    /// way.
+    /// No client waits until a retained message of QoS 0 is stored. But its connection is not read from while too much
+    /// is on its way.
     func retain(_ stored: StoredPublication) {
         let bytes = stored.weight
         connection.requestStarted(bytes: bytes)
@@ -53,7 +53,7 @@ extension MQTTConnection {
         }
     }
 
-    /// Who pays for what a client has stored: its owner; without one its address.
+    /// The payer for what a client stores: its owner or, without an owner, its address.
     func source(of client: MQTTClientState) -> CommitSource {
         CommitSource(client.key.owner) ?? CommitSource(host: connection.remoteHost)
     }

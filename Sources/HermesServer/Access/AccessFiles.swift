@@ -9,8 +9,8 @@ import ServiceLifecycle
 import Synchronization
 
 /// The files with access rules: topic rules and token keys. Read at start and on SIGHUP. The rules are also read when
-/// their file has changed, once it has been the same for ``interval``; a file that has become empty needs SIGHUP, because
-/// editors and shells empty a file before they write it.
+/// their file has changed, once it has been the same for ``interval``; a file that has become empty needs SIGHUP,
+/// because editors and shells empty a file before they write it.
 final class AccessFiles: Service, Sendable {
     /// The interval of checks of the rule file.
     static let interval = Duration.seconds(1)
@@ -128,8 +128,8 @@ struct FileWatch {
         seen = read
     }
 
-    /// Whether to read the file, which is like this now; nil: there is none. A file that is gone, empty, or other than at
-    /// the last look is being replaced.
+    /// Whether to read the file, whose present properties are `stamp`; nil: there is no file. A file that is missing,
+    /// empty, or different from the last look is taken to be in the middle of its replacement.
     mutating func isDue(_ stamp: FileStamp?) -> Bool {
         defer { seen = stamp }
         guard let stamp, stamp == seen, stamp != read, stamp != judged, !stamp.isEmpty else { return false }

@@ -6,8 +6,9 @@ package import NIOCore
 /// The bound for combining marks in text from the network.
 ///
 /// Swift compares and hashes strings by canonical equivalence. For this it sorts each run of combining marks, in a time
-/// that grows with the square of the run: 60 KiB of them take a quarter of a second, a mebibyte minutes. So no text with
-/// a longer run than ``maxRun`` gets into a string. Then a comparison takes a time that is linear in the text.
+/// that grows with the square of the run's length: a run of 60 KiB takes a quarter of a second, a run of one mebibyte
+/// takes minutes. So no text with a longer run than ``maxRun`` gets into a string. Then a comparison takes a time that
+/// is linear in the text.
 package enum StreamSafeText {
     /// The most combining marks in a row. Unicode's Stream-Safe Text Format has at most 30 (UAX #15, section 13), which
     /// is far more than any language needs; decorated text in chats has more.

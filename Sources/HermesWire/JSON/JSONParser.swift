@@ -3,8 +3,8 @@
 
 /// Parses JSON strictly by RFC 8259: no comments, no trailing commas, no duplicate names in an object.
 ///
-/// Its depth is bounded; time and memory are linear in the text. Names are compared: texts with many combining marks in a
-/// row are refused (``StreamSafeText``).
+/// Its depth is bounded; time and memory are linear in the text. Names are compared: texts with many combining marks in
+/// a row are refused (``StreamSafeText``).
 package struct JSONParser {
     /// The reason why a text is not JSON, and the place.
     package struct Failure: Error, Hashable {

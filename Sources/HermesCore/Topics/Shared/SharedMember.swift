@@ -53,8 +53,8 @@ package final class SharedLoad: Sendable {
         value.load(ordering: .relaxed) &+ (isBehind.load(ordering: .relaxed) ? Self.most : 0)
     }
 
-    /// The member does not take what it is sent as fast as it comes. Publications of QoS 0 do not count by number, because
-    /// they end with being sent.
+    /// The member takes publications more slowly than they come. The count of publications does not show this for QoS
+    /// 0, because such publications are done once they are sent.
     package func fallBehind() { isBehind.store(true, ordering: .relaxed) }
 
     package func catchUp() { isBehind.store(false, ordering: .relaxed) }
