@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// The core for the gateways and the HTTP API: one object that holds the services.
 package final class Messenger: Sendable {
     package let accounts: AccountService
@@ -37,6 +39,8 @@ package final class Messenger: Sendable {
     let deletions: AccountDeletions
     package let messageStore: any MessageStore
     private let sessionStore: any SessionStore
+    /// A node has gone: its jobs must be continued.
+    private let mustTakeOver = Atomic(false)
 
     /// Assembles the services over their stores.
     ///
@@ -153,7 +157,11 @@ package final class Messenger: Sendable {
         } else {
             cluster = nil
         }
+        cluster?.repaired.observe { [weak self] in self?.mustTakeOver.store(true, ordering: .relaxed) }
     }
+
+    /// Whether this process does what one node must do for all.
+    private var isOnDuty: Bool { cluster?.isOnDuty ?? true }
 
     /// Reads the state that a server needs before the first connection; called once.
     package func load() async throws(HermesError) {
@@ -190,6 +198,16 @@ package final class Messenger: Sendable {
             // On a full disk the purge makes room; the jump is not believed before it is recorded.
             failure = error
         }
+        if isOnDuty, mustTakeOver.exchange(false, ordering: .relaxed) {
+            do throws(HermesError) {
+                // What another node works at, too, is shared: each step is a transaction.
+                try await deletions.load()
+                try await pushes.load()
+            } catch {
+                mustTakeOver.store(true, ordering: .relaxed)
+                failure = error
+            }
+        }
         let purgeTime = isClockConfirmed ? now : Timestamp(rawValue: 0)
         durable.expire(now: now, isClockConfirmed: isClockConfirmed)
         deletions.resume()
@@ -199,7 +217,7 @@ package final class Messenger: Sendable {
         await accounts.writeTraces()
         await accounts.freeNames()
         var sum = 0
-        for _ in 0..<max(1, maxSteps) where !Task.isCancelled {
+        for _ in 0..<max(1, maxSteps) where isOnDuty && !Task.isCancelled {
             let count = try await messageStore.purge(now: purgeTime, limit: batch)
             sum += count
             if count == 0 { break }
@@ -209,17 +227,21 @@ package final class Messenger: Sendable {
             sum += count
             if count == 0 { break }
         }
-        try await messageStore.maintain(uptime: time.uptime())
+        if isOnDuty { try await messageStore.maintain(uptime: time.uptime()) }
         if let failure { throw failure }
         return sum
     }
 
     /// Commits waiting operations and refuses further ones; the last step, after the listeners have closed.
     package func shutdown() async {
+        guard let cluster else { return await commitRest() }
+        // The others are told of the last commits before they look for what this node has left.
+        await cluster.leave { await commitRest() }
+    }
+
+    private func commitRest() async {
         await accounts.writeTraces(isLast: true)
         await durable.shutdown()
         await messages.shutdown()
-        // The others are told of the last commits before they look for what this node has left.
-        await cluster?.leave()
     }
 }

@@ -104,7 +104,11 @@ struct FCMTests {
         (404, "UNREGISTERED", PushSendOutcome.tokenGone(since: nil)),
         (404, "NOT_FOUND", .refused(reason: "NOT_FOUND")),
         (400, "INVALID_ARGUMENT", .refused(reason: "INVALID_ARGUMENT")),
-        (429, "QUOTA_EXCEEDED", .retry(after: .seconds(9), isService: true, reason: "QUOTA_EXCEEDED")),
+        (429, "QUOTA_EXCEEDED", .retry(after: .seconds(9), isService: false, reason: "QUOTA_EXCEEDED")),
+        (401, "THIRD_PARTY_AUTH_ERROR", .retry(after: .seconds(9), isService: false, reason: "THIRD_PARTY_AUTH_ERROR")),
+        (403, "THIRD_PARTY_AUTH_ERROR", .retry(after: .seconds(9), isService: false, reason: "THIRD_PARTY_AUTH_ERROR")),
+        (401, "S", .retry(after: .seconds(9), isService: true, reason: "S")),
+        (403, "PERMISSION_DENIED", .retry(after: .seconds(9), isService: true, reason: "PERMISSION_DENIED")),
         (503, "UNAVAILABLE", .retry(after: .seconds(9), isService: true, reason: "UNAVAILABLE")),
     ])
     func `what Google refuses`(status: Int, code: String, expected: PushSendOutcome) async throws {
@@ -118,6 +122,9 @@ struct FCMTests {
             )
         }
         #expect(sent.outcomes == [expected])
+        // What concerns one device says nothing of the access token.
+        let isTokenKept = code != "S"
+        #expect(sent.requests.count { $0.path == "/token" } == (isTokenKept ? 1 : 2))
     }
 
     @Test

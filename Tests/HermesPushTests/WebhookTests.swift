@@ -5,6 +5,8 @@ import Crypto
 import Foundation
 import HermesCore
 import HermesTestKit
+import NIOCore
+import NIOPosix
 import Synchronization
 import Testing
 
@@ -58,6 +60,82 @@ struct WebhookTests {
 
     private static func users(_ requests: [FakeEndpoint.Request]) throws -> [Int] {
         try requests.compactMap { try PushFixtures.json($0.body)["user"] as? Int }
+    }
+
+    @Test(arguments: [200, 500])
+    func `an answer that never ends is over after the time for a request`(status: Int) async throws {
+        let endpoint = try await FakeEndpoint.start { _, _ in
+            var answer = FakeEndpoint.Answer(status, body: "some")
+            answer.isEndless = true
+            return answer
+        }
+        let http = try PushHTTPClient(group: NIOSingletons.posixEventLoopGroup, timeout: .milliseconds(500))
+        let start = ContinuousClock.now
+        if status == 200 {
+            let answer = try await http.post(endpoint.url, headers: [], body: Data())
+            #expect(answer.status == 200 && String(decoding: answer.body, as: UTF8.self).hasPrefix("somex"))
+        } else {
+            await #expect(throws: (any Error).self) { try await http.post(endpoint.url, headers: [], body: Data()) }
+        }
+        #expect(start.duration(to: .now) < .seconds(10))
+        await http.shutdown()
+        await endpoint.stop()
+    }
+
+    @Test
+    func `of several nodes, the one on duty posts, and the next one once it has gone`() async throws {
+        let (folder, store, time) = (try PushFixtures.Folder(), MemoryStore(), ManualClock())
+        let endpoint = try await FakeEndpoint.start { _, _ in .init(204) }
+        let http = try PushFixtures.client()
+        let network = MemoryNetwork()
+        var nodes: [(messenger: Messenger, outbox: WebhookOutbox, poster: WebhookPoster)] = []
+        for number in UInt8(0)...1 {
+            let node = try await store.join(try #require(NodeID(rawValue: number)), now: time.now())
+            let messenger = Messenger(
+                accountStore: store,
+                messageStore: store,
+                socialStore: store,
+                sessionStore: store,
+                pushTokenStore: store,
+                time: time,
+                bus: network.bus(of: node),
+                placeStore: store
+            )
+            try await messenger.load()
+            let outbox = WebhookOutbox(
+                store: store,
+                kinds: [.online],
+                limit: 10,
+                time: time,
+                cluster: messenger.cluster
+            )
+            let poster = try WebhookPoster(
+                .init(url: endpoint.url + "/hook", secretFile: try folder.write("secret", Self.secret)),
+                outbox: outbox,
+                http: http,
+                time: time
+            )
+            nodes.append((messenger, outbox, poster))
+        }
+        // Both hear of each other.
+        for _ in 0..<2 {
+            network.settle()
+            for node in nodes { await node.messenger.cluster?.work() }
+        }
+        try await nodes[1].outbox.append([.online(try #require(UserID(rawValue: 7)))], marks: [:])
+        let posting = Task { [poster = nodes[1].poster] in await poster.run() }
+        try await Task.sleep(for: .milliseconds(300))
+        #expect(endpoint.received.isEmpty)
+        await nodes[0].messenger.cluster?.leave()
+        time.advance(by: .seconds(1))
+        await nodes[1].messenger.cluster?.work()
+        while endpoint.received.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(try Self.users(endpoint.received) == [7])
+        posting.cancel()
+        await posting.value
+        for node in nodes { await node.messenger.shutdown() }
+        await http.shutdown()
+        await endpoint.stop()
     }
 
     @Test

@@ -36,6 +36,8 @@ package final class ClusterMember: BusReceiver {
     package let repaired = Hook<Void>()
     /// After ``repaired`` on one node, all nodes have repaired within this time, or are expelled.
     static let agreement = expulsion + renewal + renewal
+    /// Another node has stored webhooks, which this one posts.
+    let webhooksStored = Hook<Void>()
     /// What this node is to hand off to push services.
     let handOffArrived = Hook<[HandOffDue]>()
 
@@ -72,6 +74,18 @@ package final class ClusterMember: BusReceiver {
 
     /// A process that is no member owns nobody.
     func owns(_ user: UserID) -> Bool { isMember && isThis(owner(of: user)) }
+
+    /// The node that does what one node must do for all. While nodes come and go, two may do it, or none: after
+    /// ``repaired``, each looks for what it has to do.
+    private var nodeOnDuty: NodeID {
+        roster.peers.nodes.first.map { min($0, roster.node.id) } ?? roster.node.id
+    }
+
+    /// Whether this is the node that does what one node must do for all.
+    package var isOnDuty: Bool { isMember && isThis(nodeOnDuty) }
+
+    /// Tells the node on duty of webhooks to post.
+    func tellWebhooks() { bus.hint(.webhooksStored, to: NodeSet(nodeOnDuty)) }
 
     func isThis(_ node: NodeID) -> Bool { node == roster.node.id }
 
@@ -127,10 +141,15 @@ package final class ClusterMember: BusReceiver {
     }
 
     /// Leaves the cluster; called after ``run()`` and after the last connection.
-    package func leave() async {
-        await recordPlaces()
+    ///
+    /// - Parameter work: commits what waits; while it runs, this node is a member.
+    package func leave(after work: () async -> Void = {}) async {
+        await renewing {
+            await work()
+            await recordPlaces()
+        }
         state.withLock { $0.isOut = true }
-        await clear(roster.node, silentSince: nil)
+        while !(await clear(roster.node, silentSince: nil)) {}
         bus.stop()
     }
 
@@ -150,7 +169,7 @@ package final class ClusterMember: BusReceiver {
             let silentSince = now.advanced(by: .zero - Self.expulsion)
             for lease in leases {
                 let isSilent = lease.isIn && lease.renewedAt <= silentSince
-                if isSilent || lease.mustClear { await clear(lease.node, silentSince: silentSince) }
+                if isSilent || lease.mustClear { _ = await clear(lease.node, silentSince: silentSince) }
             }
         } catch {
             if state.withLock({ uptime - $0.renewedAt > Self.patience }) { endAll() }
@@ -160,16 +179,21 @@ package final class ClusterMember: BusReceiver {
     }
 
     /// Clears the places of a node that is gone, or of its earlier processes.
-    private func clear(_ node: NodeIdentity, silentSince: Timestamp?) async {
-        // A step that fails is repeated at the next renewal, by this node or another.
+    ///
+    /// - Returns: false if some are left, because the lease must be renewed: this node or another goes on then.
+    private func clear(_ node: NodeIdentity, silentSince: Timestamp?) async -> Bool {
+        let end = time.uptime() + Self.renewal
+        // A step that fails is repeated at the next renewal.
         while let (changes, isDone) = try? await stores.places.remove(
             node,
             silentSince: silentSince,
             limit: Self.batch
         ) {
             tell(changes)
-            if isDone { return }
+            if isDone { return true }
+            if time.uptime() >= end { return false }
         }
+        return true
     }
 
     private func expelled() {
@@ -209,6 +233,7 @@ package final class ClusterMember: BusReceiver {
             return gone
         }
         for node in gone { topics.left(node) }
+        if !gone.isEmpty { roster.wakeUp.signal() }
     }
 
     /// - Returns: false if the process has gone, so that its messages come too late.
@@ -377,6 +402,7 @@ package final class ClusterMember: BusReceiver {
         case .ephemeral(let user, let event): _ = devices.notifyHere(user, event)
         case .publications(let publications, let loop, let number):
             topics.received(publications, loop: loop, number: number, from: node)
+        case .webhooksStored: webhooksStored()
         }
     }
 
@@ -512,7 +538,10 @@ package final class ClusterMember: BusReceiver {
         forgetHeads(but: held)
         let users = held.keys.sorted()
         for some in users.slices(of: Self.batch) {
-            for standing in try await stores.places.standing(of: Array(some), on: roster.node) {
+            guard let standings = try await stores.places.standing(of: Array(some), on: roster.node) else {
+                return expelled()
+            }
+            for standing in standings {
                 let own = held[standing.user] ?? []
                 for held in own where held.isClaimed && !standing.connections.contains(held.connection) {
                     devices.end(held.attachment, .replaced)

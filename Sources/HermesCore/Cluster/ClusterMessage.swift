@@ -27,6 +27,8 @@ package enum ClusterHint: Sendable {
     /// Publications of a loop for the node's subscribers. Each loop numbers them for each node; those that come late
     /// are lost.
     case publications([NodePublication], loop: Int, number: UInt64)
+    /// Webhooks were stored, and the receiver posts them. Lost: it finds them within a minute.
+    case webhooksStored
 }
 
 package enum ClusterQuestion: Sendable, Hashable {

@@ -112,7 +112,7 @@ package final class TopicLinks: Sendable {
         learn(node) { peer in
             let (new, mustAsk) = peer.interest.told(interest, number: number)
             return (new, !mustAsk)
-        } ?? true
+        } ?? false
     }
 
     /// - Returns: false if the node must be asked again.
@@ -120,7 +120,7 @@ package final class TopicLinks: Sendable {
         learn(node) { peer in
             let (new, mustAsk) = peer.interest.answered(all, upTo: number)
             return (new, !mustAsk)
-        } ?? true
+        } ?? false
     }
 
     /// Publications came from a node; one that was overtaken is lost.
@@ -140,7 +140,7 @@ package final class TopicLinks: Sendable {
 
     /// Changes what is known of a process.
     ///
-    /// - Returns: nil if it has gone.
+    /// - Returns: nil if it has gone, or has not joined yet (``joined(_:)``).
     private func learn<Value: Sendable>(
         _ node: NodeIdentity,
         _ change: (inout Peer) -> (new: [TopicInterest], Value)

@@ -103,8 +103,9 @@ extension MemoryState {
         }
     }
 
-    func standing(of users: [UserID], on node: NodeIdentity) -> [PlaceStanding] {
-        users.compactMap { user in
+    func standing(of users: [UserID], on node: NodeIdentity) -> [PlaceStanding]? {
+        guard places.isIn(node) else { return nil }
+        return users.compactMap { user in
             guard let record = records[user] else { return nil }
             let own = places.users[user]?.devices.values.filter { $0.node == node } ?? []
             return PlaceStanding(user: user, head: record.inbox.head, connections: Set(own.map(\.connection)))
@@ -144,7 +145,7 @@ extension MemoryStore: PlaceStore {
         try run { (state) throws(HermesError) in state.change(changes, on: node) }
     }
 
-    package func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding] {
+    package func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding]? {
         try run { (state) throws(HermesError) in state.standing(of: users, on: node) }
     }
 

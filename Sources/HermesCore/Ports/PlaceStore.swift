@@ -34,7 +34,9 @@ package protocol PlaceStore: Sendable {
     func change(_ changes: [PlaceChange], on node: NodeIdentity) async throws(HermesError) -> [PlaceOutcome]?
 
     /// The record's state of users that have devices on a node; users without an inbox are left out.
-    func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding]
+    ///
+    /// - Returns: nil: this process has been removed.
+    func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding]?
 
     /// The accounts that are online, ascending by id, with their versions.
     func online(after user: UserID?, limit: Int) async throws(HermesError) -> [PresenceChange]

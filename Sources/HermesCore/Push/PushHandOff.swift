@@ -48,6 +48,9 @@ package final class PushHandOff: Sendable {
         var recoveriesDue: [Duration] = []
     }
 
+    /// A service that a client named and that takes longer is paused like one that gives no answer: meanwhile it holds
+    /// places that others wait for.
+    private static let slowness = Duration.seconds(5)
     /// The pause before a recovery that failed is tried again.
     private static let recoveryPause = Duration.seconds(5)
 
@@ -378,12 +381,14 @@ package final class PushHandOff: Sendable {
             ready.append((candidate, start..<deliveries.count))
         }
         guard !ready.isEmpty, let sender else { return }
+        let start = time.uptime()
         let outcomes = deliveries.isEmpty ? [] : await sender.send(deliveries)
+        let isSlow = time.uptime() - start > Self.slowness
         var settlements: [PushSettlement] = []
         var notices: [WebhookNotice] = []
         var retries: [HandOffKey: Duration?] = [:]
         for (candidate, range) in ready {
-            let found = note(Array(outcomes[range]), for: candidate)
+            let found = note(Array(outcomes[range]), for: candidate, isSlow: isSlow)
             settlements += found.settlements
             notices += found.notices
             retries[candidate.key] = found.retryAt
@@ -401,7 +406,8 @@ package final class PushHandOff: Sendable {
     /// Updates one device's state from the answers of its push service.
     private func note(
         _ outcomes: [PushSendOutcome],
-        for candidate: Candidate
+        for candidate: Candidate,
+        isSlow: Bool
     ) -> (settlements: [PushSettlement], notices: [WebhookNotice], retryAt: Duration?) {
         let key = candidate.key
         let service = candidate.target.token.service
@@ -424,7 +430,7 @@ package final class PushHandOff: Sendable {
             case .delivered:
                 state.withLock { state in
                     if let host = candidate.host {
-                        state.hosts.delivered(host)
+                        if isSlow { state.hosts.failed(host, now: now) } else { state.hosts.delivered(host) }
                     } else {
                         state.health.succeeded(service)
                     }

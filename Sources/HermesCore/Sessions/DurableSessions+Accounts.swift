@@ -13,14 +13,15 @@ extension DurableSessions {
     ///   the name.
     func end(_ user: UserID, _ name: String?, _ reason: AttachmentEnd, _ devices: EndedDevices) {
         let owner = SessionOwner.account(user)
-        end(owner, reason, devices)
+        // Who has logged in under the new name stays.
+        end(owner, reason, devices, named: reason == .accountRenamed ? name : nil)
         if let name, reason == .accountDisabled || reason == .accountDeleted {
             // Clients that were let in by this name before it was the account's. Their sessions are not the account's.
             end(.subject(name), .accountDisabled, .all)
         }
         guard reason.freesName, let name else { return }
         let keys = shared.state.withLock { $0.seats.keys(of: owner) }
-        nameFreed(FreedName(user: user, sessions: keys))
+        nameFreed(FreedName(user: user, name: name, sessions: keys))
         for load in shared.state.withLock({ $0.loads(of: keys) }) { load.lost(name) }
         guard reason.endsKeptSessions else { return }
         endAll(of: owner)
@@ -60,10 +61,13 @@ extension DurableSessions {
 /// An account that was renamed or deleted, and its sessions at that time.
 package struct FreedName: Sendable, Hashable {
     package let user: UserID
+    /// In its compared form (``NickName/key``).
+    package let name: String
     package let sessions: [SessionKey]
 
-    package init(user: UserID, sessions: [SessionKey]) {
+    package init(user: UserID, name: String, sessions: [SessionKey]) {
         self.user = user
+        self.name = name
         self.sessions = sessions
     }
 }

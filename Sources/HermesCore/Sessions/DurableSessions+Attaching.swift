@@ -91,12 +91,20 @@ extension DurableSessions {
     }
 
     /// Ends connections of an owner (``SessionKey/owner``), including logins under way.
-    package func end(_ owner: SessionOwner, _ reason: AttachmentEnd, _ devices: EndedDevices) {
+    ///
+    /// - Parameter name: the name of the connections that end, in its compared form (``NickName/key``); nil: any.
+    package func end(
+        _ owner: SessionOwner,
+        _ reason: AttachmentEnd,
+        _ devices: EndedDevices,
+        named name: String? = nil
+    ) {
         // Recorded first, so that later attachments find it.
         ends.record(owner, reason, devices)
         let attachments = shared.state.withLock {
             $0.attachments(of: owner) {
-                devices.contains(clientID: $0, tokenOwner: $1.tokenOwner, login: $1.login)
+                (name == nil || $1.userName == nil || $1.userName == name)
+                    && devices.contains(clientID: $0, tokenOwner: $1.tokenOwner, login: $1.login)
             }
         }
         for attachment in attachments { attachment.ended(reason) }

@@ -26,22 +26,41 @@ package final class WebhookOutbox: Sendable {
     private static let maxWaiting = 20_000
 
     package let store: any WebhookStore
-    /// Signalled when something was stored.
+    /// Signalled when this process has something to post.
     package let stored = WakeUp()
     private let kinds: Set<WebhookNotice.Kind>
     private let limit: Int
     private let time: any TimeSource
+    private let cluster: ClusterMember?
     private let state = Mutex(State())
     private let noted = WakeUp()
 
     /// - Parameters:
     ///   - kinds: the enabled kinds; others are left out.
     ///   - limit: the number of events that may wait in the store.
-    package init(store: any WebhookStore, kinds: Set<WebhookNotice.Kind>, limit: Int, time: any TimeSource) {
+    ///   - cluster: this process among several; nil: it is alone.
+    package init(
+        store: any WebhookStore,
+        kinds: Set<WebhookNotice.Kind>,
+        limit: Int,
+        time: any TimeSource,
+        cluster: ClusterMember? = nil
+    ) {
         self.store = store
         self.kinds = kinds
         self.limit = limit
         self.time = time
+        self.cluster = cluster
+        cluster?.webhooksStored.observe { [stored] in stored.signal() }
+        // It may be this node's turn to post.
+        cluster?.repaired.observe { [stored] in stored.signal() }
+    }
+
+    /// Whether this process posts what is in the queue: one node posts for all.
+    package var isPostedHere: Bool { cluster?.isOnDuty ?? true }
+
+    private func tellStored() {
+        if isPostedHere { stored.signal() } else { cluster?.tellWebhooks() }
     }
 
     /// Whether this kind is enabled.
@@ -79,7 +98,7 @@ package final class WebhookOutbox: Sendable {
             state.statistics.queued += UInt64(events.count)
             state.statistics.dropped += UInt64(dropped)
         }
-        if !events.isEmpty { stored.signal() }
+        if !events.isEmpty { tellStored() }
     }
 
     /// Queues an event again, under the id by which the receiver recognizes a repetition.
@@ -91,7 +110,7 @@ package final class WebhookOutbox: Sendable {
             state.statistics.queued += 1
             state.statistics.dropped += UInt64(dropped)
         }
-        stored.signal()
+        tellStored()
     }
 
     /// Stores notices until the task is cancelled; ``flush()`` then stores the rest.

@@ -106,6 +106,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         let chain = try? context.pipeline.syncOperations.handler(type: VerifiedChain.self)
         if let chain { context.pipeline.syncOperations.removeHandler(chain, promise: nil) }
         guard let names = try? CertificateNames(der: certificate.toDERBytes()), chain?.isUnreadable != true,
+            chain?.isFresh(in: revocations) == true,
             !revocations.isRevoked(PeerCertificates(names, chain: chain?.certificates ?? []))
         else {
             connection.listener.metrics.ended(.attachment(.revoked))

@@ -158,8 +158,8 @@ package final class Listener: Sendable {
     ) throws -> Connection.Carrier {
         guard let tls else { return .plain }
         if tls.hasRevocations {
-            let chain = VerifiedChain()
-            try acceptor.addTLS(chain.makeHandler(tls.current()), to: channel, from: address)
+            let chain = VerifiedChain(tls.current())
+            try acceptor.addTLS(chain.makeHandler(), to: channel, from: address)
             try channel.pipeline.syncOperations.addHandler(chain)
         } else {
             try acceptor.addTLS(NIOSSLServerHandler(context: tls.current()), to: channel, from: address)

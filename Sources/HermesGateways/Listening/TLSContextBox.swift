@@ -15,8 +15,15 @@ package final class TLSContextBox: Sendable {
     private let loaded: Mutex<Loaded>
 
     private struct Loaded {
+        let configuration: TLSConfiguration
         let context: NIOSSLContext
-        var revoked: RevokedCertificates?
+        let revoked: RevokedCertificates?
+
+        init(_ configuration: TLSConfiguration, _ revoked: RevokedCertificates?) throws {
+            self.configuration = configuration
+            self.revoked = revoked
+            context = try NIOSSLContext(configuration: configuration)
+        }
     }
 
     /// Reads certificate and key.
@@ -28,22 +35,30 @@ package final class TLSContextBox: Sendable {
     }
 
     /// Reads the files again; if that fails the old certificate stays in use. Revocation lists that can be read are
-    /// added even then: no unreadable key lets a revoked certificate in.
+    /// added even then: no unreadable key lets a revoked certificate in. Each list begins with a new context, which
+    /// resumes no earlier session.
     package func reload() throws {
         let authorities = try Self.authorities(settings)
         let revoked = try Self.revocations(settings, authorities)
         do {
-            let fresh = Loaded(context: try Self.context(settings, authorities), revoked: revoked)
+            let fresh = try Loaded(Self.configuration(settings, authorities), revoked)
             loaded.withLock { $0 = fresh }
         } catch {
-            // The old context may trust authorities whose lists are no longer in the file.
-            if let revoked { loaded.withLock { $0.revoked = $0.revoked?.union(revoked) ?? revoked } }
+            if let revoked {
+                let old = loaded.withLock { $0 }
+                // The old context may trust authorities whose lists are no longer in the file.
+                let next = try Loaded(old.configuration, old.revoked?.union(revoked) ?? revoked)
+                loaded.withLock { $0 = next }
+            }
             throw error
         }
     }
 
     /// The context for new connections.
     package func current() -> NIOSSLContext { loaded.withLock { $0.context } }
+
+    /// Whether new connections get this context.
+    func isCurrent(_ context: NIOSSLContext) -> Bool { loaded.withLock { $0.context === context } }
 
     /// Whether revocation lists are configured.
     var hasRevocations: Bool { settings.revocationListPath != nil }
@@ -64,7 +79,7 @@ package final class TLSContextBox: Sendable {
 
     private static func load(_ settings: TLSSettings) throws -> Loaded {
         let authorities = try authorities(settings)
-        return Loaded(context: try context(settings, authorities), revoked: try revocations(settings, authorities))
+        return try Loaded(configuration(settings, authorities), revocations(settings, authorities))
     }
 
     private static func authorities(_ settings: TLSSettings) throws -> [NIOSSLCertificate] {
@@ -78,7 +93,10 @@ package final class TLSContextBox: Sendable {
         try settings.revocationListPath.map { try RevokedCertificates(path: $0, authorities: authorities) }
     }
 
-    private static func context(_ settings: TLSSettings, _ authorities: [NIOSSLCertificate]) throws -> NIOSSLContext {
+    private static func configuration(
+        _ settings: TLSSettings,
+        _ authorities: [NIOSSLCertificate]
+    ) throws -> TLSConfiguration {
         let chain = try NIOSSLCertificate.fromPEMFile(settings.certificatePath).map(NIOSSLCertificateSource.certificate)
         let key = try NIOSSLPrivateKey(file: settings.privateKeyPath, format: .pem)
         var configuration = TLSConfiguration.makeServerConfiguration(
@@ -92,7 +110,7 @@ package final class TLSContextBox: Sendable {
         case .required: configuration.certificateVerification = .noHostnameVerification
         }
         if settings.clientAuthorityPath != nil { configuration.trustRoots = .certificates(authorities) }
-        return try NIOSSLContext(configuration: configuration)
+        return configuration
     }
 }
 

@@ -13,11 +13,19 @@ final class VerifiedChain: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
     private(set) var certificates: [CertificateNames] = []
+    private let context: NIOSSLContext
     /// A certificate of it could not be read.
     private(set) var isUnreadable = false
 
+    /// - Parameter context: the context of the connection.
+    init(_ context: NIOSSLContext) { self.context = context }
+
+    /// Whether what TLS has verified was held against the revocation lists in force: the certificates are known, or
+    /// the session that is resumed began under these lists.
+    func isFresh(in box: TLSContextBox) -> Bool { !certificates.isEmpty || box.isCurrent(context) }
+
     /// Creates a TLS handler that reports the chain to this object. Both belong in the pipeline, this one behind it.
-    func makeHandler(_ context: NIOSSLContext) throws -> NIOSSLServerHandler {
+    func makeHandler() throws -> NIOSSLServerHandler {
         let maker: any HandlerMaker = ObservedHandlerMaker()
         return try maker.handler(context) { [self] result, certificate in
             if let names = try? CertificateNames(der: certificate.toDERBytes()) {

@@ -11,6 +11,8 @@ struct DelayedValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var isEmpty: Bool { values.isEmpty }
     var count: Int { values.count }
 
+    subscript(key: Key) -> Value? { values[key] }
+
     /// Inserts a value, in place of the key's value if there is one.
     mutating func insert(_ value: Value, for key: Key, dueAt: Duration) {
         values[key] = value

@@ -16,6 +16,8 @@ final class MQTTClientState {
     /// Whether the same client is connected anew.
     var isReplaced = false
     var isServerStopping = false
+    /// Whether it logged in with a token that has an end or permissions of its own, or has shown one since.
+    private(set) var isRenewable: Bool
     /// Whether the client was warned that its token expires soon.
     var isWarnedOfExpiry = false
 
@@ -72,6 +74,7 @@ final class MQTTClientState {
     ) {
         self.maxPacketBytes = maxPacketBytes
         self.identity = identity
+        isRenewable = identity.expiresAt != nil || identity.claims != nil
         self.inbound = inbound
         topicAccess = access
         self.key = key
@@ -81,6 +84,7 @@ final class MQTTClientState {
     /// The client has renewed its token.
     func renew(_ identity: ClientIdentity) {
         self.identity = identity
+        isRenewable = true
         rules = nil
         namelessReader = nil
         if hasReader { reader.renew(identity) }

@@ -99,10 +99,17 @@ extension MQTTConnection {
         client.inbox?.packets?.accessChanged()
     }
 
-    /// Updates which subscriptions match more than the client may read.
+    /// Updates which subscriptions match more than the client may read, some in each turn of the loop. Until then all
+    /// count as if they did: each of their publications is checked.
     func refilter(_ client: MQTTClientState) {
-        client.subscriptions.refilter { isFiltered($0.rawValue, of: client) }
-        adjustInbox(of: client)
+        let texts = client.subscriptions.filterAll()
+        connection.inSlices(texts.count, of: Self.filtersPerTurn / 4) { [self] slice in
+            for text in texts[slice] where client.subscriptions[text] != nil {
+                client.subscriptions.filter(text, isFiltered(text.rawValue, of: client))
+            }
+        } then: { [self] in
+            adjustInbox(of: client)
+        }
     }
 
     // MARK: The queue

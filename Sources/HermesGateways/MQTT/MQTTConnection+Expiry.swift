@@ -37,7 +37,7 @@ extension MQTTConnection {
     /// - Returns: false for any other packet.
     func renewsToken(_ packet: Hermes_V1_Packet) -> Bool {
         guard case .authenticate(let request) = packet.body, case .token(let token) = request.credential,
-            let client, client.identity.expiresAt != nil
+            let client, client.isRenewable
         else { return false }
         let authenticator = environment.authenticator
         let identity = client.identity
@@ -50,10 +50,14 @@ extension MQTTConnection {
             case .failure(let error):
                 client.inbox?.packets?.fail(packet.id, error)
             case .success(let identity):
+                let isSame = identity.claims == client.identity.claims
                 client.renew(identity)
-                // The new token may allow other topics than the old one.
-                lastTarget = nil
-                accessChanged()
+                if !isSame {
+                    // The new token may allow other topics than the old one: that costs as much as to subscribe anew.
+                    lastTarget = nil
+                    connection.charge(.filters(client.subscriptions.count, isKept: false))
+                    accessChanged()
+                }
                 client.inbox?.packets?.succeed(packet.id)
                 lookAtExpiry()
             }

@@ -134,18 +134,22 @@ struct MQTTSubscriptions {
         held[text]?.options = options
     }
 
-    /// Notes which subscriptions match more than the client may read.
-    mutating func refilter(_ isFiltered: (TopicText) -> Bool) {
+    /// Notes that each subscription may match more than the client may read.
+    ///
+    /// - Returns: the texts of all subscriptions.
+    mutating func filterAll() -> [TopicText] {
         var index = held.startIndex
         while index != held.endIndex {
-            let (text, subscription) = held[index]
-            let isFiltered = isFiltered(text)
-            if isFiltered != subscription.options.isFiltered {
-                held.values[index].options.isFiltered = isFiltered
-                if isFiltered { hasFiltered = true }
-            }
+            if !held.values[index].options.isFiltered { held.values[index].options.isFiltered = true }
             held.formIndex(after: &index)
         }
+        if !held.isEmpty { hasFiltered = true }
+        return Array(held.keys)
+    }
+
+    /// Notes whether a subscription matches more than the client may read.
+    mutating func filter(_ text: TopicText, _ isFiltered: Bool) {
+        if held[text]?.options.isFiltered != isFiltered { held[text]?.options.isFiltered = isFiltered }
     }
 
     /// A subscription is over.

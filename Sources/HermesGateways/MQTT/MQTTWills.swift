@@ -24,8 +24,7 @@ final class MQTTWills: Sendable {
         /// The owners' shares of the waiting wills, of those that wait for the store too. A will without room is
         /// published at once: that is better than never.
         var shares: OwnerShares
-        /// The accounts whose wills wait for the store.
-        var retrying: [UserID: Retrying] = [:]
+        var underWay: [OwnerName: UnderWay] = [:]
 
         init(shares: OwnerShares) { self.shares = shares }
 
@@ -41,27 +40,33 @@ final class MQTTWills: Sendable {
             return due
         }
 
-        /// A will waits for the store, if its owner's share has room for it.
-        mutating func beginRetry(_ will: MQTTPendingWill) -> Bool {
-            guard shares.take(will.holding, of: will.source) else { return false }
-            if let account = will.identity.account { retrying[account, default: Retrying()].count += 1 }
-            return true
+        /// A will is on its way to the store.
+        mutating func begin(_ will: MQTTPendingWill) {
+            if let name = will.name { underWay[name, default: UnderWay()].count += 1 }
         }
 
-        /// Returns the will as it is to be published now.
-        mutating func endRetry(_ will: MQTTPendingWill) -> MQTTPendingWill {
-            shares.add(-will.holding, of: will.source)
-            guard let account = will.identity.account, var retrying = retrying[account] else { return will }
-            retrying.count -= 1
-            self.retrying[account] = retrying.count > 0 ? retrying : nil
-            return retrying.isNameFree ? will.leavingNothing() : will
+        mutating func end(_ will: MQTTPendingWill) {
+            guard let name = will.name, var found = underWay[name] else { return }
+            found.count -= 1
+            underWay[name] = found.count > 0 ? found : nil
+        }
+
+        /// A will as it is to be published now.
+        func current(_ will: MQTTPendingWill) -> MQTTPendingWill {
+            will.name.flatMap { underWay[$0] }?.isNameFree == true ? will.leavingNothing() : will
         }
     }
 
-    /// The wills of an account that wait for the store.
-    private struct Retrying: Sendable {
+    /// An account, and a name that it had.
+    struct OwnerName: Hashable, Sendable {
+        let user: UserID
+        let name: String
+    }
+
+    /// The wills of an account that are on their way to the store.
+    fileprivate struct UnderWay: Sendable {
         var count = 0
-        /// Whether the account has lost its name while they waited.
+        /// Whether the account has lost the name meanwhile.
         var isNameFree = false
     }
 
@@ -155,8 +160,11 @@ final class MQTTWills: Sendable {
     /// An account no longer has the name under which its wills were given: they are due now.
     func nameFreed(_ freed: FreedName) {
         let due = state.withLock { state in
-            state.retrying[freed.user]?.isNameFree = true
-            return freed.sessions.compactMap { state.remove($0) }
+            state.underWay[OwnerName(user: freed.user, name: freed.name)]?.isNameFree = true
+            return freed.sessions.compactMap { key in
+                let isOfName = state.waiting[key]?.will.identity.userName == freed.name
+                return isOfName ? state.remove(key) : nil
+            }
         }
         let wills = self
         for waiting in due {
@@ -172,31 +180,43 @@ final class MQTTWills: Sendable {
     }
 
     /// Publishes a will that has waited, unless its account was disabled meanwhile.
-    private func publishWaiting(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int = 0) {
-        guard will.identity.account.map(accounts.isSuspended) != true else { return }
-        publish(will, on: loop, attempts: attempts)
+    private func publishWaiting(_ will: MQTTPendingWill, on loop: LoopContext) {
+        if !isSuspended(will) { publish(will, on: loop) }
+    }
+
+    private func isSuspended(_ will: MQTTPendingWill) -> Bool {
+        will.identity.account.map(accounts.isSuspended) == true
+    }
+
+    /// Whether the rules allow a will; they may have changed while it waited, up to as long as a session lasts.
+    private func isAllowed(_ will: MQTTPendingWill) -> Bool {
+        let isAllowed = access.current.allows(.publish, will.publication.topic.rawValue, for: will.identity)
+        if !isAllowed { metrics.refusedPublishes.increment() }
+        return isAllowed
     }
 
     /// Publishes the will of a client that is gone. Connected subscribers get it after the commit, like a PUBLISH. If
     /// the commit fails, they still get it, because nobody sends it again.
-    ///
-    /// - Parameter attempts: the number of times that the store had no room for it.
-    private func publish(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int = 0) {
-        // They may have changed while it waited, up to as long as a session lasts.
-        guard access.current.allows(.publish, will.publication.topic.rawValue, for: will.identity) else {
-            metrics.refusedPublishes.increment()
-            return
-        }
-        if attempts == 0, will.publication.isComingOrGoing,
-            !loop.tellsArrival(in: will.publication.topic, by: will.source)
-        {
+    private func publish(_ will: MQTTPendingWill, on loop: LoopContext) {
+        guard isAllowed(will) else { return }
+        if will.publication.isComingOrGoing, !loop.tellsArrival(in: will.publication.topic, by: will.source) {
             return metrics.droppedCrowded.increment()
         }
+        state.withLock { $0.begin(will) }
+        store(will, on: loop, attempts: 0)
+    }
+
+    /// Stores a will if it must be, and publishes it.
+    ///
+    /// - Parameter attempts: the number of times that the store had no room for it.
+    private func store(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int) {
+        let will = state.withLock { $0.current(will) }
         let now = time.now()
         let publication = will.publication.living(from: now, insteadOf: will.givenAt)
         let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
         let decided = publication.deciding(DecidedShares(targets))
         guard publication.retain || !targets.isEmpty else {
+            state.withLock { $0.end(will) }
             return toConnected(decided, on: loop)
         }
         durable.publish(
@@ -209,6 +229,7 @@ final class MQTTWills: Sendable {
                 if error.code == .overloaded, isTriedAgain(will, on: loop, attempts: attempts) { return }
                 metrics.droppedUnstored.increment()
             }
+            state.withLock { $0.end(will) }
             loop.post(.run { self.toConnected(decided, on: loop) })
         }
     }
@@ -221,9 +242,13 @@ final class MQTTWills: Sendable {
 
     /// Too much waits for the store at the moment: the will waits too, within its owner's share. False: it does not.
     private func isTriedAgain(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int) -> Bool {
-        guard attempts < Self.maxAttempts, state.withLock({ $0.beginRetry(will) }) else { return false }
+        guard attempts < Self.maxAttempts,
+            state.withLock({ $0.shares.take(will.holding, of: will.source) })
+        else { return false }
         loop.eventLoop.scheduleTask(in: .milliseconds(250 << Int64(min(attempts, 5)))) { [self] in
-            publishWaiting(state.withLock { $0.endRetry(will) }, on: loop, attempts: attempts + 1)
+            state.withLock { $0.shares.add(-will.holding, of: will.source) }
+            guard !isSuspended(will), isAllowed(will) else { return state.withLock { $0.end(will) } }
+            store(will, on: loop, attempts: attempts + 1)
         }
         return true
     }
@@ -234,6 +259,14 @@ final class MQTTWills: Sendable {
 
 extension MQTTPendingWill {
     fileprivate var holding: Holding { Holding(entries: 1, bytes: weight) }
+
+    /// Its owner's name, if the will is for `user/NAME` or below it.
+    fileprivate var name: MQTTWills.OwnerName? {
+        guard let user = identity.account, let name = identity.userName, publication.topic.belongs(to: name) else {
+            return nil
+        }
+        return MQTTWills.OwnerName(user: user, name: name)
+    }
 
     /// The same, but not retained for `user/NAME` or below it: the next owner of the name finds nothing there.
     fileprivate func leavingNothing() -> MQTTPendingWill {

@@ -146,7 +146,7 @@ package final class FCMSender: PushSender {
         } catch {
             return .retry(after: nil, isService: true, reason: "\(error)")
         }
-        if answer.status == 401 {
+        if answer.status == 401, Self.code(of: answer) != Self.thirdPartyAuthError {
             if await credential.refused(token), !isSecondTry { return await send(delivery, isSecondTry: true) }
         }
         return Self.outcome(answer)
@@ -161,22 +161,35 @@ package final class FCMSender: PushSender {
             let sent = try? JSONDecoder().decode(Sent.self, from: answer.body)
             return .delivered(id: sent?.name ?? "")
         }
-        let error = (try? JSONParser.parse(Array(answer.body)))?["error"]
-        var code = error?["status"]?.string ?? "status \(answer.status)"
-        if let details = error?["details"]?.array {
-            code = details.compactMap { $0["errorCode"]?.string }.first ?? code
-        }
+        let code = code(of: answer)
         switch (answer.status, code) {
         case (404, "UNREGISTERED"):
             return .tokenGone(since: nil)
-        case (401, _), (403, "PERMISSION_DENIED"), (403, "THIRD_PARTY_AUTH_ERROR"):
+        case (_, thirdPartyAuthError):
+            // The project lacks the key of APNs or of Web Push, which Android's tokens do not need: the others are not
+            // delayed.
+            return .retry(after: answer.retryAfter ?? .seconds(60), isService: false, reason: code)
+        case (401, _), (403, "PERMISSION_DENIED"):
             // The service account is wrong; it works again once an operator has fixed it.
             return .retry(after: answer.retryAfter ?? .seconds(60), isService: true, reason: code)
-        case (429, _), (500..., _):
+        case (429, _):
+            // It may be this device only, to which somebody sends too much.
+            return .retry(after: answer.retryAfter, isService: false, reason: code)
+        case (500..., _):
             return .retry(after: answer.retryAfter, isService: true, reason: code)
         default:
             return .refused(reason: code)
         }
+    }
+
+    /// The token is of a platform for which the project has no key, or a wrong one.
+    private static let thirdPartyAuthError = "THIRD_PARTY_AUTH_ERROR"
+
+    /// FCM's code of an error.
+    private static func code(of answer: PushHTTPClient.Answer) -> String {
+        let error = (try? JSONParser.parse(Array(answer.body)))?["error"]
+        let detail = error?["details"]?.array?.lazy.compactMap { $0["errorCode"]?.string }.first
+        return detail ?? error?["status"]?.string ?? "status \(answer.status)"
     }
 
     /// The request's body. FCM data consist of texts, so JSON is sent as a text.

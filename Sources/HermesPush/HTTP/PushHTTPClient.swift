@@ -178,21 +178,50 @@ package final class PushHTTPClient: Sendable {
         request.method = .POST
         request.headers = HTTPHeaders(headers)
         request.body = .bytes(ByteBuffer(bytes: body))
+        let end = ContinuousClock.now + .nanoseconds(timeout.nanoseconds)
         let response = try await client.execute(request, deadline: .now() + timeout)
         let status = Int(response.status.code)
-        var buffer = ByteBuffer()
-        do {
-            for try await part in response.body {
-                buffer.writeImmutableBuffer(part)
-                guard buffer.readableBytes < Self.maxBodyBytes else { break }
-            }
-        } catch {
-            // With the status of a success it was taken, whatever became of the body.
-            guard (200..<300).contains(status) else { throw error }
-        }
+        let body = await Self.read(response.body, until: end)
+        // With the status of a success it was taken, whatever became of the body.
+        if let failure = body.failure, !(200..<300).contains(status) { throw failure }
         var found: [String: String] = [:]
         for header in response.headers { found[header.name.lowercased()] = header.value }
-        return Answer(status: status, headers: found, body: Data(buffer: buffer))
+        return Answer(status: status, headers: found, body: Data(buffer: body.bytes))
+    }
+
+    private struct Body: Sendable {
+        var bytes = ByteBuffer()
+        var failure: (any Error)?
+    }
+
+    /// Reads a body; what has not come by the end is left: the library's deadline is for the head alone.
+    private static func read(_ body: HTTPClientResponse.Body, until end: ContinuousClock.Instant) async -> Body {
+        await withTaskGroup(of: Body?.self) { group in
+            group.addTask {
+                var read = Body()
+                do {
+                    for try await part in body {
+                        read.bytes.writeImmutableBuffer(part)
+                        guard read.bytes.readableBytes < maxBodyBytes else { return read }
+                    }
+                    if Task.isCancelled { read.failure = HTTPClientError.deadlineExceeded }
+                } catch {
+                    read.failure = Task.isCancelled ? HTTPClientError.deadlineExceeded : error
+                }
+                return read
+            }
+            group.addTask {
+                // Throws when it is no longer needed.
+                try? await Task.sleep(until: end, clock: .continuous)
+                return nil
+            }
+            var read = Body()
+            for await result in group {
+                group.cancelAll()
+                if let result { read = result }
+            }
+            return read
+        }
     }
 }
 

@@ -171,7 +171,8 @@ package final class WebPushSender: PushSender {
             return .retry(after: nil, isService: true, reason: "\(error)")
         }
         switch answer.status {
-        case 200..<300: return .delivered(id: answer.headers["location"] ?? "")
+        case 200..<300:
+            return .delivered(id: String(decoding: (answer.headers["location"] ?? "").utf8.prefix(200), as: UTF8.self))
         case 404, 410: return .tokenGone(since: nil)
         case 429, 500...:
             // It may be this subscription only, whose path its owner chooses: the others are not delayed.

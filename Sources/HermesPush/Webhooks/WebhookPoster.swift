@@ -114,6 +114,10 @@ package final class WebhookPoster: Sendable {
     package func run() async {
         var failures = 0
         while !Task.isCancelled {
+            guard outbox.isPostedHere else {
+                await outbox.stored.wait(atMost: Self.maxSleep)
+                continue
+            }
             let round: Round
             do throws(HermesError) { round = try await postDue() } catch { round = Round(posted: 0, failed: 1) }
             let nextDue = await nextDue()

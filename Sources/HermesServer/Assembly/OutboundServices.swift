@@ -149,7 +149,8 @@ struct OutboundServices: Service {
             store: store.webhooks,
             kinds: Set(settings.kinds),
             limit: settings.queue,
-            time: messenger.time
+            time: messenger.time,
+            cluster: messenger.cluster
         )
         let poster = try WebhookPoster(
             .init(settings),

@@ -22,6 +22,8 @@ package final class FakeEndpoint: Sendable {
         package var status: Int
         package var headers: [String: String]
         package var body: String
+        /// The body is followed by a byte now and then, until the client closes.
+        package var isEndless = false
 
         package init(_ status: Int = 200, headers: [String: String] = [:], body: String = "") {
             self.status = status
@@ -129,7 +131,11 @@ package final class FakeEndpoint: Sendable {
                 for header in head.headers { headers[header.name.lowercased()] = header.value }
                 let answer = inbox.take(Request(path: head.uri, headers: headers, body: body))
                 var fields = HTTPHeaders(answer.headers.map { ($0.key, $0.value) })
-                fields.add(name: "content-length", value: String(answer.body.utf8.count))
+                let isEndless = answer.isEndless
+                fields.add(
+                    name: isEndless ? "transfer-encoding" : "content-length",
+                    value: isEndless ? "chunked" : String(answer.body.utf8.count)
+                )
                 let response = HTTPResponseHead(
                     version: .http1_1,
                     status: HTTPResponseStatus(statusCode: answer.status),
@@ -137,8 +143,14 @@ package final class FakeEndpoint: Sendable {
                 )
                 context.write(wrapOutboundOut(.head(response)), promise: nil)
                 context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: answer.body)))), promise: nil)
-                context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+                if isEndless { drip(context) } else { context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil) }
             }
+        }
+
+        private func drip(_ context: ChannelHandlerContext) {
+            guard context.channel.isActive else { return }
+            context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: "x")))), promise: nil)
+            context.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(50)) { self.drip(context) }
         }
     }
 }

@@ -135,7 +135,7 @@ private struct PlaceWorld {
     }
 
     func connections(on node: NodeIdentity) async throws -> Set<UInt64> {
-        try await places.standing(of: [phone.user], on: node).first?.connections ?? []
+        try await places.standing(of: [phone.user], on: node)?.first?.connections ?? []
     }
 
     /// The nodes to which a message to oneself goes.

@@ -66,7 +66,7 @@ import Testing
         sessions.end(ann, "ann", .accountRenamed, .all)
         #expect(connections.map(\.ends) == [[.accountRenamed], []])
         let key = SessionKey(owner: .account(ann), clientID: "a")
-        #expect(await freed.next(1) == [FreedName(user: ann, sessions: [key])])
+        #expect(await freed.next(1) == [FreedName(user: ann, name: "ann", sessions: [key])])
         #expect(sessions.statistics.sessions == 2)
         // Disabled, the account takes along whoever is there by its name.
         sessions.end(ann, "ann", .accountDisabled, .all)

@@ -329,6 +329,48 @@ import Testing
         }
     }
 
+    @Test func `no session from before a list is resumed, however it was read and whatever context it began with`()
+        async throws
+    {
+        let files = try TestCertificate()
+        let authority = try Authority(key: Self.keys[0])
+        defer {
+            files.remove()
+            authority.remove()
+        }
+        for name in ["bob", "carl"] { try authority.issue(name) }
+        var settings = files.settings
+        settings.clientCertificates = .required
+        settings.clientAuthorityPath = authority.path("ca.pem")
+        settings.revocationListPath = authority.path("crl.pem")
+        let box = try TLSContextBox(settings)
+        let old = VerifiedChain(box.current())
+        #expect(old.isFresh(in: box))
+        try authority.revoke("carl")
+        try box.reload()
+        // The connection that waits with its handshake would resume under the list of before.
+        #expect(!old.isFresh(in: box) && VerifiedChain(box.current()).isFresh(in: box))
+        try await with(authority, files) { listener in
+            func connect(resuming: Bool) throws -> ResumingClient {
+                try ResumingClient("tls1_3", port: listener.port, "bob", of: authority, resuming: resuming)
+            }
+            let first = try connect(resuming: false)
+            #expect(await first.printed(until: "hello").contains("New, "))
+            first.end()
+            let resumed = try connect(resuming: true)
+            #expect(await resumed.printed(until: "hello").contains("Reused, "))
+            resumed.end()
+            // The key cannot be read, but the list can.
+            try authority.writeList()
+            try Data().write(to: URL(fileURLWithPath: files.settings.privateKeyPath))
+            #expect(throws: (any Error).self) { try listener.reloadCertificate() }
+            let whole = try connect(resuming: true)
+            let greeting = await whole.printed(until: "hello")
+            #expect(greeting.contains("New, ") && greeting.contains("hello"))
+            whole.end()
+        }
+    }
+
     @Test func `a list is read as openssl wrote it, and no byte of it traps`() throws {
         let authority = try Authority(key: Self.keys[0])
         defer { authority.remove() }

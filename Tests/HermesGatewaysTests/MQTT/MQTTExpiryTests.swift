@@ -11,21 +11,21 @@ import Testing
 
 /// A connection that was let in by a token of another issuer lasts as long as the token.
 @Suite(.timeLimit(.minutes(1))) struct MQTTExpiryTests {
-    /// Takes "jwt:SUBJECT:EXPIRY in ms since 1970:FILTER that may be published to", and perhaps
+    /// Takes "jwt:SUBJECT:EXPIRY in ms since 1970, or -1:FILTER that may be published to", and perhaps
     /// ":FILTERS that may be subscribed to", with blanks between them.
     private struct Verifier: TokenVerifier {
         func isToken(_ text: String) -> Bool { text.hasPrefix("jwt:") }
 
         func verify(_ text: String, now: Timestamp) async throws(HermesError) -> VerifiedToken {
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-            guard parts.count >= 4, let end = Int64(parts[2]), end > now.rawValue else {
+            guard parts.count >= 4, let end = Int64(parts[2]), end == -1 || end > now.rawValue else {
                 throw HermesError(.invalidToken, "the token cannot be used: it has expired")
             }
             let heard = parts.dropFirst(4).first?.split(separator: " ").compactMap { TopicFilter(String($0)) }
             return VerifiedToken(
                 subject: String(parts[1]),
                 claims: TopicClaims(publish: TopicFilter(String(parts[3])).map { [$0] }, subscribe: heard),
-                expiresAt: Timestamp(rawValue: end)
+                expiresAt: end == -1 ? nil : Timestamp(rawValue: end)
             )
         }
     }
@@ -198,6 +198,50 @@ import Testing
             }
             #expect(try await reader.untilPong().isEmpty)
             #expect(ann.nickName.rawValue == "ann")
+        }
+    }
+
+    @Test func `a new token's permissions hold at once, however many subscriptions there are`() async throws {
+        try await with { harness in
+            _ = try await harness.register("ann")
+            let filters = (0..<600).map { "\($0 % 2 == 0 ? "even" : "odd")/\($0)" }
+            let reader = try await connect(
+                harness,
+                .v5,
+                token("ann", for: .seconds(3_600)) + ":hermes/v1/down even/# odd/#"
+            )
+            _ = try await reader.subscribe("hermes/v1/down", qos: .atMostOnce)
+            for some in stride(from: 0, to: 600, by: 100) {
+                let part = filters[some..<some + 100].map { MQTTSubscription(filter: $0) }
+                try await reader.send(.subscribe(MQTTSubscribe(packetID: UInt16(some + 1), subscriptions: part)))
+                #expect(try await reader.untilPong().count == 1)
+            }
+            let (publisher, _) = try await harness.apply(MQTTConnect(version: .v5, clientID: "publisher"))
+            for (allowed, denied) in [("even", "odd"), ("odd", "even")] {
+                let less = token("ann", for: .seconds(3_600)) + ":hermes/v1/down \(allowed)/#"
+                #expect(try await !renew(reader, less, 7).result.hasError)
+                // The rest of the subscriptions may still wait for their turn.
+                for number in [598, 599, 0, 1] {
+                    for name in [denied, allowed] {
+                        _ = try await publisher.publish("\(name)/\(number)", name, qos: .atMostOnce)
+                    }
+                }
+                let heard = try await [reader.publication().topic, reader.publication().topic]
+                #expect(heard.allSatisfy { $0.hasPrefix(allowed + "/") })
+                #expect(try await reader.untilPong().isEmpty)
+            }
+        }
+    }
+
+    @Test func `a token without an end can be replaced, and so can what replaces it`() async throws {
+        try await with { harness in
+            _ = try await harness.register("ann")
+            let client = try await connect(harness, .v5, token("ann", for: .seconds(3_600)) + ":hermes/v1/down")
+            _ = try await client.subscribe("hermes/v1/down", qos: .atMostOnce)
+            for end in ["-1", "\(SystemTime().now().advanced(by: .seconds(3_600)).rawValue)"] {
+                let answer = try await renew(client, "jwt:ann:\(end)::hermes/v1/down", 1)
+                #expect(!answer.result.hasError)
+            }
         }
     }
 

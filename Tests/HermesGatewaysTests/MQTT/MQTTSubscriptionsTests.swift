@@ -104,13 +104,15 @@ struct MQTTSubscriptionsTests {
         var subscriptions = MQTTSubscriptions()
         for text in ["a", "b", "c"] { subscriptions.hold(try filter(text), held()) }
         #expect(!subscriptions.hasFiltered)
-        subscriptions.refilter { $0 == TopicText("b") }
-        #expect(subscriptions.hasFiltered)
+        #expect(Set(subscriptions.filterAll().map(\.rawValue)) == ["a", "b", "c"])
+        #expect(subscriptions.hasFiltered && subscriptions.held.values.allSatisfy(\.options.isFiltered))
+        for text in ["a", "c", "never"] { subscriptions.filter(TopicText(text), false) }
+        #expect(subscriptions.count == 3)
         func filtered() -> Set<String> {
             Set(subscriptions.held.filter { $0.value.options.isFiltered }.keys.map(\.rawValue))
         }
         #expect(filtered() == ["b"])
-        subscriptions.refilter { $0 != TopicText("b") }
+        for text in ["a", "b", "c"] { subscriptions.filter(TopicText(text), text != "b") }
         #expect(filtered() == ["a", "c"])
         subscriptions.change(TopicText("b"), held(.exactlyOnce, isFiltered: true).options)
         #expect(filtered() == ["a", "b", "c"] && subscriptions[TopicText("b")]?.options.qos == .exactlyOnce)
