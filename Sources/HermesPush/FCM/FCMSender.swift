@@ -146,10 +146,12 @@ package final class FCMSender: PushSender {
         } catch {
             return .retry(after: nil, isService: true, reason: "\(error)")
         }
-        if answer.status == 401, Self.code(of: answer) != Self.thirdPartyAuthError {
+        let outcome = Self.outcome(answer)
+        // The access token is refused, and not only the device's.
+        if answer.status == 401, case .retry(_, isService: true, _) = outcome {
             if await credential.refused(token), !isSecondTry { return await send(delivery, isSecondTry: true) }
         }
-        return Self.outcome(answer)
+        return outcome
     }
 
     private struct Sent: Decodable {
@@ -161,11 +163,13 @@ package final class FCMSender: PushSender {
             let sent = try? JSONDecoder().decode(Sent.self, from: answer.body)
             return .delivered(id: sent?.name ?? "")
         }
-        let code = code(of: answer)
+        let error = (try? JSONParser.parse(Array(answer.body)))?["error"]
+        let detail = error?["details"]?.array?.lazy.compactMap { $0["errorCode"]?.string }.first
+        let code = detail ?? error?["status"]?.string ?? "status \(answer.status)"
         switch (answer.status, code) {
         case (404, "UNREGISTERED"):
             return .tokenGone(since: nil)
-        case (_, thirdPartyAuthError):
+        case (_, "THIRD_PARTY_AUTH_ERROR"):
             // The project lacks the key of APNs or of Web Push, which Android's tokens do not need: the others are not
             // delayed.
             return .retry(after: answer.retryAfter ?? .seconds(60), isService: false, reason: code)
@@ -180,16 +184,6 @@ package final class FCMSender: PushSender {
         default:
             return .refused(reason: code)
         }
-    }
-
-    /// The token is of a platform for which the project has no key, or a wrong one.
-    private static let thirdPartyAuthError = "THIRD_PARTY_AUTH_ERROR"
-
-    /// FCM's code of an error.
-    private static func code(of answer: PushHTTPClient.Answer) -> String {
-        let error = (try? JSONParser.parse(Array(answer.body)))?["error"]
-        let detail = error?["details"]?.array?.lazy.compactMap { $0["errorCode"]?.string }.first
-        return detail ?? error?["status"]?.string ?? "status \(answer.status)"
     }
 
     /// The request's body. FCM data consist of texts, so JSON is sent as a text.
