@@ -70,7 +70,8 @@ extension Connection {
     ) {
         guard count > size else {
             if count > 0 { body(0..<count) }
-            return finish()
+            if isOpen { finish() }
+            return
         }
         hold()
         slice(SlicedWork(count, body), of: size, then: finish)
@@ -80,11 +81,9 @@ extension Connection {
         guard isOpen else { return release() }
         var work = work
         work.step(atMost: size)
-        guard !work.isDone else {
-            finish()
-            return release()
-        }
-        loop.inTurn { self.slice(work, of: size, then: finish) }
+        guard work.isDone else { return loop.inTurn { self.slice(work, of: size, then: finish) } }
+        if isOpen { finish() }
+        release()
     }
 
     private func answered<Value>(

@@ -71,18 +71,18 @@ extension MQTTConnection {
         let subscriptions = opening.subscriptions
         // Nothing is decided or stored, but each is announced to all loops, now and at the end.
         connection.charge(.filters(subscriptions.count, isKept: false))
-        let levels = subscriptions.reduce(0) { $0 + TopicShape(of: $1.filter).levels }
-        connection.charge(.levels(levels &* topics.loopCount))
         connection.inSlices(subscriptions.count, of: Self.filtersPerTurn) { [self] slice in
-            for subscription in subscriptions[slice] { resume(subscription, of: client) }
+            let levels = subscriptions[slice].reduce(0) { $0 + resume($1, of: client) }
+            connection.charge(.levels(levels &* topics.loopCount))
         } then: { [self] in
             adjustInbox(of: client)
             finish()
         }
     }
 
-    private func resume(_ subscription: DurableSubscription, of client: MQTTClientState) {
-        guard let filter = MQTTFilter(subscription.filter) else { return }
+    /// - Returns: the levels of a filter with wildcards.
+    private func resume(_ subscription: DurableSubscription, of client: MQTTClientState) -> Int {
+        guard let filter = MQTTFilter(subscription.filter) else { return 0 }
         var options = subscription.options
         options.isLiveAtMostOnceOnly = true
         // As granted, perhaps under other settings.
@@ -90,6 +90,7 @@ extension MQTTConnection {
         options.isFiltered = isFiltered(subscription.filter, of: client)
         client.subscriptions.restore(filter.shape) { lease(of: client) }
         hold(filter, options, of: client)
+        return filter.shape.levels
     }
 
     /// Subscriptions stay; their deliveries follow the new rules.
@@ -103,7 +104,7 @@ extension MQTTConnection {
     /// count as if they did: each of their publications is checked.
     func refilter(_ client: MQTTClientState) {
         let texts = client.subscriptions.filterAll()
-        connection.inSlices(texts.count, of: Self.filtersPerTurn / 4) { [self] slice in
+        connection.inSlices(texts.count, of: Self.filtersPerTurn) { [self] slice in
             for text in texts[slice] where client.subscriptions[text] != nil {
                 client.subscriptions.filter(text, isFiltered(text.rawValue, of: client))
             }

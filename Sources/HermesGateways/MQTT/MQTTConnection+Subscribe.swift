@@ -11,6 +11,8 @@ extension MQTTConnection {
     /// A granted filter.
     private struct Granted {
         let filter: MQTTFilter
+        /// The place of its reason code in the SUBACK.
+        let index: Int
         var options: SubscriptionOptions
         let handling: MQTTSubscription.RetainHandling
         let isNew: Bool
@@ -25,32 +27,33 @@ extension MQTTConnection {
 
     /// A SUBSCRIBE packet and the decisions about its filters so far.
     private final class Request {
-        let packetID: UInt16
-        let wanted: [MQTTSubscription]
+        var filters: MQTTFilterList
         let identifier: Int?
         var reasons: [MQTTReasonCode] = []
         var granted: [Granted] = []
         /// The new subscriptions among them.
         var new = (count: 0, bytes: 0)
 
-        init(_ packet: MQTTSubscribe) {
-            packetID = packet.packetID
-            wanted = packet.subscriptions
-            identifier = packet.properties.first {
+        init(_ filters: MQTTFilterList) {
+            self.filters = filters
+            identifier = filters.properties.first {
                 if case .subscriptionIdentifier(let number) = $0 { number } else { nil }
             }
         }
 
-        var suback: MQTTSuback { MQTTSuback(packetID: packetID, reasons: reasons) }
+        var suback: MQTTSuback { MQTTSuback(packetID: filters.packetID, reasons: reasons) }
     }
 
-    func subscribeReceived(_ packet: MQTTSubscribe) throws(MQTTPacketError) {
+    func subscribeReceived(_ filters: MQTTFilterList) {
         guard let client else { return }
-        let request = Request(packet)
-        takeTurns(request.wanted.count, of: client)
-        connection.inSlices(request.wanted.count, of: Self.filtersPerTurn) { [self] slice in
-            let levels = request.wanted[slice].reduce(0) { $0 + decide($1, request, of: client) }
-            connection.charge(.levels(levels &* topics.loopCount))
+        let request = Request(filters)
+        takeTurns(filters.count, of: client)
+        connection.inSlices(filters.count, of: Self.filtersPerTurn) { [self] slice in
+            attempt { () throws(MQTTPacketError) in
+                var levels = 0
+                for _ in slice { levels += decide(try request.filters.nextSubscription(), request, of: client) }
+                connection.charge(.levels(levels &* topics.loopCount))
+            }
         } then: { [self] in
             decided(request, of: client)
         }
@@ -68,7 +71,7 @@ extension MQTTConnection {
             request.reasons.append(.topicFilterInvalid)
             return 0
         }
-        switch grant(wanted, filter, identifier: request.identifier, of: client, new: request.new) {
+        switch grant(wanted, filter, request, of: client) {
         case .success(let subscription):
             if subscription.isNew {
                 request.new = (request.new.count + 1, request.new.bytes + wanted.filter.utf8.count)
@@ -89,12 +92,9 @@ extension MQTTConnection {
         openDevice(of: account) { [self] error in
             guard let error else { return grant(granted, request.suback, to: client) }
             var suback = request.suback
-            let refused = Set(granted.filter(\.isInbox).map(\.filter.text))
-            for subscription in granted where subscription.isInbox { giveBack(subscription, of: client) }
-            for (index, wanted) in request.wanted.enumerated()
-            where index < suback.reasons.count && !suback.reasons[index].isFailure {
-                guard refused.contains(TopicText(wanted.filter)) else { continue }
-                suback.reasons[index] = MQTTTranslation.subackReason(for: error)
+            for subscription in granted where subscription.isInbox {
+                giveBack(subscription, of: client)
+                suback.reasons[subscription.index] = MQTTTranslation.subackReason(for: error)
             }
             if version == .v5, client.wantsProblemInformation { suback.properties = [.reasonString(error.message)] }
             grant(granted.filter { !$0.isInbox }, suback, to: client)
@@ -107,12 +107,21 @@ extension MQTTConnection {
             return hold(granted, suback, of: client)
         }
         let list = granted.map { DurableSubscription(filter: $0.filter.text.rawValue, options: $0.options) }
-        let service = environment.messenger.durable
+        let (service, id, source) = (environment.messenger.durable, link.id, link.source)
         connection.ask { completion in
-            service.subscribe(link.id, list, source: link.source) { completion(.success($0)) }
+            Self.callCore(for: list.count) {
+                service.subscribe(id, list, source: source) { completion(.success($0)) }
+            }
         } then: { [self] (result: Result<FilterChange, HermesError>) in
             subscribed(FilterChange(result), granted, suback, of: client)
         }
+    }
+
+    /// Calls the core for a number of filters; if they are many, not on the event loop, because the core counts them in
+    /// some milliseconds.
+    private static func callCore(for count: Int, _ call: @escaping @Sendable () -> Void) {
+        // The connection is not read until the answer, so its requests keep their order.
+        if count > filtersPerTurn { Task { call() } } else { call() }
     }
 
     /// Many filters are stored in parts: if one fails, the filters before it are subscribed, and the others are not.
@@ -159,12 +168,12 @@ extension MQTTConnection {
     /// - Parameter count: the number of its filters.
     private func takeTurns(_ count: Int, of client: MQTTClientState) {
         connection.charge(.filters(count, isKept: client.durable != nil))
-        if count > Self.filtersAtOnce { connection.waitForTurn() }
+        if count > Self.filtersPerTurn { connection.waitForTurn() }
     }
 
-    private static let filtersAtOnce = 64
-    /// The number of filters of one packet that one turn of the loop handles, in a millisecond or two.
-    static let filtersPerTurn = 256
+    /// The number of filters of one packet that one turn of the loop handles, in half a millisecond
+    /// (``TurnQueue/shortTime``).
+    static let filtersPerTurn = 64
 
     func lease(of client: MQTTClientState) -> ShapeLease {
         ShapeLease(environment.messenger.durable.shapes, of: source(of: client))
@@ -177,9 +186,8 @@ extension MQTTConnection {
     private func grant(
         _ wanted: MQTTSubscription,
         _ filter: MQTTFilter,
-        identifier: Int?,
-        of client: MQTTClientState,
-        new: (count: Int, bytes: Int)
+        _ request: Request,
+        of client: MQTTClientState
     ) -> Result<Granted, Refusal> {
         let known = client.subscriptions[filter.text]
         let isNew = known == nil
@@ -188,7 +196,7 @@ extension MQTTConnection {
             !isNew
                 || client.subscriptions.hasRoom(
                     for: filter,
-                    besides: new,
+                    besides: request.new,
                     maxCount: settings.maxSubscriptionsPerSession,
                     maxBytes: settings.maxSubscriptionBytesPerSession
                 )
@@ -219,13 +227,14 @@ extension MQTTConnection {
             qos: min(MQTTTranslation.qos(wanted.maximumQoS), gateway.maximumQoS),
             noLocal: wanted.noLocal,
             retainAsPublished: wanted.retainAsPublished,
-            identifiers: identifier.map { [UInt32(clamping: $0)] } ?? [],
+            identifiers: request.identifier.map { [UInt32(clamping: $0)] } ?? [],
             isLiveAtMostOnceOnly: client.durable != nil,
             isFiltered: access == .some
         )
         return .success(
             Granted(
                 filter: filter,
+                index: request.reasons.count,
                 options: options,
                 handling: wanted.retainHandling,
                 isNew: isNew,
@@ -237,8 +246,8 @@ extension MQTTConnection {
 
     /// Adds the subscriptions, so that the client gets matching messages from now on, and answers.
     private func hold(_ granted: [Granted], _ suback: MQTTSuback, of client: MQTTClientState) {
-        reopenRooms(matching: granted.map(\.filter.filter), of: client)
         connection.inSlices(granted.count, of: Self.filtersPerTurn) { [self] slice in
+            reopenRooms(matching: granted[slice].map(\.filter.filter), of: client)
             for granted in granted[slice] {
                 let isKnown = hold(granted.filter, granted.options, at: granted.place, of: client)
                 // It came twice in a packet, or in two that were under way.
@@ -250,8 +259,11 @@ extension MQTTConnection {
             // The rules changed after the first decision: those that were not held by then missed it.
             if let first = granted.first, first.generation != environment.access.generation { refilter(client) }
             write(.suback(suback))
-            for subscription in granted { wantRetained(subscription, of: client) }
-            sendRetained(client)
+            connection.inSlices(granted.count, of: Self.filtersPerTurn) { [self] slice in
+                for subscription in granted[slice] { wantRetained(subscription, of: client) }
+            } then: { [self] in
+                sendRetained(client)
+            }
         }
     }
 
@@ -303,31 +315,58 @@ extension MQTTConnection {
 
     // MARK: UNSUBSCRIBE
 
-    func unsubscribeReceived(_ packet: MQTTUnsubscribe) throws(MQTTPacketError) {
-        guard let client else { return }
+    /// An UNSUBSCRIBE packet and the decisions about its filters so far.
+    private final class Removal {
+        var filters: MQTTFilterList
         var reasons: [MQTTReasonCode] = []
         var gone: [TopicText] = []
+        /// The texts in ``gone``.
         var isGone: Set<TopicText> = []
-        takeTurns(packet.filters.count, of: client)
-        let levels = packet.filters.reduce(0) { $0 + TopicShape(of: $1).levels }
-        connection.charge(.levels(levels &* topics.loopCount))
-        for filter in packet.filters {
-            let text = TopicText(filter)
-            guard client.subscriptions[text] != nil, isGone.insert(text).inserted else {
-                reasons.append(.noSubscriptionExisted)
-                continue
+
+        init(_ filters: MQTTFilterList) { self.filters = filters }
+
+        var unsuback: MQTTUnsuback { MQTTUnsuback(packetID: filters.packetID, reasons: reasons) }
+    }
+
+    func unsubscribeReceived(_ filters: MQTTFilterList) {
+        guard let client else { return }
+        let removal = Removal(filters)
+        takeTurns(filters.count, of: client)
+        connection.inSlices(filters.count, of: Self.filtersPerTurn) { [self] slice in
+            attempt { () throws(MQTTPacketError) in
+                var levels = 0
+                for _ in slice { levels += decide(try removal.filters.nextFilter(), removal, of: client) }
+                connection.charge(.levels(levels &* topics.loopCount))
             }
-            gone.append(text)
-            reasons.append(.success)
+        } then: { [self] in
+            decided(removal, of: client)
         }
-        let unsuback = MQTTUnsuback(packetID: packet.packetID, reasons: reasons)
+    }
+
+    /// - Returns: the levels of a filter with wildcards.
+    private func decide(_ filter: String, _ removal: Removal, of client: MQTTClientState) -> Int {
+        let text = TopicText(filter)
+        if client.subscriptions[text] != nil, removal.isGone.insert(text).inserted {
+            removal.gone.append(text)
+            removal.reasons.append(.success)
+        } else {
+            removal.reasons.append(.noSubscriptionExisted)
+        }
+        return TopicShape(of: filter).levels
+    }
+
+    private func decided(_ removal: Removal, of client: MQTTClientState) {
+        let gone = removal.gone
+        let unsuback = removal.unsuback
         guard client.durable != nil, let link = client.link, !gone.isEmpty else {
             return drop(gone, unsuback, of: client)
         }
-        let service = environment.messenger.durable
+        let (service, id, source) = (environment.messenger.durable, link.id, link.source)
         let filters = gone.map(\.rawValue)
         connection.ask { completion in
-            service.unsubscribe(link.id, filters, source: link.source) { completion(.success($0)) }
+            Self.callCore(for: filters.count) {
+                service.unsubscribe(id, filters, source: source) { completion(.success($0)) }
+            }
         } then: { [self] (result: Result<FilterChange, HermesError>) in
             unsubscribed(FilterChange(result), gone, unsuback, of: client)
         }

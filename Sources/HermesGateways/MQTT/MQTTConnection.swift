@@ -83,7 +83,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
             connection.charge(.packet)
             // As many as there can be in these bytes; filters cost about the same.
             connection.charge(.properties(frame.body.readableBytes / MQTTPacket.minPropertyBytes))
-            attempt { () throws(MQTTPacketError) in try received(try MQTTPacket(fromClient: frame, version: version)) }
+            attempt { () throws(MQTTPacketError) in try received(frame) }
         case (.new, .other(let frame)) where frame.type == .connect:
             connectReceived(frame)
         case (.new, _):
@@ -108,27 +108,34 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         }
     }
 
+    private func received(_ frame: MQTTFrame) throws(MQTTPacketError) {
+        switch frame.type {
+        case .subscribe: subscribeReceived(try MQTTFilterList(fromClient: frame, version: version))
+        case .unsubscribe: unsubscribeReceived(try MQTTFilterList(fromClient: frame, version: version))
+        default: try received(try MQTTPacket(fromClient: frame, version: version))
+        }
+    }
+
     private func received(_ packet: MQTTPacket) throws(MQTTPacketError) {
         switch packet {
         case .puback(let packet): acknowledgementReceived(.puback, packet.packetID, packet.reason)
         case .pubrec(let packet): acknowledgementReceived(.pubrec, packet.packetID, packet.reason)
         case .pubrel(let packet): acknowledgementReceived(.pubrel, packet.packetID, packet.reason)
         case .pubcomp(let packet): acknowledgementReceived(.pubcomp, packet.packetID, packet.reason)
-        case .subscribe(let packet): try subscribeReceived(packet)
-        case .unsubscribe(let packet): try unsubscribeReceived(packet)
         case .pingreq: write(.pingresp)
         case .disconnect(let packet): try disconnectReceived(packet)
         case .connect:
             throw MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]")
         case .auth:
             throw MQTTPacketError(.protocolError, "AUTH without an authentication method [MQTT-4.12.0-1]")
-        case .publish, .connack, .suback, .unsuback, .pingresp:
+        // The first three are handled elsewhere.
+        case .publish, .subscribe, .unsubscribe, .connack, .suback, .unsuback, .pingresp:
             throw MQTTPacketError(.protocolError, "a client does not send a \(packet.type)")
         }
     }
 
     /// Handles an incoming packet; a packet that breaks the rules ends the connection.
-    private func attempt(_ body: () throws(MQTTPacketError) -> Void) {
+    func attempt(_ body: () throws(MQTTPacketError) -> Void) {
         do throws(MQTTPacketError) { try body() } catch { refuse(error) }
     }
 

@@ -61,7 +61,8 @@ package enum MQTTPacket: Hashable, Sendable {
     /// The bytes of an empty user property, the smallest that may repeat.
     package static let minPropertyBytes = 5
 
-    /// The largest number of topic filters in a SUBSCRIBE or UNSUBSCRIBE: they take some 10 ms to parse.
+    /// The largest number of topic filters in a SUBSCRIBE or UNSUBSCRIBE. The standard sets no limit, but a filter takes
+    /// many times the bytes in memory that it needs on the wire.
     package static let maxFilters = 16_384
 
     static func check(filterCount count: Int, of type: MQTTPacketType) throws(MQTTPacketError) {
@@ -70,14 +71,18 @@ package enum MQTTPacket: Hashable, Sendable {
         }
     }
 
+    static func check(propertyCount count: Int, of type: MQTTPacketType) throws(MQTTPacketError) {
+        guard count <= maxClientProperties else {
+            throw MQTTPacketError(.quotaExceeded, "a \(type) has more than \(maxClientProperties) properties")
+        }
+    }
+
     /// Parses a client's frame.
     ///
     /// - Throws: as ``init(_:version:)``, and for more properties than ``maxClientProperties``.
     package init(fromClient frame: MQTTFrame, version: MQTTVersion) throws(MQTTPacketError) {
         try self.init(frame, version: version)
-        guard propertyCount <= Self.maxClientProperties else {
-            throw MQTTPacketError(.quotaExceeded, "a \(type) has more than \(Self.maxClientProperties) properties")
-        }
+        try Self.check(propertyCount: propertyCount, of: type)
     }
 
     /// The number of properties, a will's included.

@@ -254,12 +254,15 @@ import Testing
     // MARK: Filters
 
     /// SUBSCRIBE and UNSUBSCRIBE with such a filter, each over a connection of its own, which has to end.
-    private func expectEnd(_ version: MQTTVersion, _ filter: String) async throws {
+    ///
+    /// - Parameter count: the number of good filters before it.
+    private func expectEnd(_ version: MQTTVersion, _ filter: String, behind count: Int = 1) async throws {
         try await GatewayHarness.withMQTT { harness in
-            let good = MQTTSubscription(filter: "good")
+            let filters = (0..<count).map { "good/\($0)" } + [filter]
+            let subscriptions = filters.map { MQTTSubscription(filter: $0) }
             let packets: [MQTTPacket] = [
-                .subscribe(MQTTSubscribe(packetID: 1, subscriptions: [good, MQTTSubscription(filter: filter)])),
-                .unsubscribe(MQTTUnsubscribe(packetID: 1, filters: ["good", filter])),
+                .subscribe(MQTTSubscribe(packetID: 1, subscriptions: subscriptions)),
+                .unsubscribe(MQTTUnsubscribe(packetID: 1, filters: filters)),
             ]
             for packet in packets {
                 let client = try await harness.mqtt("one", version)
@@ -276,6 +279,13 @@ import Testing
                 #expect(disconnect.reason == .malformedPacket)
             }
         }
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func `a filter that is not well formed ends the connection, behind however many`(
+        _ version: MQTTVersion
+    ) async throws {
+        try await expectEnd(version, "a+", behind: 1_000)
     }
 
     @Test(

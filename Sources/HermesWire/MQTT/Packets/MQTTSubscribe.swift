@@ -50,16 +50,12 @@ package struct MQTTSubscription: Hashable, Sendable {
 }
 
 extension MQTTSubscribe {
-    /// A malformed filter makes the packet malformed. SUBACK's reason codes are only for well-formed filters.
     init(from body: inout ByteBuffer, version: MQTTVersion) throws(MQTTPacketError) {
-        packetID = try body.readMQTTPacketID()
-        properties = version == .v5 ? try MQTTProperties(from: &body, in: .packet(.subscribe)) : []
+        var list = try MQTTFilterList(of: .subscribe, from: &body, version: version)
+        packetID = list.packetID
+        properties = list.properties
         subscriptions = []
-        while body.readableBytes > 0 {
-            subscriptions.append(try MQTTSubscription(from: &body, version: version))
-            try MQTTPacket.check(filterCount: subscriptions.count, of: .subscribe)
-        }
-        guard !subscriptions.isEmpty else { throw .protocolError("a SUBSCRIBE has no topic filter [MQTT-3.8.3-2]") }
+        for _ in 0..<list.count { subscriptions.append(try list.nextSubscription()) }
     }
 
     func write(into body: inout ByteBuffer, version: MQTTVersion) throws(WireError) {

@@ -19,14 +19,11 @@ package struct MQTTUnsubscribe: Hashable, Sendable {
 
 extension MQTTUnsubscribe {
     init(from body: inout ByteBuffer, version: MQTTVersion) throws(MQTTPacketError) {
-        packetID = try body.readMQTTPacketID()
-        properties = version == .v5 ? try MQTTProperties(from: &body, in: .packet(.unsubscribe)) : []
+        var list = try MQTTFilterList(of: .unsubscribe, from: &body, version: version)
+        packetID = list.packetID
+        properties = list.properties
         filters = []
-        while body.readableBytes > 0 {
-            filters.append(try body.readMQTTFilter())
-            try MQTTPacket.check(filterCount: filters.count, of: .unsubscribe)
-        }
-        guard !filters.isEmpty else { throw .protocolError("an UNSUBSCRIBE has no topic filter [MQTT-3.10.3-2]") }
+        for _ in 0..<list.count { filters.append(try list.nextFilter()) }
     }
 
     func write(into body: inout ByteBuffer, version: MQTTVersion) throws(WireError) {
