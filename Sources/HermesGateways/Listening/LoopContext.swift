@@ -69,6 +69,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// The last tick in which there was no time left for reading.
     var tickOverTime: UInt64?
     var isInTurn = false
+    /// The last tick in which events of other threads were delivered.
+    private var tickOfDelivery: UInt64?
     /// The time for events of other threads, and for flushing, in this tick.
     private var deliveryTime = TickTime()
     private var flushTime = TickTime()
@@ -146,6 +148,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private func receive(_ events: [LoopEvent]) {
         // Events of one connection stay in their order.
         guard late.isEmpty else { return late.append(contentsOf: events) }
+        tickOfDelivery = ticks
         let delivered = deliver(events)
         if delivered < events.count {
             late.append(contentsOf: events[delivered...])
@@ -171,6 +174,9 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// because some of the events are answers to connections that ask for little.
     private func deliverMoreSoon() {
         eventLoop.scheduleTask(in: TurnQueue.pause) { [self] in
+            // Other tasks took as long as the pause, so the loop has not polled its sockets.
+            if let tickOfDelivery, tickOfDelivery == ticks { return deliverMoreSoon() }
+            tickOfDelivery = ticks
             late.removeFirst(deliver(late))
             flushDirty()
             if !late.isEmpty { deliverMoreSoon() }
@@ -223,9 +229,11 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         // Others may become dirty meanwhile.
         var flushing: [Connection] = []
         swap(&flushing, &list.dirty)
-        if flushing.count > Self.flushesPerLook || isLong {
+        // One tick may flush many times: each crowd that gets a message makes further output.
+        let time = begin(&flushTime)
+        if flushing.count > Self.flushesPerLook || isLong || !time.isNew {
             let perLook = isLong ? 1 : Self.flushesPerLook
-            let flushed = forATurn(flushing, begin(&flushTime), perLook: perLook, list.flush)
+            let flushed = forATurn(flushing, time, perLook: perLook, list.flush)
             list.waiting.append(contentsOf: flushing[flushed...])
         } else {
             for connection in flushing { list.flush(connection) }
