@@ -166,7 +166,7 @@ package final class Messenger: Sendable {
     /// Reads the state that a server needs before the first connection; called once.
     package func load() async throws(HermesError) {
         try await durable.load()
-        try await accounts.load()
+        try await accounts.load(isStart: true)
         try await deletions.load()
         try await pushes.load()
         try await pushTokens.load()
@@ -211,6 +211,14 @@ package final class Messenger: Sendable {
         let purgeTime = isClockConfirmed ? now : Timestamp(rawValue: 0)
         durable.expire(now: now, isClockConfirmed: isClockConfirmed)
         deletions.resume()
+        if deletions.takeFinished() {
+            do throws(HermesError) {
+                try await accounts.load(isStart: false)
+            } catch {
+                deletions.noteFinished()
+                failure = error
+            }
+        }
         pushes.resume()
         retained.expire(now: purgeTime)
         devices.tellLate()

@@ -117,6 +117,13 @@ extension SQLiteStore: AccountStore {
         }
     }
 
+    package func keeps(_ name: KeptName) async throws(HermesError) -> Bool {
+        try await read { db in
+            let sql = "SELECT EXISTS (SELECT 1 FROM kept_name WHERE key = ? AND user = ?)"
+            return try Bool.fetchOne(db, sql: sql, arguments: [name.key, name.user.rawValue]) ?? false
+        }
+    }
+
     package func free(_ name: KeptName) async throws(HermesError) {
         try await write { (db, _) in
             try db.execute(

@@ -66,13 +66,20 @@ extension HermesServer {
                 passwordCost: settings.passwordCost
             )
         )
-        let response = await administration.perform(request)
+        let response: Result<ControlResponse, ServerFailure>
+        do throws(ServerFailure) {
+            // A deletion concerns the account's sessions and what it retained.
+            if case .deleteUser = request { try await ServerAssembly.load(messenger) }
+            response = .success(await administration.perform(request))
+        } catch {
+            response = .failure(error)
+        }
         await messenger.shutdown()
         do {
             try store.close()
         } catch {
             throw ServerFailure(.diskFailed, "the data directory could not be closed: \(error)")
         }
-        return response
+        return try response.get()
     }
 }

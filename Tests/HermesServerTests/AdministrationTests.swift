@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Hermes
 import HermesCore
 import HermesServer
 import HermesTestKit
@@ -61,6 +62,50 @@ import Testing
         let file = directory + "/\(prefix).backup"
         #expect(try await administer(.backup(path: file), directory) == .done)
         #expect(FileManager.default.fileExists(atPath: file))
+    }
+
+    /// A command without a server sees what a server would have in memory.
+    @Test
+    func `a deletion without a server hands over shared messages, and clears what is retained below the name`()
+        async throws
+    {
+        let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        func here(_ settings: inout ServerSettings) { settings.dataDirectory = directory }
+        try await withServer(store: .sqlite, configure: here) { server in
+            for name in ["ann", "bob"] {
+                _ = try await server.messenger().accounts.createAccount(nickName: name, password: "secret1")
+                let member = try server.mqtt(as: name, id: "member", keeps: true)
+                _ = try await member.connect()
+                _ = try await member.subscribe(to: "$share/g/jobs", qos: .atLeastOnce)
+                await member.close()
+            }
+            while try server.messenger().durable.statistics.online > 0 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            let backEnd = try server.mqtt(as: "ann", id: "back end")
+            _ = try await backEnd.connect()
+            for number in 0..<20 { try await backEnd.publish("\(number)", to: "jobs", qos: .atLeastOnce) }
+            try await backEnd.publish("secret", to: "user/ann/diary", qos: .atLeastOnce, retain: true)
+            await backEnd.close()
+        }
+        #expect(try await administer(.deleteUser(nickName: "ann"), directory) == .done)
+        try await withServer(store: .sqlite, configure: here) { server in
+            let messenger = try server.messenger()
+            #expect(messenger.retained.statistics.count == 0)
+            _ = try await messenger.accounts.createAccount(nickName: "ann", password: "secret1")
+            let member = try server.mqtt(as: "bob", id: "member", keeps: true)
+            let messages = member.messages
+            _ = try await member.connect()
+            var jobs: Set<String> = []
+            for await message in messages {
+                jobs.insert(message.text ?? "")
+                if jobs.count == 20 { break }
+            }
+            #expect(jobs == Set((0..<20).map(String.init)))
+            await member.close()
+        }
     }
 
     @Test func `administrators are managed whether a server runs or not`() async throws {

@@ -14,6 +14,8 @@ final class AccountDeletions: Sendable {
         /// The waiters for each running deletion.
         var running: [UserID: [Waiter]] = [:]
         var stalled: Set<UserID> = []
+        /// Whether some have finished whose names the account service may not know, see ``takeFinished()``.
+        var haveFinished = false
     }
 
     private let store: any MessageStore
@@ -50,6 +52,17 @@ final class AccountDeletions: Sendable {
         for user in stalled { start(user) { _ in } }
     }
 
+    /// Whether deletions have finished since the last call: their names are to be freed.
+    func takeFinished() -> Bool {
+        state.withLock { state in
+            defer { state.haveFinished = false }
+            return state.haveFinished
+        }
+    }
+
+    /// The next call of ``takeFinished()`` returns true.
+    func noteFinished() { state.withLock { $0.haveFinished = true } }
+
     private func start(_ user: UserID, _ waiter: @escaping Waiter) {
         let isFirst = state.withLock { state in
             state.stalled.remove(user)
@@ -74,7 +87,10 @@ final class AccountDeletions: Sendable {
     private func end(_ user: UserID, _ result: Result<Void, HermesError>) {
         let waiters = state.withLock { state in
             // An account that is gone counts as deleted.
-            if case .failure(let error) = result, error.code != .notFound { state.stalled.insert(user) }
+            switch result {
+            case .failure(let error) where error.code != .notFound: state.stalled.insert(user)
+            case .success, .failure: state.haveFinished = true
+            }
             return state.running.removeValue(forKey: user) ?? []
         }
         for waiter in waiters { waiter(result) }

@@ -144,10 +144,12 @@ extension AccountService {
 
     /// Locks an account out before its deletion: nobody can log in to it from now on.
     ///
+    /// - Returns: its name, which the deletion keeps.
     /// - Throws: `.notFound`, `.storageUnavailable`.
-    func close(_ user: UserID) async throws(HermesError) {
+    func close(_ user: UserID) async throws(HermesError) -> KeptName {
         let account = try await store.update(user, AccountChange(isDisabled: true))
         end(account, .accountDeleted, .all)
+        return KeptName(key: account.nickName.key, user: user)
     }
 
     // MARK: Passwords

@@ -36,6 +36,8 @@ package final class AccountService: Sendable {
     private let clearTopics: @Sendable (_ name: KeptName, _ isLate: Bool) async -> Bool
     /// The names that are not free yet, and when they were given up.
     private let keptNames = Mutex<[KeptName: Duration]>([:])
+    /// One task at a time frees a name, because what the next owner retains must stay.
+    private let nameTurns = TaskTurns<String>()
     /// Changes of an account's profile are made one after the other, so that each knows the name before it.
     let profileTurns = TaskTurns<UserID>()
     let throttle: Mutex<LoginThrottle>
@@ -100,16 +102,18 @@ package final class AccountService: Sendable {
     /// The time in which connections under a name that was given up end.
     private static let endOfConnections = Duration.seconds(1)
 
-    /// Reads the names that an earlier process did not free.
-    func load() async throws(HermesError) {
+    /// Reads the names that are not free yet: those that an earlier process did not free, and those of accounts whose
+    /// deletion went on by itself.
+    ///
+    /// - Parameter isStart: whether nobody is connected yet.
+    func load(isStart: Bool) async throws(HermesError) {
         let names = try await store.keptNames()
-        let longAgo = time.uptime() - Self.endOfConnections
-        keptNames.withLock { kept in for name in names { kept[name] = longAgo } }
+        let since = isStart ? time.uptime() - Self.endOfConnections : time.uptime()
+        keptNames.withLock { kept in for name in names where kept[name] == nil { kept[name] = since } }
     }
 
     /// Frees the names below which nothing is left.
     func freeNames() async {
-        // Each is one task's at a time.
         let names = keptNames.withLock { kept in
             defer { kept = [:] }
             return kept
@@ -117,14 +121,17 @@ package final class AccountService: Sendable {
         for (name, since) in names { await free(name, givenUpAt: since) }
     }
 
+    /// Frees a name if nothing is left below it; otherwise ``freeNames()`` tries again.
     func free(_ name: KeptName, givenUpAt since: Duration) async {
-        let isLate = time.uptime() - since >= Self.endOfConnections
-        if await clearTopics(name, isLate) {
-            do throws(HermesError) {
-                return try await store.free(name)
-            } catch {
-                // The store has a trouble, which it reports itself. The next housekeeping tries again.
-            }
+        await nameTurns.begin(name.key)
+        defer { nameTurns.pass(name.key) }
+        do throws(HermesError) {
+            // Another task may have freed it, and it may have a new owner.
+            guard try await store.keeps(name) else { return }
+            let isLate = time.uptime() - since >= Self.endOfConnections
+            if await clearTopics(name, isLate) { return try await store.free(name) }
+        } catch {
+            // The store has a trouble, which it reports itself.
         }
         keptNames.withLock { $0[name] = since }
     }

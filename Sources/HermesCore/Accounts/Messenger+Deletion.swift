@@ -8,13 +8,16 @@ extension Messenger {
     /// First the account is locked out, so that nobody is logged in when it is deleted. The messages that its members
     /// of shared subscriptions leave behind go to others. The rest takes several commits, depending on the size of the
     /// account (``AccountDeletions``). If a call fails before the first of these commits, the account stays disabled,
-    /// and the call can be repeated. After that commit the server continues by itself.
+    /// and the call can be repeated. After that commit the server continues by itself. The last commit keeps the name
+    /// (``KeptName``): nobody can take it until nothing is retained below it.
     ///
     /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func deleteAccount(_ user: UserID) async throws(HermesError) {
-        try await accounts.close(user)
+        let name = try await accounts.close(user)
         try await durable.ended(.account(user))
         try await deletions.delete(user)
         pushTokens.forget(user)
+        // Usually the name is free when the caller knows; else the housekeeping goes on.
+        await accounts.free(name, givenUpAt: time.uptime())
     }
 }

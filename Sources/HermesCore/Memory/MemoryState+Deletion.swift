@@ -17,6 +17,7 @@ extension MemoryState {
         webhooks.marks[user] = nil
         for id in durableKeys.filter({ $0.key.owner == .account(user) }).values { remove(id) }
         names[name.key] = nil
+        keptNames[name.key] = user
         records[user] = nil
         for entry in record.inbox.entries {
             uncount(entry, of: user)

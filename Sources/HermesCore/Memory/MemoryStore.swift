@@ -97,6 +97,10 @@ extension MemoryStore: AccountStore {
         try run { (state) throws(HermesError) in state.keptNames.map { KeptName(key: $0.key, user: $0.value) } }
     }
 
+    package func keeps(_ name: KeptName) async throws(HermesError) -> Bool {
+        try run { (state) throws(HermesError) in state.keptNames[name.key] == name.user }
+    }
+
     package func free(_ name: KeptName) async throws(HermesError) {
         try run { (state) throws(HermesError) in
             if state.keptNames[name.key] == name.user { state.keptNames[name.key] = nil }

@@ -31,9 +31,12 @@ package protocol AccountStore: InvitationStore {
     /// - Throws: `.notFound`, `.nameTaken`, `.wrongCredentials` if another password is expected, `.storageUnavailable`.
     func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account
 
-    /// The names that accounts had before ``update(_:_:)`` gave them other names. Nobody may take such a name
-    /// (`.nameTaken`) until it is freed.
+    /// The names that accounts had before ``update(_:_:)`` gave them other names, and those of deleted accounts. Nobody
+    /// may take such a name (`.nameTaken`) until it is freed.
     func keptNames() async throws(HermesError) -> [KeptName]
+
+    /// Whether the account's former name is not free yet.
+    func keeps(_ name: KeptName) async throws(HermesError) -> Bool
 
     /// Frees a name.
     func free(_ name: KeptName) async throws(HermesError)

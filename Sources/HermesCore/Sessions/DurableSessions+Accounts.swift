@@ -5,9 +5,8 @@ import Synchronization
 
 /// The effects of a change of an account on its connections and sessions.
 extension DurableSessions {
-    /// Ends connections of an account. If the account is deleted, its sessions end, and what is retained below
-    /// `user/NAME/` is removed. If it is renamed, its sessions stay, and the old name is kept until nothing is left
-    /// below it (``KeptName``).
+    /// Ends connections of an account. If the account is deleted, its sessions end; if it is renamed, they stay. The
+    /// name that it had is kept until nothing is left below it (``KeptName``).
     ///
     /// - Parameter name: the name that the account had until now (``NickName/key``); nil if the end does not concern
     ///   the name.
@@ -25,7 +24,6 @@ extension DurableSessions {
         for load in shared.state.withLock({ $0.loads(of: keys) }) { load.lost(name) }
         guard reason.endsKeptSessions else { return }
         endAll(of: owner)
-        forgetRetained(of: name)
     }
 
     /// The accounts with connections, each with the names under which these logged in.

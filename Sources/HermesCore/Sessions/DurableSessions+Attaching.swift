@@ -72,7 +72,6 @@ extension DurableSessions {
         // Others have their turn between two of them.
         while shared.change({ !$0.leaving.isEmpty }) {}
         redistribute(now: now)
-        forgetRetained()
     }
 
     /// A stamp for a login that begins now, see ``reason(toEnd:since:)``.

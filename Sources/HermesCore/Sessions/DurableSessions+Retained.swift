@@ -52,20 +52,6 @@ extension DurableSessions {
         return await removeRetained(below: name.key, source: .account(name.user)) == 0
     }
 
-    /// Removes what is retained below the name of a deleted account; returns before the store knows. A removal that the
-    /// store does not take is tried again with the next housekeeping.
-    func forgetRetained(of name: String) {
-        Task { [self] in
-            guard await removeRetained(below: name, source: .server) == nil else { return }
-            _ = shared.state.withLock { $0.unforgotten.insert(name) }
-        }
-    }
-
-    /// Tries again the removals that the store did not take.
-    func forgetRetained() {
-        for name in shared.state.withLock({ $0.takeUnforgotten() }) { forgetRetained(of: name) }
-    }
-
     /// Queues retained publications for a session that has just subscribed; they are delivered in order with all
     /// others.
     ///

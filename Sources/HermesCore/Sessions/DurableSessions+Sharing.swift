@@ -365,11 +365,6 @@ extension DurableState {
         }
     }
 
-    mutating func takeUnforgotten() -> Set<String> {
-        defer { unforgotten = [] }
-        return unforgotten
-    }
-
     mutating func takeUnplaced() -> [(publication: StoredPublication, share: String)] {
         guard !unplaced.isEmpty else { return [] }
         defer { unplaced = [] }

@@ -94,8 +94,6 @@ struct DurableState {
     private(set) var handedOver: UInt64 = 0
     /// Messages that a clean member returned while the store failed, with their shared subscription.
     var unplaced: [(publication: StoredPublication, share: String)] = []
-    /// Names below which something is retained that the store did not remove.
-    var unforgotten: Set<String> = []
     /// The number of stored sessions with a connection.
     private(set) var online = 0
     /// The sessions without a connection that expire some time, or whose removal failed.

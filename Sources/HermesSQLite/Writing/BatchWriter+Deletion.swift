@@ -8,7 +8,7 @@ import HermesCore
 ///
 /// The first part hides the account (`is_disabled` is ``AccountRow/leaving``), and deletes its inbox's head and its
 /// credentials; from then on nobody finds it. Later parts delete its groups, contacts and sessions, as many as fit, and
-/// finally its row, which keeps the name until then. Each part finds what is left by looking for it, so no progress is
+/// finally its row, which keeps the name until then. From then on the name is kept for itself (``KeptName``). Each part finds what is left by looking for it, so no progress is
 /// stored.
 extension BatchWriter {
     /// The number of rows that one commit writes for a deletion, plus one group: some milliseconds.
@@ -36,6 +36,7 @@ extension BatchWriter {
         }
         if rows > 0 { try removeSessions(of: user, rows: &rows) }
         guard rows > 0 else { return .deleted(deliveries, isDone: false) }
+        try run("INSERT OR REPLACE INTO kept_name (key, user) SELECT nick_key, id FROM account WHERE id = ?", user)
         try run("DELETE FROM account WHERE id = ?", user)
         cache.forget(user)
         return .deleted(deliveries, isDone: true)

@@ -401,7 +401,7 @@ package final class ServerAssembly: Sendable {
     }
 
     /// Reads the state that is needed before the first connection.
-    private static func load(_ messenger: Messenger) async throws(ServerFailure) {
+    static func load(_ messenger: Messenger) async throws(ServerFailure) {
         do throws(HermesError) {
             try await messenger.load()
         } catch {

@@ -6,7 +6,7 @@ import HermesCore
 /// The cases for every store when an account is deleted.
 enum AccountDeletionConformance {
     static let cases = [
-        ConformanceCase("An account goes with its devices, tokens and inbox; its name is free, its number is not") {
+        ConformanceCase("An account goes with its devices, tokens and inbox; its name is kept, its number used") {
             makeStore in
             let world = try await StoreWorld(makeStore)
             let store = world.store
@@ -41,10 +41,12 @@ enum AccountDeletionConformance {
             try expectEqual(try world.refusal(.append(world.message("b", from: 0, to: 1))), .notFound)
             try expectEqual(try world.refusal(.append(world.message("c", from: 1, to: 0))), .notFound)
             try expectEqual(try world.refusal(.acknowledge(user, StoreWorld.phone, upTo: 1)), .notFound)
-            let next = try await store.create(
-                NewAccount(nickName: world[1].nickName, password: PasswordHash(phc: "$new$")),
-                now: StoreWorld.now
-            )
+            let new = NewAccount(nickName: world[1].nickName, password: PasswordHash(phc: "$new$"))
+            let kept = KeptName(key: world[1].nickName.key, user: user)
+            try expectEqual(try await store.keptNames(), [kept])
+            try await expectError(.nameTaken) { try await store.create(new, now: StoreWorld.now) }
+            try await store.free(kept)
+            let next = try await store.create(new, now: StoreWorld.now)
             try expect(next.id > user)
             try expectEqual(try await store.position(of: next.id).head, 0)
         },

@@ -92,6 +92,53 @@ import Testing
         _ = try await account("ann")
     }
 
+    @Test func `what was retained below a deleted account's name is gone before anybody can have it`() async throws {
+        let ann = try await account("ann")
+        for number in 0..<700 { try await retain("user/ann/\(number)") }
+        try await retain("user/anna")
+        try await messenger.deleteAccount(ann.id)
+        #expect(try retained == ["user/anna"])
+        #expect(try await store.keptNames().isEmpty)
+        _ = try await account("ann")
+    }
+
+    @Test func `a deletion that went on by itself frees its name, too`() async throws {
+        let ann = try await account("ann")
+        try await retain("user/ann/a")
+        // As after a failure of the store: nobody waits for it.
+        try await messenger.deletions.delete(ann.id)
+        await #expect(throws: HermesError.self) { try await account("ann") }
+        try await messenger.housekeeping(now: time.now())
+        #expect(try retained.isEmpty)
+        _ = try await account("ann")
+    }
+
+    @Test func `what the next owner retains stays, whoever frees the name once more`() async throws {
+        let ann = try await account("ann")
+        let kept = KeptName(key: "ann", user: ann.id)
+        try await retain("user/ann/a")
+        try await messenger.deleteAccount(ann.id)
+        _ = try await account("ann")
+        try await retain("user/ann/b")
+        await messenger.accounts.free(kept, givenUpAt: .zero)
+        for _ in 0..<3 { try await messenger.housekeeping(now: time.now()) }
+        #expect(try retained == ["user/ann/b"])
+    }
+
+    @Test func `the next process goes on with a deletion`() async throws {
+        let ann = try await account("ann")
+        try await retain("user/ann/a")
+        // As far as the server came.
+        _ = try store.commit([.deleteAccount(ann.id)], now: time.now())
+        await #expect(throws: HermesError.self) { try await account("ann") }
+        let later = Messenger(store, time: time)
+        try await later.load()
+        #expect(later.durable.retained.statistics.count == 1)
+        try await later.housekeeping(now: time.now())
+        #expect(later.durable.retained.statistics.count == 0)
+        _ = try await account("ann")
+    }
+
     @Test func `the next process goes on`() async throws {
         let ann = try await account("ann")
         try await retain("user/ann/a")

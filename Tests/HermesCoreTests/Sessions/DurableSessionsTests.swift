@@ -74,41 +74,6 @@ import Testing
         #expect(try await !sessions.attached("away").opening.isPresent)
     }
 
-    @Test func `what is retained in an owner's space goes with it`() async throws {
-        for topic in ["user/ann", "user/ann/a/b", "user/anna/a", "news"] {
-            let name = try #require(TopicName(topic))
-            try await asking { completion in
-                sessions.retain(
-                    StoredPublication(
-                        topic: name,
-                        payload: ByteBuffer(string: "x"),
-                        qos: .atLeastOnce,
-                        retain: true,
-                        publishedAt: time.now()
-                    ),
-                    completion: completion
-                )
-            }
-        }
-        // A full disk is tried again.
-        store.fail(1)
-        sessions.forgetRetained(of: "ann")
-        while !sessions.shared.state.withLock({ $0.unforgotten.contains("ann") }) {
-            try Task.checkCancellation()
-            await Task.yield()
-        }
-        sessions.expire(now: time.now())
-        #expect(await sessions.removeRetained(below: "+", source: .server) == 0)
-        let all = try #require(TopicFilter("#"))
-        func left() -> Set<String> {
-            Set(sessions.retained.matching(all, now: time.now()).map(\.topic.rawValue))
-        }
-        while left() != ["user/anna/a", "news"] {
-            try Task.checkCancellation()
-            await Task.yield()
-        }
-    }
-
     @Test func `attach waits for the one before`() async throws {
         let (opening, first) = try await sessions.attached("a")
         let second = RecordingConnection()
