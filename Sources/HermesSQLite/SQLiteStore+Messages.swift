@@ -80,6 +80,7 @@ extension SQLiteStore: MessageStore {
     package func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         let purged = try await write { [self] (db, users) in
             var changes: [(unread: [UserID: Int], inboxes: InboxLedger.Changes)] = []
+            var removals: [UserID: InboxRemoval] = [:]
             let count = try Self.inSteps(limit, purgeStep, TimeSlice(clock, slice)) { rows in
                 var purger = Purger(
                     db: db,
@@ -92,8 +93,10 @@ extension SQLiteStore: MessageStore {
                 defer { users += purger.users }
                 let count = try purger.run()
                 changes.append((purger.unreadChanges, purger.inboxChanges))
+                removals.merge(purger.removals) { $0 + $1 }
                 return count
             }
+            keepInboxes(removals, after: db)
             return (count: count, changes: changes)
         }
         for changes in purged.changes {
@@ -101,6 +104,21 @@ extension SQLiteStore: MessageStore {
             unread.apply(changes.unread)
         }
         return purged.count
+    }
+
+    /// Puts the inboxes that a purge changed back into the cache once its transaction has committed. Otherwise the next
+    /// message to each would count its entries, which takes a millisecond for a few thousand.
+    private func keepInboxes(_ removals: [UserID: InboxRemoval], after db: Database) {
+        let kept = cache.withLock { cache in
+            removals.compactMap { user, removal in
+                cache.inboxes[user]?.without(removal).map { (user: user, inbox: $0) }
+            }
+        }
+        guard !kept.isEmpty else { return }
+        // Still on the writer's queue, and after ``write(_:)`` has made the cache forget them.
+        db.afterNextTransaction { [self] _ in
+            cache.withLock { cache in for (user, inbox) in kept { cache.inboxes[user] = inbox } }
+        }
     }
 
     /// Repeats steps in one transaction until there is nothing left, the limit is reached, or the time is spent.

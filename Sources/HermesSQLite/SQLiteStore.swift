@@ -37,7 +37,7 @@ package final class SQLiteStore: Sendable {
     let settings: StoreSettings
     let logger: Logger
     private let isOpen = Atomic(true)
-    private let cache = Mutex(WriterCache())
+    let cache = Mutex(WriterCache())
     let unread: UnreadLedger
     package let queues: QueueBudget
     package let inboxes: InboxLedger

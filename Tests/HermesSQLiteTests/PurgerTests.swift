@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import GRDB
+import HermesCore
 import HermesTestKit
+import Synchronization
 import Testing
 
 @testable import HermesSQLite
@@ -40,5 +42,56 @@ struct PurgerTests {
             }
         }
         #expect(counts == [0, 0, 0, 0, 0])
+    }
+
+    @Test
+    func `an inbox is not counted again after a purge, because the purge subtracts what it deletes`() async throws {
+        let directory = try TemporaryDirectory()
+        let budget = InboxBudget(maxEntries: 200, maxBytes: 1 << 20)
+        let store = try directory.openStore(settings: StoreSettings(inbox: budget))
+        let world = try await StoreWorld(store: store, people: 4)
+        let create = GroupCommand.create(name: "group", members: (1...3).map { world[$0].user })
+        guard case .groupChanged(let made, _) = try world.commit(.group(create, by: world[0].user)) else {
+            throw ConformanceFailure(description: "no group")
+        }
+        let group = made.id
+        var generator = SplitMix(state: 5)
+        for round in 0..<40 {
+            for _ in 0..<20 {
+                let sender = Int.random(in: 1...3, using: &generator)
+                let lifetime: Duration? = Bool.random(using: &generator) ? .seconds(60) : nil
+                if Bool.random(using: &generator) {
+                    _ = try? world.send("text", from: sender, to: 0, lifetime: lifetime)
+                } else {
+                    _ = try? world.commit(.append(world.message("text", from: sender, to: group)))
+                }
+            }
+            let head = try await store.position(of: world[0].user).head
+            try world.acknowledge(0, upTo: head - min(head, UInt64.random(in: 5...60, using: &generator)))
+            let now = round % 5 == 4 ? StoreWorld.later(.seconds(61 * round)) : StoreWorld.now
+            _ = try await store.purge(now: now, limit: 7)
+            let user = world[0].user
+            let cached = try #require(store.cache.withLock { $0.inboxes[user] })
+            let rows = try await store.pool.read { db in
+                try Row.fetchAll(
+                    db,
+                    sql: """
+                        SELECT seq, source, weight FROM inbox WHERE user = ?1 UNION ALL
+                        SELECT seq, source, weight FROM inbox_fresh WHERE user = ?1
+                        """,
+                    arguments: [user.rawValue]
+                )
+                .map { (seq: $0["seq"] as Int64, source: $0["source"] as Int64, weight: $0["weight"] as Int) }
+            }
+            func holding(_ isCounted: (Int64) -> Bool) -> Holding {
+                rows.reduce(into: Holding()) { if isCounted($1.source) { $0.add($1.weight) } }
+            }
+            #expect(cached.use == holding { _ in true })
+            #expect(cached.oldest == rows.map(\.seq).min().map { UInt64($0) } ?? cached.head + 1)
+            for (source, share) in cached.shares {
+                #expect(share == holding { source.numbers.contains($0) || source.formerNumber == $0 }, "\(source)")
+            }
+        }
+        try store.close()
     }
 }

@@ -131,7 +131,7 @@ struct InboxReader {
             conversationSeq: try row.sequence(first + 5),
             sender: try row.user(first + 6),
             senderName: row.text(first + 7) ?? "",
-            senderDevice: row.text(first + 8).flatMap { DeviceID($0) },
+            senderDevice: row.text(first + 8).flatMap { DeviceID(stored: $0) },
             clientID: row.text(first + 9),
             content: MessageContent(bytes: row.bytes(first + 10)),
             sentAt: row.timestamp(first + 12),

@@ -18,6 +18,8 @@ struct Purger {
     private var done = 0
     /// The users whose inboxes were changed.
     private(set) var users: Set<UserID> = []
+    /// What their inboxes lost.
+    private(set) var removals: [UserID: InboxRemoval] = [:]
     /// The decrease of each account's unread bytes.
     private(set) var unreadChanges: [UserID: Int] = [:]
     private(set) var inboxChanges = InboxLedger.Changes()
@@ -91,6 +93,7 @@ struct Purger {
 
     private mutating func uncount(source: Int64, weight: Int, of user: UserID) {
         inboxChanges.went(weight)
+        removals[user, default: InboxRemoval()].bySource[source, default: Holding()].add(weight)
         guard let sender = Int32(exactly: source).flatMap(UserID.init(rawValue:)), sender != user else { return }
         unreadChanges[sender, default: 0] -= weight
     }
@@ -204,7 +207,10 @@ struct Purger {
     private mutating func deleteExpiredEvents() throws {
         for (table, text) in zip(Query.tables, Query.expiredEvents) {
             let query = try PreparedStatement(db, text)
-            let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE user = ? AND seq = ? RETURNING weight")
+            let delete = try PreparedStatement(
+                db,
+                "DELETE FROM \(table) WHERE user = ? AND seq = ? RETURNING source, weight"
+            )
             var found: [(user: UserID, seq: UInt64, storedAt: Timestamp)] = []
             query.bind(now, at: 1)
             query.bind(Int64(remaining), at: 2)
@@ -216,7 +222,9 @@ struct Purger {
                 if try correction.correctEntry(seq, of: user, in: table, storedAt: storedAt) { continue }
                 delete.bind(user, at: 1)
                 delete.bind(seq, at: 2)
-                if let weight = try delete.first({ $0.amount(0) }) { inboxChanges.went(weight) }
+                if let entry = try delete.first({ ($0.integer(0), $0.amount(1)) }) {
+                    uncount(source: entry.0, weight: entry.1, of: user)
+                }
                 users.insert(user)
             }
             count(found.count)
@@ -233,16 +241,16 @@ struct Purger {
         }
     }
 
-    private func updateOldest(of user: UserID) throws {
+    private mutating func updateOldest(of user: UserID) throws {
         let update = try PreparedStatement(
             db,
             """
             UPDATE inbox_head SET oldest = coalesce((SELECT min(seq) FROM inbox WHERE user = ?1), \
-            (SELECT min(seq) FROM inbox_fresh WHERE user = ?1), head + 1) WHERE user = ?1
+            (SELECT min(seq) FROM inbox_fresh WHERE user = ?1), head + 1) WHERE user = ?1 RETURNING oldest
             """
         )
         update.bind(user, at: 1)
-        try update.run()
+        removals[user, default: InboxRemoval()].oldest = try update.first { try $0.sequence(0) }
     }
 
     private mutating func dueMessages() throws -> [Int64] {
@@ -260,4 +268,48 @@ struct Purger {
         }
         return keys
     }
+}
+
+/// What a purge took from an inbox.
+struct InboxRemoval {
+    /// By the stored form of ``EntrySource``.
+    var bySource: [Int64: Holding] = [:]
+    /// The inbox's oldest entry from now on; nil if the inbox is gone.
+    var oldest: UInt64?
+
+    /// - Parameter right: the later one.
+    static func + (left: Self, right: Self) -> Self {
+        var sum = left
+        for (source, holding) in right.bySource { sum.bySource[source, default: Holding()] += holding }
+        sum.oldest = right.oldest
+        return sum
+    }
+}
+
+extension WriterCache.Inbox {
+    /// The same inbox after a purge, so that its entries need not be counted again.
+    func without(_ removal: InboxRemoval) -> Self? {
+        guard let oldest = removal.oldest else { return nil }
+        var inbox = self
+        inbox.oldest = oldest
+        inbox.shares = [:]
+        for removed in removal.bySource.values { inbox.use += -removed }
+        // Very many are rather counted again than kept.
+        guard shares.count <= Self.maxShares else { return inbox }
+        for (source, share) in shares where share.entries > 0 {
+            var share = share
+            let numbers = source.numbers
+            if numbers.count == 1 {
+                if let removed = removal.bySource[source.number] { share += -removed }
+            } else {
+                for (number, removed) in removal.bySource
+                where numbers.contains(number) || source.formerNumber == number { share += -removed }
+            }
+            inbox.shares[source] = share
+        }
+        return inbox
+    }
+
+    /// The most shares that stay in the cache.
+    private static let maxShares = 256
 }
