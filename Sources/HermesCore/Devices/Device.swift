@@ -17,6 +17,21 @@ package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
         self.rawValue = rawValue
     }
 
+    private init(reserved rawValue: String) { self.rawValue = rawValue }
+
+    /// The sending device of messages that a back end sends in an account's name. No client can have this id, so all
+    /// devices of the account get these messages.
+    package static let backEnd = DeviceID(reserved: "back end")
+
+    /// The id as a store has it.
+    package init?(stored text: String) {
+        guard text != Self.backEnd.rawValue else {
+            self = .backEnd
+            return
+        }
+        self.init(text)
+    }
+
     package var description: String { rawValue }
 }
 

@@ -10,8 +10,6 @@ import HermesWire
 extension APICore {
     private typealias Field = APISchema.Field
 
-    /// The sending device of the API's messages. No client uses it, so all devices of the sender get the messages.
-    private static let device = "http-api"
     /// The most bytes of contents in one page.
     static let maxPageBytes = 1 << 20
     static let noPage = HermesError(.internalError, "the core answered another request")
@@ -117,7 +115,7 @@ extension APICore {
             content: try MessageText.content(call.body["text"]?.string ?? ""),
             expiresAfter: call.body["ttl_seconds"]?.integer.map { .seconds($0) }
         )
-        let sender = try principal(account)
+        let sender = principal(account)
         Self.messageCame()
         let result = await withCheckedContinuation { continuation in
             messenger.messages.send(draft, from: sender) { continuation.resume(returning: $0) }
@@ -160,9 +158,8 @@ extension APICore {
         ])
     }
 
-    private func principal(_ account: Account) throws -> Principal {
-        guard let device = DeviceID(Self.device) else { throw HermesError(.internalError, "not a device id") }
-        return Principal(user: account.id, nickName: account.nickName, device: device)
+    private func principal(_ account: Account) -> Principal {
+        Principal(user: account.id, nickName: account.nickName, device: .backEnd)
     }
 
     private func conversation(
