@@ -20,11 +20,11 @@ bootstrap: ## find what the machine lacks; install it when root
 	@scripts/bootstrap
 
 run: bootstrap ## build for release and start the server (make run ARGS="--log.level debug")
-	@scripts/build-progress $(RELEASE)
-	@exec "$$($(RELEASE) --show-bin-path)/hermes" serve $(ARGS)
+	@scripts/build-if-changed $(RELEASE)
+	@exec .build/release/hermes serve $(ARGS)
 
 build: bootstrap ## build for release
-	@scripts/build-progress $(RELEASE)
+	@scripts/build-if-changed $(RELEASE)
 
 build-tests test: export HERMES_DEV = 1
 build-tests: bootstrap ## build all tests

@@ -203,6 +203,8 @@ package final class Messenger: Sendable {
                 // What another node works at, too, is shared: each step is a transaction.
                 try await deletions.load()
                 try await pushes.load()
+                // The node that has gone may have left names.
+                deletions.noteFinished()
             } catch {
                 mustTakeOver.store(true, ordering: .relaxed)
                 failure = error

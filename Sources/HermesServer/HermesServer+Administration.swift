@@ -53,7 +53,9 @@ extension HermesServer {
             socialStore: store.social,
             sessionStore: store.sessions,
             pushTokenStore: store.pushTokens,
-            accountSettings: AccountSettings(settings)
+            accountSettings: AccountSettings(settings),
+            messageSettings: MessageSettings(settings),
+            durableSettings: DurableSettings(settings)
         )
         let keys = APIKeyService(store: store.apiKeys, time: SystemTime())
         let administration = Administration(
@@ -68,7 +70,8 @@ extension HermesServer {
         )
         let response: Result<ControlResponse, ServerFailure>
         do throws(ServerFailure) {
-            // A deletion concerns the account's sessions and what it retained.
+            // A deletion concerns the account's sessions and what it retained. As at each start, the expiry of sessions
+            // that a crash left connected begins, and interrupted jobs go on.
             if case .deleteUser = request { try await ServerAssembly.load(messenger) }
             response = .success(await administration.perform(request))
         } catch {

@@ -62,6 +62,19 @@ struct CommandLoopbackTests {
         }
     }
 
+    @Test func `sub gives up in time, also when the broker accepts and never answers`() async throws {
+        let group = MultiThreadedEventLoopGroup.singleton
+        let silent = try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(silent.localAddress?.port)
+        let start = ContinuousClock.now
+        await #expect(throws: MQTTCommandRun.timedOut) {
+            try await Self.run(["sub", "-t", "a", "-p", "\(port)", "-W", "0.2", "--quiet"])
+        }
+        // The client itself waits for ten seconds.
+        #expect(ContinuousClock.now - start < .seconds(5))
+        try await silent.close()
+    }
+
     @Test func `failures have exit codes`() async throws {
         let port = try await withServer { server in
             try await Self.withPasswordFile { file in

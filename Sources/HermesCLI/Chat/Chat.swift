@@ -43,7 +43,7 @@ actor Chat {
 
     /// Runs the chat.
     ///
-    /// - Throws: HermesClientError, ClientFailure or CancellationError if it did not end as wanted.
+    /// - Throws: CancellationError if the user interrupted it; HermesClientError or ClientFailure if it failed.
     func run(
         firstPeer: String?,
         wait: Double?,

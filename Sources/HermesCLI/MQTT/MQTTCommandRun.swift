@@ -19,17 +19,19 @@ struct MQTTCommandRun: Sendable {
     /// - Parameters:
     ///   - configuration: the client's settings.
     ///   - progress: whether the last message is printed.
+    ///   - end: when to give up connecting; the body has to look at it, too.
     ///   - body: runs while connected.
     /// - Throws: ExitCode: the reason code if the server refused (3.1.1: its return code), otherwise 1.
     func with(
         _ configuration: MQTTClient.Configuration,
         _ progress: PrintProgress = PrintProgress(),
+        until end: ContinuousClock.Instant? = nil,
         _ body: nonisolated(nonsending) (MQTTClient) async throws -> Void
     ) async throws {
         do {
             let client = try MQTTClient(configuration)
             do {
-                let connection = try await connect(client)
+                let connection = try await connect(client, until: end)
                 debug("connected as \(connection.clientID), session present: \(connection.sessionPresent)")
                 try await body(client)
                 await client.close(takingLastMessage: progress.isComplete)
@@ -49,9 +51,13 @@ struct MQTTCommandRun: Sendable {
     }
 
     /// Connects; the first failure is final, because a user waits in front of the command.
-    private func connect(_ client: MQTTClient) async throws -> MQTTClient.Connection {
+    private func connect(
+        _ client: MQTTClient,
+        until end: ContinuousClock.Instant?
+    ) async throws -> MQTTClient.Connection {
         try await withThrowingTaskGroup(of: MQTTClient.Connection?.self) { group in
             defer { group.cancelAll() }
+            if let end { group.addTask { throw try await timeOut(at: end) } }
             group.addTask { try await client.connect() }
             group.addTask {
                 for await state in client.states {
@@ -68,6 +74,15 @@ struct MQTTCommandRun: Sendable {
             }
             throw CancellationError()
         }
+    }
+
+    /// Waits until the command's time is over.
+    ///
+    /// - Returns: the exit code.
+    func timeOut(at end: ContinuousClock.Instant) async throws -> ExitCode {
+        try await Task.sleep(until: end, clock: .continuous)
+        say("timed out")
+        return Self.timedOut
     }
 
     /// Reports lost and new connections, until cancelled.

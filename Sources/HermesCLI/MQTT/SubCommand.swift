@@ -84,7 +84,7 @@ struct SubCommand: AsyncParsableCommand {
 
     @Option(
         name: .customShort("W"),
-        help: ArgumentHelp("End after this long, with the exit code 27.", valueName: "seconds")
+        help: ArgumentHelp("End this long after the start, with the exit code 27.", valueName: "seconds")
     )
     var wait: Double?
 
@@ -113,16 +113,11 @@ struct SubCommand: AsyncParsableCommand {
             isTerminal: isatty(STDOUT_FILENO) == 1
         )
         let progress = PrintProgress()
-        try await run.with(options.configuration(), progress) { client in
+        let end = wait.map { ContinuousClock.now + .seconds($0) }
+        try await run.with(options.configuration(), progress, until: end) { client in
             try await withThrowingTaskGroup(of: ExitCode?.self) { group in
                 defer { group.cancelAll() }
-                if let wait {
-                    group.addTask {
-                        try await Task.sleep(for: .seconds(wait))
-                        run.say("timed out")
-                        return MQTTCommandRun.timedOut
-                    }
-                }
+                if let end { group.addTask { try await run.timeOut(at: end) } }
                 group.addTask {
                     await Interrupts.wait()
                     return .success

@@ -14,7 +14,7 @@ final class AccountDeletions: Sendable {
         /// The waiters for each running deletion.
         var running: [UserID: [Waiter]] = [:]
         var stalled: Set<UserID> = []
-        /// Whether some have finished whose names the account service may not know, see ``takeFinished()``.
+        /// Whether a deletion has finished since the last call of ``takeFinished()``.
         var haveFinished = false
     }
 
@@ -52,7 +52,7 @@ final class AccountDeletions: Sendable {
         for user in stalled { start(user) { _ in } }
     }
 
-    /// Whether deletions have finished since the last call: their names are to be freed.
+    /// Whether a deletion has finished since the last call. Then the account service has to read the kept names.
     func takeFinished() -> Bool {
         state.withLock { state in
             defer { state.haveFinished = false }
@@ -60,7 +60,7 @@ final class AccountDeletions: Sendable {
         }
     }
 
-    /// The next call of ``takeFinished()`` returns true.
+    /// Makes the next call of ``takeFinished()`` return true.
     func noteFinished() { state.withLock { $0.haveFinished = true } }
 
     private func start(_ user: UserID, _ waiter: @escaping Waiter) {

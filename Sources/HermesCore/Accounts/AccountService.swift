@@ -36,7 +36,7 @@ package final class AccountService: Sendable {
     private let clearTopics: @Sendable (_ name: KeptName, _ isLate: Bool) async -> Bool
     /// The names that are not free yet, and when they were given up.
     private let keptNames = Mutex<[KeptName: Duration]>([:])
-    /// One task at a time frees a name, because what the next owner retains must stay.
+    /// One task at a time frees a name, so that none removes what the next owner retains.
     private let nameTurns = TaskTurns<String>()
     /// Changes of an account's profile are made one after the other, so that each knows the name before it.
     let profileTurns = TaskTurns<UserID>()
@@ -103,9 +103,9 @@ package final class AccountService: Sendable {
     private static let endOfConnections = Duration.seconds(1)
 
     /// Reads the names that are not free yet: those that an earlier process did not free, and those of accounts whose
-    /// deletion went on by itself.
+    /// deletion nobody waited for.
     ///
-    /// - Parameter isStart: whether nobody is connected yet.
+    /// - Parameter isStart: whether the process starts, so that nobody is connected.
     func load(isStart: Bool) async throws(HermesError) {
         let names = try await store.keptNames()
         let since = isStart ? time.uptime() - Self.endOfConnections : time.uptime()

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A bound that all owners share: in total, of one account, and of one address without account.
+/// A bound that all owners share: in total, of one account, and of one address without an account.
 ///
 /// Nobody can use it up for others: an owner may never have more than is then left free, and all addresses without
 /// account have half of the total at most. So the owner that has the most is refused first, and addresses without

@@ -23,7 +23,7 @@ package final class QueueBudget: Sendable {
         var refused: UInt64 = 0
     }
 
-    /// Publications that wait for one session.
+    /// The most publications that may wait for one session.
     package let maxEntriesPerQueue: Int
     private let state: Mutex<State>
 

@@ -130,7 +130,8 @@ package struct RecalledMessage: DurableKind {
 
 // MARK: - What a kind answers
 
-/// A question to a kind. It is generic, because a kind in an existential would be allocated for each answer.
+/// A question that each kind can answer. Its method is generic, because a kind in an existential would be allocated for
+/// each answer.
 private protocol KindQuestion {
     associatedtype Answer
     func ask(_ kind: some DurableKind) -> Answer

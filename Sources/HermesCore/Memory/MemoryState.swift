@@ -18,7 +18,7 @@ struct MemoryState {
     /// An inbox: the remaining entries of seqs 1 … head, ascending.
     struct Inbox {
         var head: UInt64 = 0
-        /// The last entry that nobody waits for.
+        /// No device waits for the entries up to this seq any more.
         var acknowledged: UInt64 = 0
         var entries = Deque<Entry>()
         /// The use of ``entries``, in total and by source.

@@ -35,7 +35,7 @@ package protocol AccountStore: InvitationStore {
     /// may take such a name (`.nameTaken`) until it is freed.
     func keptNames() async throws(HermesError) -> [KeptName]
 
-    /// Whether the account's former name is not free yet.
+    /// Whether the name is still kept for this account.
     func keeps(_ name: KeptName) async throws(HermesError) -> Bool
 
     /// Frees a name.

@@ -27,7 +27,7 @@ package struct RoomEvent: Hashable, Sendable {
 
     package let room: RoomName
     package let content: Content
-    /// The account that caused it; nil for the server and for clients without account.
+    /// The account that caused it; nil for the server and for clients without an account.
     package let sender: UserID?
     /// A notice's place in the sequence of the room's notices; nil if they are not numbered, and for other events.
     package let place: TopicNumbers.Place?

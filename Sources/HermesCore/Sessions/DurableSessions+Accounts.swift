@@ -5,8 +5,7 @@ import Synchronization
 
 /// The effects of a change of an account on its connections and sessions.
 extension DurableSessions {
-    /// Ends connections of an account. If the account is deleted, its sessions end; if it is renamed, they stay. The
-    /// name that it had is kept until nothing is left below it (``KeptName``).
+    /// Ends connections of an account. If the account is deleted, its sessions end; if it is renamed, they stay.
     ///
     /// - Parameter name: the name that the account had until now (``NickName/key``); nil if the end does not concern
     ///   the name.

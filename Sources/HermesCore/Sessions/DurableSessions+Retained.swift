@@ -9,16 +9,19 @@ extension DurableSessions {
     /// The number of records that are examined at once to find these publications.
     private static let stepsAtOnce = 4_096
 
-    /// Removes the publications retained for `user/NAME` and below it, which belong to the account of that name. The
-    /// removal is done in parts, and other operations commit between them.
+    /// Removes publications retained for `user/NAME` and below it, which belong to the account of that name. The removal
+    /// is done in parts, and other operations commit between them.
     ///
-    /// - Parameter source: who pays for the commits.
-    /// - Returns: their number; nil if the store did not take all removals.
-    func removeRetained(below name: String, source: CommitSource) async -> Int? {
+    /// - Parameters:
+    ///   - source: who pays for the commits.
+    ///   - limit: the number after which no further part begins.
+    /// - Returns: their number; nil if some may be left: there were more, or the store did not take all removals.
+    func removeRetained(below name: String, source: CommitSource, limit: Int = .max) async -> Int? {
         guard let filter = TopicFilter(ownedBy: name) else { return 0 }
         var search = retained.search(filter)
         var count = 0
         while !search.isAtEnd {
+            guard count < limit else { return nil }
             let now = time.now()
             var steps = Self.stepsAtOnce
             let found = retained.next(&search, now: now, limit: Self.removalsAtOnce, steps: &steps)
@@ -41,15 +44,21 @@ extension DurableSessions {
         return count
     }
 
-    /// Removes what is retained below the name that an account had.
+    /// The number of publications that one call of ``clear(_:isLate:)`` removes, so that its caller waits a second at
+    /// most.
+    private static let removalsPerCall = 4_096
+
+    /// Removes what is retained below the name that an account had, as much as one call does.
     ///
     /// - Parameter isLate: whether connections under that name have had enough time to end.
     /// - Returns: whether nothing is left, and no connection is left that has published there.
     func clear(_ name: KeptName, isLate: Bool) async -> Bool {
-        guard await removeRetained(below: name.key, source: .account(name.user)) != nil else { return false }
+        let source = CommitSource.account(name.user)
+        let removed = await removeRetained(below: name.key, source: source, limit: Self.removalsPerCall)
+        guard removed != nil else { return false }
         guard isLate || !shared.state.withLock({ $0.hasConnection(of: .account(name.user)) }) else { return false }
         // Nothing came meanwhile.
-        return await removeRetained(below: name.key, source: .account(name.user)) == 0
+        return await removeRetained(below: name.key, source: source, limit: Self.removalsPerCall) == 0
     }
 
     /// Queues retained publications for a session that has just subscribed; they are delivered in order with all

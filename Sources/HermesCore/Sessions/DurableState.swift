@@ -98,7 +98,7 @@ struct DurableState {
     private(set) var online = 0
     /// The sessions without a connection that expire some time, or whose removal failed.
     private var expiries = DueKeys<DurableSessionID, Timestamp>()
-    /// Those that an earlier process left: by a clock that may have been wrong then, or may be wrong now.
+    /// The sessions of this kind that an earlier process left. The clock may have been wrong then, or may be wrong now.
     private var inherited = DueKeys<DurableSessionID, Timestamp>()
     /// Sessions without a connection whose queue may contain messages for other members.
     var absentSharing: Set<DurableSessionID> = []

@@ -47,8 +47,8 @@ struct RouteCache {
 
 /// The bounds of a shard's caches.
 package struct TopicLimits: Sendable, Hashable {
-    /// The number of kept topics: recently published topics without subscribers of their own, and topics that several
-    /// filters match.
+    /// The most topics that are kept: recently published topics without subscribers of their own, and topics that
+    /// several filters match.
     package var maxCachedRoutes: Int
     /// Their approximate memory, in bytes.
     package var maxCachedBytes: Int

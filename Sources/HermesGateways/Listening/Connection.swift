@@ -369,7 +369,11 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     }
 
     /// Closes the connection after its peer has closed, in its turn.
-    func closeAfterPeer() { context?.close(promise: nil) }
+    func closeAfterPeer() {
+        // A peer that has only closed its side reads the answers.
+        flush()
+        context?.close(promise: nil)
+    }
 
     /// The channel is closed.
     func closed() {

@@ -12,7 +12,7 @@ import NIOCore
 /// go first.
 struct EncodedEntries {
     struct Key: Hashable {
-        /// The reader; an entry has another form for each.
+        /// The reader; the form of an entry differs from reader to reader.
         let reader: UserID
         let seq: UInt64
         /// The name of the form: that of the protocol, or of one of its encodings.

@@ -40,8 +40,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var publishersToCrowds: [(publisher: Connection, ticket: CrowdTicket)] = []
     private var areCrowdsWatched = false
     let readBuffers = ReadBuffers()
-    /// Events of other threads that wait for a later turn.
-    private var late = Deque<LoopEvent>()
+    /// Events of other threads that wait for a later tick.
+    private var late = LateEvents()
     /// Encodings that several devices of a user get.
     var entries = EncodedEntries()
     /// The bytes of long frames that wait for the next flush.
@@ -69,8 +69,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// The last tick in which there was no time left for reading.
     var tickOverTime: UInt64?
     var isInTurn = false
-    /// The last tick in which events of other threads were delivered.
-    private var tickOfDelivery: UInt64?
+    /// What is to be done in the next tick.
+    private var nextTick: [() -> Void] = []
     /// The time for events of other threads, and for flushing, in this tick.
     private var deliveryTime = TickTime()
     private var flushTime = TickTime()
@@ -147,11 +147,10 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     private func receive(_ events: [LoopEvent]) {
         // Events of one connection stay in their order.
-        guard late.isEmpty else { return late.append(contentsOf: events) }
-        tickOfDelivery = ticks
+        guard late.isEmpty else { return late.append(events[...]) }
         let delivered = deliver(events)
         if delivered < events.count {
-            late.append(contentsOf: events[delivered...])
+            late.append(events[delivered...])
             deliverMoreSoon()
         }
         flushDirty()
@@ -173,13 +172,29 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Delivers the rest once the loop has polled its sockets. The rest does not wait for a turn of busy connections,
     /// because some of the events are answers to connections that ask for little.
     private func deliverMoreSoon() {
-        eventLoop.scheduleTask(in: TurnQueue.pause) { [self] in
-            // Other tasks took as long as the pause, so the loop has not polled its sockets.
-            if let tickOfDelivery, tickOfDelivery == ticks { return deliverMoreSoon() }
-            tickOfDelivery = ticks
-            late.removeFirst(deliver(late))
+        inNextTick { [self] in
+            late.removeFirst(deliver(late.events))
+            // Signals come on, however much else there is.
+            late.takeEphemeral()?.deliver()
+            if late.events.isEmpty { late.removeFirstEphemeral(deliver(late.ephemeral)) }
             flushDirty()
             if !late.isEmpty { deliverMoreSoon() }
+        }
+    }
+
+    /// Does something once the loop has polled its sockets.
+    private func inNextTick(_ work: @escaping () -> Void) {
+        nextTick.append(work)
+        if nextTick.count == 1 { planNextTick(after: ticks) }
+    }
+
+    private func planNextTick(after tick: UInt64?) {
+        eventLoop.scheduleTask(in: TurnQueue.pause) { [self] in
+            // Still the same tick: other tasks took as long as the pause.
+            if let tick, tick == ticks { return planNextTick(after: tick) }
+            let works = nextTick
+            nextTick = []
+            for work in works { work() }
         }
     }
 
@@ -213,25 +228,30 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     private func flushDirty() {
         isFlushScheduled = false
+        // Before most acknowledgements go out, other loops have the publication.
+        topics.handOver()
+        guard !flushes.dirty.isEmpty || !flushesOfCrowds.dirty.isEmpty else { return lookAtCrowds() }
+        let time = begin(&flushTime)
+        // A tick may flush many times: each crowd that gets a message makes further output.
+        guard time.isNew || clock() < time.endsAt else {
+            isFlushScheduled = true
+            return inNextTick { self.flushDirty() }
+        }
         let isLong = longBytes >= Self.longBytesPerLook
         longBytes = 0
         let wasWaiting = !flushes.waiting.isEmpty || !flushesOfCrowds.waiting.isEmpty
-        // Before most acknowledgements go out, other loops have the publication.
-        topics.handOver()
-        flush(flushes, isLong: isLong)
-        flush(flushesOfCrowds, isLong: isLong)
+        flush(flushes, time, isLong: isLong)
+        flush(flushesOfCrowds, begin(&flushTime), isLong: isLong)
         flushed(wasWaiting: wasWaiting)
     }
 
     /// Long output to thousands of peers takes the system longer than a turn. The rest waits for later turns.
-    private func flush(_ list: FlushList, isLong: Bool) {
+    private func flush(_ list: FlushList, _ time: (endsAt: NIODeadline, isNew: Bool), isLong: Bool) {
         guard !list.dirty.isEmpty else { return }
         // Others may become dirty meanwhile.
         var flushing: [Connection] = []
         swap(&flushing, &list.dirty)
-        // One tick may flush many times: each crowd that gets a message makes further output.
-        let time = begin(&flushTime)
-        if flushing.count > Self.flushesPerLook || isLong || !time.isNew {
+        if flushing.count > Self.flushesPerLook || isLong {
             let perLook = isLong ? 1 : Self.flushesPerLook
             let flushed = forATurn(flushing, time, perLook: perLook, list.flush)
             list.waiting.append(contentsOf: flushing[flushed...])

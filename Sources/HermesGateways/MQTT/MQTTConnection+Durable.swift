@@ -321,7 +321,7 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     var id = DurableSessionID(rawValue: 0)
     /// Whether the session ends with this connection, whatever was agreed.
     private(set) var endsSession = false
-    /// Whether the client's account has its name no more.
+    /// Whether the client's account has lost its name.
     private(set) var isNameFree = false
     /// Numbers of acknowledged messages that are not reported yet.
     var completed: [UInt64] = []

@@ -107,21 +107,12 @@ extension MQTTConnection {
             return hold(granted, suback, of: client)
         }
         let list = granted.map { DurableSubscription(filter: $0.filter.text.rawValue, options: $0.options) }
-        let (service, id, source) = (environment.messenger.durable, link.id, link.source)
+        let service = environment.messenger.durable
         connection.ask { completion in
-            Self.callCore(for: list.count) {
-                service.subscribe(id, list, source: source) { completion(.success($0)) }
-            }
+            service.subscribe(link.id, list, source: link.source) { completion(.success($0)) }
         } then: { [self] (result: Result<FilterChange, HermesError>) in
             subscribed(FilterChange(result), granted, suback, of: client)
         }
-    }
-
-    /// Calls the core for a number of filters; if they are many, not on the event loop, because the core counts them in
-    /// some milliseconds.
-    private static func callCore(for count: Int, _ call: @escaping @Sendable () -> Void) {
-        // The connection is not read until the answer, so its requests keep their order.
-        if count > filtersPerTurn { Task { call() } } else { call() }
     }
 
     /// Many filters are stored in parts: if one fails, the filters before it are subscribed, and the others are not.
@@ -361,12 +352,10 @@ extension MQTTConnection {
         guard client.durable != nil, let link = client.link, !gone.isEmpty else {
             return drop(gone, unsuback, of: client)
         }
-        let (service, id, source) = (environment.messenger.durable, link.id, link.source)
+        let service = environment.messenger.durable
         let filters = gone.map(\.rawValue)
         connection.ask { completion in
-            Self.callCore(for: filters.count) {
-                service.unsubscribe(id, filters, source: source) { completion(.success($0)) }
-            }
+            service.unsubscribe(link.id, filters, source: link.source) { completion(.success($0)) }
         } then: { [self] (result: Result<FilterChange, HermesError>) in
             unsubscribed(FilterChange(result), gone, unsuback, of: client)
         }

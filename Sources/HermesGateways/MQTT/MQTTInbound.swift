@@ -55,7 +55,7 @@ struct MQTTInbound {
     private var acknowledgedBeingStored = 0
     /// In the order of the messages; the first is still being stored.
     private var due = Deque<Acknowledgement>()
-    /// The number of the last acknowledgement that was ever due later.
+    /// The number of the last acknowledgement that was added to ``due``; numbers begin at 1.
     private var lastNumber: UInt64 = 0
     /// The client's topic aliases [MQTT-3.3.2-12].
     private var aliases: [UInt16: String] = [:]

@@ -34,7 +34,7 @@ struct SharedLimitSetting: Sendable {
             "\(key)PerAddress",
             limit.perAddress,
             range,
-            "The share of \(key) that one address without account may have; an IPv6 network of 64 bits "
+            "The share of \(key) that one address without an account may have; an IPv6 network of 64 bits "
                 + "counts as one address."
         )
     }
@@ -57,8 +57,8 @@ struct SharedLimitSetting: Sendable {
     static let subscriptions = counted(
         "mqtt.sessions.maxSubscriptions",
         defaults.keptSubscriptions,
-        "Subscriptions of all kept sessions; a filter counts once for each begun KiB of memory (384 bytes, twice its "
-            + "length, and 64 bytes for each level), and a shared one for 39 more. Further ones are refused."
+        "Subscriptions of all kept sessions; a filter counts once for each KiB or part of a KiB of memory (384 bytes, "
+            + "twice its length, and 64 bytes for each level), and a shared one for 39 more. Further ones are refused."
     )
     static let messages = counted(
         "mqtt.sessions.maxQueuedMessages",

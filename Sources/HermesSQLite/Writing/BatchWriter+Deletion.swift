@@ -8,8 +8,8 @@ import HermesCore
 ///
 /// The first part hides the account (`is_disabled` is ``AccountRow/leaving``), and deletes its inbox's head and its
 /// credentials; from then on nobody finds it. Later parts delete its groups, contacts and sessions, as many as fit, and
-/// finally its row, which keeps the name until then. From then on the name is kept for itself (``KeptName``). Each part finds what is left by looking for it, so no progress is
-/// stored.
+/// finally its row. Until then the row reserves the name; from then on `kept_name` does (``KeptName``). Each part
+/// finds what is left by looking for it, so no progress is stored.
 extension BatchWriter {
     /// The number of rows that one commit writes for a deletion, plus one group: some milliseconds.
     static let deletionRows = 500

@@ -311,5 +311,5 @@ extension WriterCache.Inbox {
     }
 
     /// The most shares that stay in the cache.
-    private static let maxShares = 256
+    private static let maxShares = 64
 }

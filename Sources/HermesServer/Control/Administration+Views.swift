@@ -91,7 +91,7 @@ extension ControlTrace {
         id = message.id.description
         clientID = message.clientID
         sender = message.sender?.rawValue
-        senderDevice = message.senderDevice?.rawValue
+        senderDevice = message.senderDevice.flatMap { $0 == .backEnd ? nil : $0.rawValue }
         conversation = message.conversation.map { conversation in
             switch conversation {
             case .direct(let low, let high): "direct/\(low.rawValue)-\(high.rawValue)"

@@ -39,7 +39,7 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     case auditLog(before: Int64?, limit: Int)
     /// The steps of the messages with this id or client id.
     case trace(id: String)
-    /// The figures of the console, of a ``DeliveryHistory/Period``; nil: of the last hour.
+    /// The figures of the console for a ``DeliveryHistory/Period``; nil: for the last hour.
     case stats(period: String?)
     /// The reports of clients about deliveries, likewise.
     case deliveries(period: String?)

@@ -4,7 +4,7 @@
 #if Pages
 import CZlib
 
-/// The format of gzip (RFC 1952), by the system's zlib: for contents of this program, not for those of strangers.
+/// The format of gzip (RFC 1952), by the system's zlib. It is for data of this program, not for data from strangers.
 enum Gzip {
     /// The data is cut, damaged or too long, or other data follows it.
     struct Malformed: Error {}

@@ -91,7 +91,7 @@ final class SharedGroups: Sendable {
 
     /// Another node has no members any more.
     ///
-    /// - Returns: its group, and whether nobody is left, so that the group is removed; nil if it had none.
+    /// - Returns: the group, and whether it has no members left and was removed; nil if the node was not registered.
     func leave(_ key: TopicFilter, _ node: NodeID) -> (group: SharedGroup, isLast: Bool)? {
         entries.withLock { entries in
             guard let group = entries[key]?.group, entries[key]?.nodes.remove(NodeSet(node)) != nil else { return nil }

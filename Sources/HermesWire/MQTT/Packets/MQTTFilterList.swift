@@ -15,8 +15,8 @@ package struct MQTTFilterList: Sendable {
     private var rest: ByteBuffer
 
     /// - Parameter frame: a client's SUBSCRIBE or UNSUBSCRIBE.
-    /// - Throws: as ``MQTTPacket/init(fromClient:version:)``, but a filter's text and options are only checked when it
-    ///   is parsed.
+    /// - Throws: as ``MQTTPacket/init(fromClient:version:)``, but a filter's text and options are checked only when the
+    ///   filter is parsed.
     package init(fromClient frame: MQTTFrame, version: MQTTVersion) throws(MQTTPacketError) {
         var body = frame.body
         let type: MQTTPacketType = frame.type == .unsubscribe ? .unsubscribe : .subscribe
