@@ -3,6 +3,8 @@
 
 import HermesCore
 import HermesTestKit
+import HermesWire
+import NIOCore
 import Testing
 
 @testable import HermesGateways
