@@ -371,6 +371,9 @@ struct TransactionSizeTests {
         #expect(try await store.groups(of: user, after: nil, limit: 9).isEmpty)
         #expect(try await store.contacts(of: others[0], after: nil, limit: 9).isEmpty)
         #expect(try await store.sessions().isEmpty)
+        let kept = KeptName(key: world[0].nickName.key, user: user)
+        #expect(try await store.keptNames() == [kept], "it is kept in spite of the crashes")
+        try await store.free(kept)
         let next = try await store.create(
             NewAccount(nickName: world[0].nickName, password: PasswordHash(phc: "")),
             now: StoreWorld.now
