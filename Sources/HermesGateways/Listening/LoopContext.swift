@@ -512,22 +512,6 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     }
 }
 
-/// Connections with output.
-///
-/// State: confined to its loop.
-private final class FlushList {
-    /// The most connections whose memory in the list is kept.
-    static let keptCapacity = 4_096
-
-    /// Those of this tick.
-    var dirty: [Connection] = []
-    /// Those whose flush waits for a later turn.
-    var waiting = Deque<Connection>()
-    let flush: (Connection) -> Void
-
-    init(flush: @escaping (Connection) -> Void) { self.flush = flush }
-}
-
 /// Breaks the cycles between a loop's context and what calls it: its mailbox and its shard of the topic plane.
 private final class WeakLoopContext: @unchecked Sendable {  // Written once, before the mailbox is in use.
     weak var context: LoopContext?
