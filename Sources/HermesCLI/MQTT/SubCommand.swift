@@ -178,6 +178,8 @@ struct SubCommand: AsyncParsableCommand {
     ) async throws -> ExitCode {
         var printed = 0
         for await message in client.messages {
+            // A broker may send faster than a terminal prints: without this, the loop would never look up.
+            try Task.checkCancellation()
             progress.arrived()
             if retainedOnly, !message.retain { return .success }
             if try await show(message, client, printer, run) { printed += 1 }
