@@ -75,6 +75,43 @@ struct CommandLoopbackTests {
         try await silent.close()
     }
 
+    /// Accepts a subscriber, and then sends publications of QoS 0 as fast as it can.
+    private final class Flood: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+
+        private var reads = 0
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            reads += 1
+            // CONNACK, then SUBACK for packet 1.
+            let answer: [UInt8] = reads == 1 ? [0x20, 3, 0, 0, 0] : [0x90, 4, 0, 1, 0, 0]
+            context.writeAndFlush(NIOAny(ByteBuffer(bytes: answer)), promise: nil)
+            if reads == 2 { flood(context) }
+        }
+
+        private func flood(_ context: ChannelHandlerContext) {
+            let publication: [UInt8] = [0x30, 5, 0, 1, UInt8(ascii: "a"), 0, UInt8(ascii: "x")]
+            let many = ByteBuffer(bytes: (0..<10_000).flatMap { _ in publication })
+            let context = NIOLoopBound(context, eventLoop: context.eventLoop)
+            let me = NIOLoopBound(self, eventLoop: context.value.eventLoop)
+            context.value.writeAndFlush(NIOAny(many)).whenSuccess { me.value.flood(context.value) }
+        }
+    }
+
+    @Test func `sub ends when its time is over, also if the broker sends without a pause`() async throws {
+        let broker = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Flood()) }
+            }
+            .bind(host: "127.0.0.1", port: 0)
+            .get()
+        let port = try #require(broker.localAddress?.port)
+        await #expect(throws: MQTTCommandRun.timedOut) {
+            try await Self.run(["sub", "-t", "a", "-p", "\(port)", "-W", "0.5", "--quiet", "-T", "a"])
+        }
+        try await broker.close()
+    }
+
     @Test func `failures have exit codes`() async throws {
         let port = try await withServer { server in
             try await Self.withPasswordFile { file in
