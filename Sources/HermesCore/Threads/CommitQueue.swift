@@ -49,7 +49,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
         /// The riders taken by the thread and not stored yet.
         var ridersInProgress = Riders()
         /// When to commit riders without a batch; set while there are any.
-        var flushAt: Date?
+        var flushAt: SuspendingClock.Instant?
         /// The number of batches that have begun.
         var batches: UInt64 = 0
         var isThreadIdle = false
@@ -137,7 +137,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     func note(_ note: (inout Riders) -> Bool) {
         let mustSignal = monitor.withLock { state in
             guard !state.isStopping, note(&state.riders), state.flushAt == nil else { return false }
-            state.flushAt = Date(timeIntervalSinceNow: limits.acknowledgementDelay / .seconds(1))
+            state.flushAt = .now + limits.acknowledgementDelay
             return state.isThreadIdle
         }
         // Tell the thread until when it may wait.
@@ -170,7 +170,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
             state.statistics.failedBatches += 1
             guard !riders.isEmpty, !state.isStopping else { return }
             state.riders.takeBack(riders)
-            state.flushAt = Date(timeIntervalSinceNow: 1)
+            state.flushAt = .now + .seconds(1)
         }
     }
 
@@ -296,7 +296,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     /// Waits for something to commit, and takes the riders of it; nil: the end.
     private func takeRiders() -> Riders? {
         monitor.wait(until: \.flushAt) { state -> Riders?? in
-            let isFlushDue = state.flushAt.map { $0.timeIntervalSinceNow <= 0 } ?? false
+            let isFlushDue = state.flushAt.map { $0 <= .now } ?? false
             guard !state.waiting.isEmpty || isFlushDue || state.isStopping else {
                 state.isThreadIdle = true
                 return nil

@@ -6,37 +6,82 @@ import Foundation
 /// A value behind a lock, for which threads can wait until it changes. Only for the server's own threads, because
 /// waiting blocks.
 ///
-/// Unchecked Sendable because NSCondition guards the value and no reference to it leaves the lock.
+/// A wait ends by a clock that nobody sets. (`NSCondition` waits by the wall clock: one that is set back prolongs the
+/// wait.)
+///
+/// Unchecked Sendable because the mutex guards the value and no reference to it leaves the lock.
 final class Monitor<State>: @unchecked Sendable {
-    private let condition = NSCondition()
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var state: State
 
-    init(_ state: sending State) { self.state = state }
+    init(_ state: sending State) {
+        self.state = state
+        var results = [pthread_mutex_init(mutex, nil)]
+        #if canImport(Darwin)
+        results.append(pthread_cond_init(condition, nil))
+        #else
+        var attributes = pthread_condattr_t()
+        results.append(pthread_condattr_init(&attributes))
+        results.append(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC))
+        results.append(pthread_cond_init(condition, &attributes))
+        pthread_condattr_destroy(&attributes)
+        #endif
+        // They fail only without memory.
+        precondition(results.allSatisfy { $0 == 0 }, "a lock cannot be made")
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
 
     func withLock<Result>(_ body: (inout State) -> Result) -> Result {
-        condition.lock()
-        defer { condition.unlock() }
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
         return body(&state)
     }
 
     /// Wakes one waiting thread.
-    func signal() { condition.signal() }
+    func signal() { pthread_cond_signal(condition) }
 
     /// Calls `body` until it returns a value, waiting for a signal in between.
     ///
     /// - Parameters:
     ///   - deadline: evaluated before each wait: when to call `body` again without a signal; nil: never.
     ///   - body: examines the state.
-    func wait<Result>(until deadline: (State) -> Date?, _ body: (inout State) -> Result?) -> Result {
-        condition.lock()
-        defer { condition.unlock() }
+    func wait<Result>(until deadline: (State) -> SuspendingClock.Instant?, _ body: (inout State) -> Result?) -> Result {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
         while true {
             if let result = body(&state) { return result }
-            if let date = deadline(state) {
-                _ = condition.wait(until: date)
+            if let instant = deadline(state) {
+                wait(atMost: SuspendingClock.now.duration(to: instant))
             } else {
-                condition.wait()
+                pthread_cond_wait(condition, mutex)
             }
         }
+    }
+
+    /// The longest time of one wait; then `body` is called again.
+    private static var longest: Duration { .seconds(60) }
+
+    private func wait(atMost duration: Duration) {
+        let duration = max(.zero, min(duration, Self.longest))
+        let (seconds, attoseconds) = duration.components
+        let nanoseconds = Int(attoseconds / 1_000_000_000)
+        #if canImport(Darwin)
+        var time = timespec(tv_sec: Int(seconds), tv_nsec: nanoseconds)
+        pthread_cond_timedwait_relative_np(condition, mutex, &time)
+        #else
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        let sum = time.tv_nsec + nanoseconds
+        time.tv_sec += Int(seconds) + sum / 1_000_000_000
+        time.tv_nsec = sum % 1_000_000_000
+        pthread_cond_timedwait(condition, mutex, &time)
+        #endif
     }
 }
