@@ -98,9 +98,7 @@ final class AccessFiles: Service, Sendable {
     }
 
     private static func rules(_ path: String) throws -> TopicRules {
-        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
-        defer { try? file.close() }
-        let data = try file.read(upToCount: TopicRules.maxBytes + 1) ?? Data()
+        let data = try BoundedFile.read(path, atMost: TopicRules.maxBytes + 1)
         guard let text = String(validating: data, as: UTF8.self) else {
             throw TopicRules.SyntaxError(line: 1, reason: "the file is not UTF-8")
         }
@@ -152,7 +150,11 @@ struct FileStamp: Equatable {
         self.number = number
     }
 
+    /// Of the file behind all symbolic links, which may be switched to another file.
     init?(_ path: String) {
+        // False for a link to nothing.
+        guard FileManager.default.fileExists(atPath: path) else { return nil }
+        let path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else { return nil }
         modified = attributes[.modificationDate] as? Date
         size = (attributes[.size] as? NSNumber)?.uint64Value

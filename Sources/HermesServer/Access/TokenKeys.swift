@@ -30,8 +30,8 @@ struct TokenKeys: Sendable {
     /// Reads a file: PEM public keys or certificates, a JWKS, or else a secret.
     static func load(_ path: String) throws -> TokenKeys {
         let data: Data
-        do { data = try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
-            throw Refusal(description: "it cannot be read")
+        do { data = try BoundedFile.read(path, atMost: maxBytes + 1) } catch {
+            throw Refusal(description: "it cannot be read: \(error)")
         }
         guard data.count <= maxBytes else { throw Refusal(description: "it is larger than \(maxBytes) bytes") }
         return try TokenKeys(data)

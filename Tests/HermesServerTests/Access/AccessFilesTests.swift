@@ -109,6 +109,44 @@ import Testing
         try await watching.value
     }
 
+    @Test func `a symbolic link that is switched to another file is noticed`() async throws {
+        let files = try TemporaryFiles()
+        defer { files.remove() }
+        let first = try files.write("first", "deny all write a\n")
+        let second = try files.write("second", "deny all write b\n")
+        let folder = URL(fileURLWithPath: first).deletingLastPathComponent()
+        let (link, next) = (folder.appending(path: "rules").path, folder.appending(path: "next").path)
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: first)
+        let access = try AccessFiles(AccessSettings(rulesPath: link), logger: logger)
+        let watching = Task { try await access.run() }
+        try FileManager.default.createSymbolicLink(atPath: next, withDestinationPath: second)
+        try #require(rename(next, link) == 0)
+        while access.access.current.allows(.publish, "b", for: anyone) {
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        watching.cancel()
+        try await watching.value
+    }
+
+    @Test func `a pipe in the place of a file is refused, and nobody waits for its writer`() throws {
+        let files = try TemporaryFiles()
+        defer { files.remove() }
+        let path = try files.write("rules", "deny all write a\n")
+        let access = try AccessFiles(AccessSettings(rulesPath: path), logger: logger)
+        try FileManager.default.removeItem(atPath: path)
+        try #require(mkfifo(path, 0o600) == 0)
+        access.reload()
+        #expect(!access.access.current.allows(.publish, "a", for: anyone))
+        let failure = #expect(throws: ServerFailure.self) {
+            try AccessFiles(AccessSettings(rulesPath: path), logger: logger)
+        }
+        #expect(failure?.message.contains("it is a pipe") == true)
+        let other = #expect(throws: ServerFailure.self) {
+            try AccessFiles(AccessSettings(tokens: .init(keysPath: path)), logger: logger)
+        }
+        #expect(other?.message.contains("it is a pipe") == true)
+    }
+
     @Test func `a file with an error stops the start, with the line`() async throws {
         let files = try TemporaryFiles()
         defer { files.remove() }
