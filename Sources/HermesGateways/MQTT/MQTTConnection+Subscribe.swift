@@ -47,15 +47,31 @@ extension MQTTConnection {
     func subscribeReceived(_ filters: MQTTFilterList) {
         guard let client else { return }
         let request = Request(filters)
-        takeTurns(filters.count, of: client)
-        connection.inSlices(filters.count, of: Self.filtersPerTurn) { [self] slice in
-            attempt { () throws(MQTTPacketError) in
-                var levels = 0
-                for _ in slice { levels += decide(try request.filters.nextSubscription(), request, of: client) }
-                connection.charge(.levels(levels &* topics.loopCount))
-            }
+        inTurns(filters.count, of: client) { [self] () throws(MQTTPacketError) in
+            decide(try request.filters.nextSubscription(), request, of: client)
         } then: { [self] in
             decided(request, of: client)
+        }
+    }
+
+    /// Decides about the filters of a packet, a few in each turn of the loop.
+    ///
+    /// - Parameter decide: decides about the next one and returns its levels, which are charged; 0: none.
+    private func inTurns(
+        _ count: Int,
+        of client: MQTTClientState,
+        _ decide: @escaping () throws(MQTTPacketError) -> Int,
+        then finish: @escaping () -> Void
+    ) {
+        takeTurns(count, of: client)
+        connection.inSlices(count, of: Self.filtersPerTurn) { [self] slice in
+            attempt { () throws(MQTTPacketError) in
+                var levels = 0
+                for _ in slice { levels += try decide() }
+                connection.charge(.levels(levels &* topics.loopCount))
+            }
+        } then: {
+            finish()
         }
     }
 
@@ -322,13 +338,8 @@ extension MQTTConnection {
     func unsubscribeReceived(_ filters: MQTTFilterList) {
         guard let client else { return }
         let removal = Removal(filters)
-        takeTurns(filters.count, of: client)
-        connection.inSlices(filters.count, of: Self.filtersPerTurn) { [self] slice in
-            attempt { () throws(MQTTPacketError) in
-                var levels = 0
-                for _ in slice { levels += decide(try removal.filters.nextFilter(), removal, of: client) }
-                connection.charge(.levels(levels &* topics.loopCount))
-            }
+        inTurns(filters.count, of: client) { [self] () throws(MQTTPacketError) in
+            decide(try removal.filters.nextFilter(), removal, of: client)
         } then: { [self] in
             decided(removal, of: client)
         }
