@@ -142,10 +142,13 @@ package final class Messenger: Sendable {
         )
         topicLinks = roster.map { TopicLinks($0) }
         if let roster, let topicLinks, let placeStore {
+            let retainedLinks = RetainedLinks(roster, retained: durable.retained, store: sessionStore)
+            accounts.counted.observe { roster.bus.hint(.attempt($0), to: roster.peers) }
             cluster = ClusterMember(
                 roster,
                 devices: devices,
                 topics: topicLinks,
+                retained: retainedLinks,
                 tokens: pushTokens,
                 stores: .init(places: placeStore, messages: messageStore, accounts: accountStore),
                 time: time,
@@ -157,6 +160,7 @@ package final class Messenger: Sendable {
         } else {
             cluster = nil
         }
+        cluster?.attemptCounted.observe { [accounts] in accounts.add($0) }
         cluster?.repaired.observe { [weak self] in self?.mustTakeOver.store(true, ordering: .relaxed) }
     }
 

@@ -72,8 +72,17 @@ extension SQLiteStore: SessionStore {
         }
     }
 
-    package func retained() async throws(HermesError) -> [StoredPublication] {
-        try await read { [damage] db in try SessionReader(db: db, damage: damage).retained() }
+    package func retained(of topics: [TopicName]) async throws(HermesError) -> [StoredPublication] {
+        try await read { [damage] db in try SessionReader(db: db, damage: damage).retained(of: topics) }
+    }
+
+    package func retained(
+        after topic: TopicName?,
+        limit: Int
+    ) async throws(HermesError) -> (publications: [StoredPublication], next: TopicName?) {
+        try await read { [damage] db in
+            try SessionReader(db: db, damage: damage).retained(after: topic, limit: limit)
+        }
     }
 
     package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {

@@ -223,7 +223,16 @@ struct TransactionSizeTests {
             try await base.shared(of: session, after: seq, limit: limit, maxBytes: maxBytes)
         }
 
-        func retained() async throws(HermesError) -> [StoredPublication] { try await base.retained() }
+        func retained(of topics: [TopicName]) async throws(HermesError) -> [StoredPublication] {
+            try await base.retained(of: topics)
+        }
+
+        func retained(
+            after topic: TopicName?,
+            limit: Int
+        ) async throws(HermesError) -> (publications: [StoredPublication], next: TopicName?) {
+            try await base.retained(after: topic, limit: limit)
+        }
 
         func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
             try await base.purgeSessions(now: now, limit: limit)

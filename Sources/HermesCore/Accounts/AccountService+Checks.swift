@@ -62,7 +62,7 @@ extension AccountService {
             return try await check()
         } catch {
             guard error.code == .invalidToken || error.code == .wrongCredentials else { throw error }
-            _ = try begin(LoginThrottle.Attempt(address: address.map(NetworkAddress.key)))
+            try chargeFailure(LoginThrottle.Attempt(address: address.map(NetworkAddress.key)))
             throw error
         }
     }
@@ -118,7 +118,7 @@ extension AccountService {
             return (standing, hash)
         }
         // A correct token is never delayed: it cannot be guessed, and the address may be shared.
-        _ = try begin(LoginThrottle.Attempt(address: address))
+        try chargeFailure(LoginThrottle.Attempt(address: address))
         throw HermesError(.invalidToken, "the token is unknown or revoked; log in with the password")
     }
 
@@ -177,7 +177,7 @@ extension AccountService {
             verification = try await hasher.verify(password, against: stored, turn) { [self] in
                 do throws(HermesError) {
                     let charge = try begin(attempt)
-                    charged.charge.withLock { $0 = charge }
+                    charged.value = charge
                     return nil
                 } catch {
                     return error
@@ -187,23 +187,48 @@ extension AccountService {
             takeBack(charged)
             throw error
         }
-        if verification.isRight { takeBack(charged) }
+        if verification.isRight {
+            takeBack(charged)
+        } else if let charge = charged.value {
+            counted(.failed(charge))
+        }
         return verification
     }
 
     /// The charge of an attempt, made on another thread.
     private final class ChargeBox: Sendable {
-        let charge = Mutex<LoginThrottle.Charge?>(nil)
+        private let charge = Mutex<LoginThrottle.Charge?>(nil)
+
+        var value: LoginThrottle.Charge? {
+            get { charge.withLock { $0 } }
+            set { charge.withLock { $0 = newValue } }
+        }
     }
 
     private func takeBack(_ box: ChargeBox) {
-        guard let charge = box.charge.withLock({ $0 }) else { return }
+        guard let charge = box.value else { return }
         throttle.withLock { $0.takeBack(charge) }
     }
 
     private func refused(address: String?) throws(HermesError) -> HermesError {
-        _ = try begin(LoginThrottle.Attempt(address: address))
+        try chargeFailure(LoginThrottle.Attempt(address: address))
         return HermesError(.wrongCredentials, "wrong name or password")
+    }
+
+    /// Charges an attempt that has failed, on all nodes.
+    ///
+    /// - Throws: `.loginDelayed`.
+    func chargeFailure(_ attempt: LoginThrottle.Attempt, isRegistration: Bool = false) throws(HermesError) {
+        counted(.failed(try begin(attempt, isRegistration: isRegistration)))
+    }
+
+    /// Counts what another node has counted.
+    func add(_ attempt: CountedAttempt) {
+        let now = time.uptime()
+        switch attempt {
+        case .failed(let charge): throttle.withLock { $0.add(charge, now: now) }
+        case .registered(let address): registrations.withLock { $0.add(address: address, now: now) }
+        }
     }
 
     /// - Parameter isRegistration: whether an account is to be created.

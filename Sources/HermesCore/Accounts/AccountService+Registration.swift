@@ -56,6 +56,7 @@ extension AccountService {
             if settings.registration == .open { registrations.withLock { $0.takeBack(address: key) } }
             throw error
         }
+        if settings.registration == .open { counted(.registered(address: key)) }
         note(network: key, of: stored.account.id)
         let position = try await self.position(of: stored.account.id)
         let standing = LoginStanding(
@@ -102,7 +103,11 @@ extension AccountService {
             return StoredAccount(account: account, password: hash)
         } catch {
             // Counted, so that names cannot be probed at full speed.
-            if error.code != .nameTaken { throttle.withLock { $0.takeBack(charge) } }
+            if error.code == .nameTaken {
+                counted(.failed(charge))
+            } else {
+                throttle.withLock { $0.takeBack(charge) }
+            }
             throw error
         }
     }
@@ -117,7 +122,7 @@ extension AccountService {
             }
             if let known, known.isValid(at: time.now()) { return hash }
         }
-        _ = try begin(LoginThrottle.Attempt(address: address), isRegistration: true)
+        try chargeFailure(LoginThrottle.Attempt(address: address), isRegistration: true)
         throw HermesError(.invitationRequired, "the invitation is unknown, used up or expired; ask for another")
     }
 }

@@ -42,6 +42,8 @@ package final class AccountService: Sendable {
     let profileTurns = TaskTurns<UserID>()
     let throttle: Mutex<LoginThrottle>
     let registrations: Mutex<RegistrationLimit>
+    /// An attempt of this node counts against the limits, on all nodes.
+    let counted = Hook<CountedAttempt>()
     let ledger = Mutex(LoginLedger())
     /// The accounts disabled since the start; accounts disabled earlier have left nothing in memory.
     let suspended = Mutex(SuspendedAccounts())
@@ -95,6 +97,13 @@ package final class AccountService: Sendable {
         )
         throttle = Mutex(LoginThrottle(limits: settings.loginLimits))
         registrations = Mutex(RegistrationLimit(limits: settings.registrationLimits))
+    }
+
+    /// An attempt whose charge stays.
+    package enum CountedAttempt: Sendable, Hashable {
+        case failed(LoginThrottle.Charge)
+        /// An account was created. The address is a key from ``NetworkAddress/key(of:)``, nil for a local caller.
+        case registered(address: String?)
     }
 
     // MARK: Names that were given up

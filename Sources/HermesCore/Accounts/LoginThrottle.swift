@@ -127,15 +127,13 @@ package struct LoginThrottle: Sendable {
         if let account = attempt.account, let device = attempt.device {
             let own = OwnDevice(account: account, device: device)
             if devices.wait(for: own, now: now) == nil {
-                devices.charge(own, now: now)
-                return .go(Charge(payer: .device(account, device)))
+                return .go(charge(.device(account, device), now: now))
             }
         }
         if let account = attempt.account, attempt.isAddressKnown {
             let source = Source(account: account, address: address)
             if let delay = known.wait(for: source, now: now) { return .wait(delay) }
-            known.charge(source, now: now)
-            return .go(Charge(payer: .known(account, address)))
+            return .go(charge(.known(account, address), now: now))
         }
         var delay: Duration?
         func note(_ other: Duration?) { if let other { delay = max(delay ?? .zero, other) } }
@@ -145,12 +143,27 @@ package struct LoginThrottle: Sendable {
         }
         if let address = attempt.address { note(addresses.wait(for: address, now: now)) }
         if let delay { return .wait(delay) }
-        if let account = attempt.account {
-            sources.charge(Source(account: account, address: address), now: now)
-            strangers.charge(account, now: now)
+        return .go(charge(.stranger(account: attempt.account, address: attempt.address), now: now))
+    }
+
+    /// Charges an attempt that failed on another node. A bucket gets no fuller than full: several nodes may each have
+    /// let a burst through.
+    package mutating func add(_ charge: Charge, now: Duration) { _ = self.charge(charge.payer, now: now) }
+
+    private mutating func charge(_ payer: Charge.Payer, now: Duration) -> Charge {
+        switch payer {
+        case .device(let account, let device):
+            devices.charge(OwnDevice(account: account, device: device), now: now)
+        case .known(let account, let address):
+            known.charge(Source(account: account, address: address), now: now)
+        case .stranger(let account, let address):
+            if let account {
+                sources.charge(Source(account: account, address: address ?? Self.localAddress), now: now)
+                strangers.charge(account, now: now)
+            }
+            if let address { addresses.charge(address, now: now) }
         }
-        if let address = attempt.address { addresses.charge(address, now: now) }
-        return .go(Charge(payer: .stranger(account: attempt.account, address: attempt.address)))
+        return Charge(payer: payer)
     }
 
     /// Returns the charge of an attempt that succeeded, or that ended without a decision (overload, storage).
@@ -205,9 +218,10 @@ struct FailureTable<Key: Hashable & Sendable>: Sendable {
         return excess <= 1e-6 ? nil : .seconds(excess / perSecond)
     }
 
+    /// A full bucket stays full.
     mutating func charge(_ key: Key, now: Duration) {
         let before = entries[key].map { level(of: $0, now: now) } ?? 0
-        entries[key] = Entry(level: before + 1, changedAt: now)
+        entries[key] = Entry(level: max(before, min(before + 1, capacity)), changedAt: now)
         if entries.count > maxEntries { shrink(now: now) }
     }
 

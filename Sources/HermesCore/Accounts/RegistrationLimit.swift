@@ -40,9 +40,14 @@ package struct RegistrationLimit: Sendable {
     package mutating func begin(address: String?, now: Duration) -> Duration? {
         if limits.inTotal > 0, let delay = total.wait(for: 0, now: now) { return delay }
         if limits.perAddress > 0, let address, let delay = addresses.wait(for: address, now: now) { return delay }
+        add(address: address, now: now)
+        return nil
+    }
+
+    /// Charges a registration, also one of another node.
+    package mutating func add(address: String?, now: Duration) {
         if limits.inTotal > 0 { total.charge(0, now: now) }
         if limits.perAddress > 0, let address { addresses.charge(address, now: now) }
-        return nil
     }
 
     /// Returns the charge of a registration that created no account.

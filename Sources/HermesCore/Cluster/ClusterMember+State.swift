@@ -9,6 +9,8 @@ extension ClusterMember {
         /// The last of its new push tokens that is known; nil: unknown.
         var tokens: UInt64?
         var mustAsk = true
+        /// Until then it is not asked again, because it did not answer.
+        var silentUntil = Duration.zero
     }
 
     struct State: Sendable {

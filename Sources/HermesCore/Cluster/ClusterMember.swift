@@ -21,16 +21,17 @@ package final class ClusterMember: BusReceiver {
     /// device has two connections.
     package static let expulsion = Duration.seconds(8)
     /// Rows in one transaction.
-    private static let batch = 256
+    static let batch = 256
 
-    private let roster: ClusterRoster
-    private let devices: DeviceRegistry
-    private let topics: TopicLinks
-    private let tokens: PushTokenService
-    private let stores: Stores
-    private let time: any TimeSource
-    private let topicClients: TopicClients
-    private let state = Mutex(State())
+    let roster: ClusterRoster
+    let devices: DeviceRegistry
+    let topics: TopicLinks
+    let retained: RetainedLinks
+    let tokens: PushTokenService
+    let stores: Stores
+    let time: any TimeSource
+    let topicClients: TopicClients
+    let state = Mutex(State())
     /// Nodes have come or gone, or messages were lost: ``owner(of:)`` may be another, and may have missed what is to be
     /// done.
     package let repaired = Hook<Void>()
@@ -40,11 +41,14 @@ package final class ClusterMember: BusReceiver {
     let webhooksStored = Hook<Void>()
     /// What this node is to hand off to push services.
     let handOffArrived = Hook<[HandOffDue]>()
+    /// An attempt of another node counts against the limits.
+    let attemptCounted = Hook<AccountService.CountedAttempt>()
 
     init(
         _ roster: ClusterRoster,
         devices: DeviceRegistry,
         topics: TopicLinks,
+        retained: RetainedLinks,
         tokens: PushTokenService,
         stores: Stores,
         time: any TimeSource,
@@ -53,13 +57,14 @@ package final class ClusterMember: BusReceiver {
         self.roster = roster
         self.devices = devices
         self.topics = topics
+        self.retained = retained
         self.tokens = tokens
         self.stores = stores
         self.time = time
         self.topicClients = topicClients
     }
 
-    private var bus: any ClusterBus { roster.bus }
+    var bus: any ClusterBus { roster.bus }
 
     /// Whether the record knows this process as a member. A process that was removed stays out: its node joins again
     /// with another process.
@@ -68,18 +73,19 @@ package final class ClusterMember: BusReceiver {
     /// The node that does for a user what one node must do, and no node in particular has to. While nodes come and go,
     /// they may not agree: after ``repaired``, and again after ``agreement``, each looks for what it has to do.
     func owner(of user: UserID) -> NodeID {
-        let members = roster.peers.union(NodeSet(roster.node.id)).nodes
+        let members = members
         return members[Int(user.rawValue) % members.count]
     }
+
+    /// This node and the others, ascending.
+    private var members: [NodeID] { roster.peers.union(NodeSet(roster.node.id)).nodes }
 
     /// A process that is no member owns nobody.
     func owns(_ user: UserID) -> Bool { isMember && isThis(owner(of: user)) }
 
     /// The node that does what one node must do for all. While nodes come and go, two may do it, or none: after
     /// ``repaired``, each looks for what it has to do.
-    private var nodeOnDuty: NodeID {
-        roster.peers.nodes.first.map { min($0, roster.node.id) } ?? roster.node.id
-    }
+    private var nodeOnDuty: NodeID { members[0] }
 
     /// Whether this is the node that does what one node must do for all.
     package var isOnDuty: Bool { isMember && isThis(nodeOnDuty) }
@@ -100,10 +106,7 @@ package final class ClusterMember: BusReceiver {
         state.withLock { $0.renewedAt = now }
         bus.start(self)
         await renew()
-        await renewing {
-            await recordPlaces()
-            await repair()
-        }
+        await renewing { await workOnce() }
         state.withLock { $0.isStarting = false }
     }
 
@@ -111,8 +114,7 @@ package final class ClusterMember: BusReceiver {
     package func run() async {
         await renewing {
             while !Task.isCancelled {
-                await recordPlaces()
-                await repair()
+                await workOnce()
                 await roster.wakeUp.wait(atMost: Self.renewal)
             }
         }
@@ -136,8 +138,15 @@ package final class ClusterMember: BusReceiver {
     /// Does the work that is due now, once.
     package func work() async {
         await renew()
+        await workOnce()
+    }
+
+    private func workOnce() async {
         await recordPlaces()
         await repair()
+        retained.tell()
+        // What cannot be read now is read the next time.
+        try? await retained.read()
     }
 
     /// Leaves the cluster; called after ``run()`` and after the last connection.
@@ -147,6 +156,7 @@ package final class ClusterMember: BusReceiver {
         await renewing {
             await work()
             await recordPlaces()
+            retained.tell()
         }
         state.withLock { $0.isOut = true }
         while !(await clear(roster.node, silentSince: nil)) {}
@@ -196,7 +206,7 @@ package final class ClusterMember: BusReceiver {
         return true
     }
 
-    private func expelled() {
+    func expelled() {
         let peers = state.withLock { state in
             state.isOut = true
             defer { state.peers = [:] }
@@ -209,7 +219,7 @@ package final class ClusterMember: BusReceiver {
     }
 
     /// Ends all connections, whose clients log in again: elsewhere, or here.
-    private func endAll() {
+    func endAll() {
         for held in roster.held.values.joined() { devices.end(held.attachment, .shuttingDown) }
         for user in topicClients.names().keys { topicClients.end(user, nil, .shuttingDown, .all) }
     }
@@ -297,7 +307,7 @@ package final class ClusterMember: BusReceiver {
     }
 
     /// Shows attachments the newest entry; they load what is missing before it.
-    private func show(upTo head: UInt64, of user: UserID, to attachments: [any Attachment]) async throws(HermesError) {
+    func show(upTo head: UInt64, of user: UserID, to attachments: [any Attachment]) async throws(HermesError) {
         guard head > 0, !attachments.isEmpty else { return }
         let page = try await stores.messages.entries(of: user, after: head - 1, limit: 1)
         guard !page.entries.isEmpty else { return }
@@ -337,6 +347,7 @@ package final class ClusterMember: BusReceiver {
         case .handOff(let dues): handOffArrived(dues)
         case .topics(let interest, let number):
             if !topics.told(interest, number: number, by: node) { missed(from: node) }
+        case .retained(let topics): retained.told(topics)
         }
     }
 
@@ -372,20 +383,21 @@ package final class ClusterMember: BusReceiver {
     }
 
     /// Forgets the heads of users without a connection.
-    private func forgetHeads(but held: [UserID: [ClusterRoster.Held]]) {
+    func forgetHeads(but held: [UserID: [ClusterRoster.Held]]) {
         state.withLock { state in
             state.heads = state.heads.filter { held[$0.key] != nil }
             state.maxHeads = max(1_024, 2 * state.heads.count)
         }
     }
 
-    private func carryOut(_ end: AccountEnd) {
+    func carryOut(_ end: AccountEnd) {
         switch end {
         case .devices(let user, let reason, let devices):
             if reason == .accountDeleted { tokens.forget(user) }
             self.devices.endHere(user, reason, devices)
         case .topicClients(let user, let name, let reason, let devices): topicClients.end(user, name, reason, devices)
         case .renamed(let user, let name): devices.renameHere(user, to: name)
+        case .hidden(let user, let viewer): devices.hideHere(user, from: viewer)
         }
     }
 
@@ -403,6 +415,7 @@ package final class ClusterMember: BusReceiver {
         case .publications(let publications, let loop, let number):
             topics.received(publications, loop: loop, number: number, from: node)
         case .webhooksStored: webhooksStored()
+        case .attempt(let attempt): attemptCounted(attempt)
         }
     }
 
@@ -416,172 +429,8 @@ package final class ClusterMember: BusReceiver {
         case .subscriberCount(let topic): return .subscriberCount(await topics.subscriberCountHere(of: topic))
         case .subscriberCounts(let prefix):
             return .subscriberCounts(await topics.subscriberCountsHere(withPrefix: prefix))
+        case .remove(let expulsion): return .removed(await topics.removeHere(expulsion))
+        case .devices(let user): return .devices(devices.attachedDevices(of: user))
         }
-    }
-
-    // MARK: Repairing
-
-    private func repair() async {
-        let (peers, mustReload, mustCheckAccounts, isOut) = state.withLock { state in
-            let peers = state.peers.values.filter(\.mustAsk)
-            defer {
-                // A gap that shows from now on is another one.
-                for peer in peers { state.peers[peer.node.id]?.mustAsk = false }
-                state.mustReload = false
-                state.mustCheckAccounts = false
-            }
-            return (peers, state.mustReload || !peers.isEmpty, state.mustCheckAccounts, state.isOut)
-        }
-        guard !isOut else { return }
-        for peer in peers {
-            await askForEnds(peer)
-            await askForTokens(peer)
-            await askForTopics(peer)
-        }
-        do throws(HermesError) {
-            if state.withLock({ $0.mustLoadTokens }) { try await loadTokens() }
-            if mustReload {
-                try await reloadPresence()
-                try await look()
-                repaired()
-            }
-            if mustCheckAccounts { try await checkAccounts() }
-        } catch {
-            state.withLock { state in
-                state.mustReload = state.mustReload || mustReload
-                state.mustCheckAccounts = state.mustCheckAccounts || mustCheckAccounts
-            }
-        }
-    }
-
-    /// Asks a node for the ends that were missed. A node that does not answer is asked again: until then the record is
-    /// read each time.
-    private func askForEnds(_ peer: Peer) async {
-        guard case .ends(let ends, let last)? = await bus.ask(.ends(after: peer.ends), of: peer.node.id) else {
-            return mustAskAgain(peer)
-        }
-        guard answered(peer, \.ends, upTo: last) else { return }
-        if let ends { for end in ends { carryOut(end) } } else { endAll() }
-    }
-
-    private func askForTokens(_ peer: Peer) async {
-        guard case .tokens(let keys, let last)? = await bus.ask(.tokens(after: peer.tokens), of: peer.node.id) else {
-            return mustAskAgain(peer)
-        }
-        guard answered(peer, \.tokens, upTo: last) else { return }
-        if let keys { heardLate(keys.filter(tokens.heard)) } else { state.withLock { $0.mustLoadTokens = true } }
-    }
-
-    private func loadTokens() async throws(HermesError) {
-        state.withLock { $0.mustLoadTokens = false }
-        do throws(HermesError) {
-            heardLate(try await tokens.load())
-        } catch {
-            state.withLock { $0.mustLoadTokens = true }
-            throw error
-        }
-    }
-
-    /// Until now this node has committed entries without regard to these devices. One that is starting has committed
-    /// none.
-    private func heardLate(_ devices: [DeviceKey]) {
-        if !devices.isEmpty, !state.withLock({ $0.isStarting }) { tokens.overlooked(devices) }
-    }
-
-    /// A node has answered with what was missing in a count.
-    ///
-    /// - Returns: false if another message came meanwhile, and was the next: the answer may have it as well, or not.
-    private func answered(
-        _ peer: Peer,
-        _ count: WritableKeyPath<Peer, UInt64?>,
-        upTo last: UInt64
-    ) -> Bool {
-        state.withLock { state in
-            guard let known = state.peers[peer.node.id], known.node == peer.node,
-                known[keyPath: count] == peer[keyPath: count]
-            else {
-                state.peers[peer.node.id]?.mustAsk = true
-                return false
-            }
-            state.peers[peer.node.id]?[keyPath: count] = last
-            return true
-        }
-    }
-
-    private func askForTopics(_ peer: Peer) async {
-        guard case .topics(let all, let number)? = await bus.ask(.topics, of: peer.node.id),
-            topics.answered(all, upTo: number, by: peer.node)
-        else { return mustAskAgain(peer) }
-    }
-
-    private func mustAskAgain(_ peer: Peer) {
-        state.withLock { state in
-            if state.peers[peer.node.id]?.node == peer.node { state.peers[peer.node.id]?.mustAsk = true }
-        }
-    }
-
-    private func reloadPresence() async throws(HermesError) {
-        let changes = roster.presenceChanges
-        var online: [PresenceChange] = []
-        var last: UserID?
-        repeat {
-            let page = try await stores.places.online(after: last, limit: Self.batch)
-            online += page
-            last = page.count < Self.batch ? nil : page.last?.user
-        } while last != nil
-        for user in roster.reload(online, changesBefore: changes) { devices.presenceTurned(of: user) }
-    }
-
-    /// Compares this node's connections with the record.
-    private func look() async throws(HermesError) {
-        let held = roster.held
-        forgetHeads(but: held)
-        let users = held.keys.sorted()
-        for some in users.slices(of: Self.batch) {
-            guard let standings = try await stores.places.standing(of: Array(some), on: roster.node) else {
-                return expelled()
-            }
-            for standing in standings {
-                let own = held[standing.user] ?? []
-                for held in own where held.isClaimed && !standing.connections.contains(held.connection) {
-                    devices.end(held.attachment, .replaced)
-                }
-                guard state.withLock({ $0.heads[standing.user] ?? 0 < standing.head }) else { continue }
-                try await show(upTo: standing.head, of: standing.user, to: own.map(\.attachment))
-                state.withLock { $0.heads[standing.user] = max($0.heads[standing.user] ?? 0, standing.head) }
-            }
-        }
-    }
-
-    /// Ends the connections of accounts that are disabled or deleted, and renames the others: a node that has gone
-    /// cannot be asked for its last ends.
-    private func checkAccounts() async throws(HermesError) {
-        for (user, held) in roster.held {
-            guard let account = try await present(user, { devices.endHere(user, $0, .all) }) else { continue }
-            let name = account.nickName
-            if held.contains(where: { $0.attachment.principal.nickName.rawValue != name.rawValue }) {
-                devices.renameHere(user, to: name)
-            }
-        }
-        for (user, names) in topicClients.names() {
-            let account = try await present(user) { reason in
-                for name in names { topicClients.end(user, name, reason, .all) }
-            }
-            guard let account else { continue }
-            for name in names where name != account.nickName.key {
-                topicClients.end(user, name, .accountRenamed, .all)
-            }
-        }
-    }
-
-    /// - Parameter end: called if the account is disabled or deleted.
-    /// - Returns: nil if it is deleted.
-    private func present(_ user: UserID, _ end: (AttachmentEnd) -> Void) async throws(HermesError) -> Account? {
-        guard let account = try await stores.accounts.find(.id(user))?.account else {
-            end(.accountDeleted)
-            return nil
-        }
-        if account.isDisabled { end(.accountDisabled) }
-        return account
     }
 }

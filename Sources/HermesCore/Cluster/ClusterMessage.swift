@@ -18,6 +18,8 @@ package enum ClusterMessage: Sendable {
     /// Filters have other numbers of subscribers. Numbered by the node in the count of such messages. Lost: the node is
     /// asked.
     case topics([TopicInterest], number: UInt64)
+    /// Retained publications of these topics were stored or removed. Lost: all are read.
+    case retained(ChangedTopics)
 }
 
 /// A message that may be lost.
@@ -29,6 +31,9 @@ package enum ClusterHint: Sendable {
     case publications([NodePublication], loop: Int, number: UInt64)
     /// Webhooks were stored, and the receiver posts them. Lost: it finds them within a minute.
     case webhooksStored
+    /// A login failed, or an account was created; it counts against the limits. Lost: it counts on its node alone.
+    /// Repeated: it counts twice.
+    case attempt(AccountService.CountedAttempt)
 }
 
 package enum ClusterQuestion: Sendable, Hashable {
@@ -42,6 +47,10 @@ package enum ClusterQuestion: Sendable, Hashable {
     case subscriberCount(TopicName)
     /// The same for all topics that begin with a text.
     case subscriberCounts(String)
+    /// Removes the node's connections from a room.
+    case remove(RoomExpulsion)
+    /// The devices of a user that are connected to the node.
+    case devices(of: UserID)
 }
 
 package enum ClusterAnswer: Sendable {
@@ -53,14 +62,19 @@ package enum ClusterAnswer: Sendable {
     case topics([TopicInterest], upTo: UInt64)
     case subscriberCount(Int)
     case subscriberCounts([TopicName: Int])
+    /// The number of connections that were removed from the room.
+    case removed(Int)
+    case devices([DeviceID])
 }
 
-/// A change of an account that ends connections of it, or gives them another name.
+/// A change of an account that ends connections of it, gives them another name, or hides the account from another.
 package enum AccountEnd: Sendable, Hashable {
     case devices(UserID, AttachmentEnd, EndedDevices)
     /// Connections that are logged in and have no inbox; as ``AccountService/EndOfTopicClients``.
     case topicClients(UserID, name: String?, AttachmentEnd, EndedDevices)
     case renamed(UserID, NickName)
+    /// The second account does not see the first one's presence any more.
+    case hidden(UserID, from: UserID)
 
     /// The same end for other nodes: they do not have the spared login, and there its number may belong to another
     /// login.
@@ -68,7 +82,7 @@ package enum AccountEnd: Sendable, Hashable {
         switch self {
         case .devices(let user, let reason, .allBut): .devices(user, reason, .all)
         case .topicClients(let user, let name, let reason, .allBut): .topicClients(user, name: name, reason, .all)
-        case .devices, .topicClients, .renamed: self
+        case .devices, .topicClients, .renamed, .hidden: self
         }
     }
 }

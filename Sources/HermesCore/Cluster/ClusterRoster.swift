@@ -162,7 +162,7 @@ package final class ClusterRoster: Sendable {
         }
     }
 
-    /// Connections of an account end, or are others, on every node.
+    /// A change of an account has its effect on the connections of every node.
     func tell(_ end: AccountEnd) {
         let end = end.elsewhere
         let number = ends.withLock { $0.append(end) }
@@ -181,6 +181,18 @@ package final class ClusterRoster: Sendable {
         guard !peers.isEmpty, isOnline(user) else { return false }
         bus.hint(.ephemeral(user, event), to: peers)
         return true
+    }
+
+    // MARK: Asking
+
+    /// Asks all other nodes.
+    ///
+    /// - Returns: the answers, in any order; nil for each node that does not answer in time.
+    func askAll(_ question: ClusterQuestion) async -> [ClusterAnswer?] {
+        await withTaskGroup(of: ClusterAnswer?.self) { group in
+            for node in peers.nodes { group.addTask { [bus] in await bus.ask(question, of: node) } }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
     }
 
     func tokens(after number: UInt64?) -> ClusterAnswer {

@@ -28,18 +28,27 @@ package final class TopicLinks: Sendable {
         var publications: [Int: LinkNumbers] = [:]
     }
 
+    /// Removes connections of this node from a room, and tells how many there were.
+    package typealias RoomRemover = @Sendable (RoomExpulsion) async -> Int
+
+    /// A struct of its own: a tuple with a function would be converted each time it is read, and grow (``Hook``).
+    private struct Connected: Sendable {
+        let plane: TopicPlane
+        let remove: RoomRemover
+    }
+
     private let roster: ClusterRoster
     private let own = OrderedState<OwnInterest, Telling>(OwnInterest())
     private let peers = OrderedState<[NodeID: Peer], Learning>([:])
     /// Nil before the first connection.
-    private let connected = Mutex<TopicPlane?>(nil)
+    private let connected = Mutex<Connected?>(nil)
 
     init(_ roster: ClusterRoster) { self.roster = roster }
 
     /// This node.
     var node: NodeID { roster.node.id }
 
-    private var plane: TopicPlane? { connected.withLock { $0 } }
+    private var plane: TopicPlane? { connected.withLock { $0?.plane } }
 
     private func changeOwn(_ change: (inout OwnInterest, inout [Telling]) -> Void) {
         own.change(change) { step in
@@ -54,9 +63,9 @@ package final class TopicLinks: Sendable {
     }
 
     /// The topics of this process; called once, before the first subscription.
-    package func connect(to plane: TopicPlane) {
+    package func connect(to plane: TopicPlane, remove: @escaping RoomRemover) {
         plane.connect(to: self)
-        connected.withLock { $0 = plane }
+        connected.withLock { $0 = Connected(plane: plane, remove: remove) }
         // What was learned before.
         changePeers { peers, steps in
             for (id, peer) in peers { steps.append(Learning(interest: peer.interest.all, node: id)) }
@@ -158,32 +167,36 @@ package final class TopicLinks: Sendable {
 
     /// The subscribers of a topic on the other nodes. A node that does not answer has none.
     func subscriberCount(of topic: TopicName) async -> Int {
-        await ask(.subscriberCount(topic)).reduce(0) { sum, answer in
-            if case .subscriberCount(let count) = answer { sum + count } else { sum }
+        await roster.askAll(.subscriberCount(topic)).reduce(0) { sum, answer in
+            if case .subscriberCount(let count)? = answer { sum + count } else { sum }
         }
     }
 
     /// The topics with subscribers on the other nodes, by ``TopicPlane/subscriberCounts(withPrefix:)``.
     func subscriberCounts(withPrefix prefix: String) async -> [TopicName: Int] {
-        await ask(.subscriberCounts(prefix)).reduce(into: [:]) { sums, answer in
-            if case .subscriberCounts(let counts) = answer { sums.merge(counts, uniquingKeysWith: +) }
+        await roster.askAll(.subscriberCounts(prefix)).reduce(into: [:]) { sums, answer in
+            if case .subscriberCounts(let counts)? = answer { sums.merge(counts, uniquingKeysWith: +) }
         }
     }
 
-    private func ask(_ question: ClusterQuestion) async -> [ClusterAnswer] {
-        await withTaskGroup(of: ClusterAnswer?.self) { group in
-            for node in roster.peers.nodes {
-                group.addTask { [roster] in await roster.bus.ask(question, of: node) }
-            }
-            return await group.reduce(into: []) { answers, answer in
-                if let answer { answers.append(answer) }
-            }
+    /// Removes connections of the other nodes from a room.
+    ///
+    /// - Returns: how many there were; nil if a node does not answer, so that some may be left.
+    package func remove(_ expulsion: RoomExpulsion) async -> Int? {
+        let answers = await roster.askAll(.remove(expulsion))
+        return answers.reduce(0 as Int?) { sum, answer in
+            guard let sum, case .removed(let count)? = answer else { return nil }
+            return sum + count
         }
     }
 
     /// The answer to a question of another node.
     func subscriberCountHere(of topic: TopicName) async -> Int {
         await plane?.subscriberCountHere(of: topic) ?? 0
+    }
+
+    func removeHere(_ expulsion: RoomExpulsion) async -> Int {
+        await connected.withLock { $0?.remove }?(expulsion) ?? 0
     }
 
     func subscriberCountsHere(withPrefix prefix: String) async -> [TopicName: Int] {

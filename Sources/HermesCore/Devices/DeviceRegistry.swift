@@ -93,6 +93,14 @@ package final class DeviceRegistry: Sendable {
         !attachments(of: user).isEmpty || roster?.isOnline(user) == true
     }
 
+    /// The devices of the user that are connected to any node. Those of a node that does not answer are missing.
+    package func connectedDevices(of user: UserID) async -> Set<DeviceID> {
+        let answers = await roster?.askAll(.devices(of: user)) ?? []
+        return answers.reduce(into: Set(attachedDevices(of: user))) { all, answer in
+            if case .devices(let devices)? = answer { all.formUnion(devices) }
+        }
+    }
+
     /// The devices of the user that are connected to this node.
     package func attachedDevices(of user: UserID) -> [DeviceID] { attachments(of: user).map(\.principal.device) }
 
@@ -233,6 +241,12 @@ package final class DeviceRegistry: Sendable {
     /// Hides the user's presence from another user. The last event that the other user gets is that the user is
     /// offline.
     package func hide(_ user: UserID, from viewer: UserID) {
+        hideHere(user, from: viewer)
+        roster?.tell(.hidden(user, from: viewer))
+    }
+
+    /// As ``hide(_:from:)``, on this node alone.
+    func hideHere(_ user: UserID, from viewer: UserID) {
         for attachment in attachments(of: viewer) where shard(of: viewer).watches(user, attachment) {
             unwatch([user], by: attachment)
             attachment.ephemeralArrived(.presence(user, isOnline: false, lastSeen: nil))

@@ -209,8 +209,22 @@ extension MemoryStore: SessionStore {
         }
     }
 
-    package func retained() async throws(HermesError) -> [StoredPublication] {
-        try run { (state) throws(HermesError) in Array(state.retained.values) }
+    package func retained(of topics: [TopicName]) async throws(HermesError) -> [StoredPublication] {
+        try run { (state) throws(HermesError) in topics.compactMap { state.retained[$0] } }
+    }
+
+    package func retained(
+        after topic: TopicName?,
+        limit: Int
+    ) async throws(HermesError) -> (publications: [StoredPublication], next: TopicName?) {
+        try run { (state) throws(HermesError) in
+            func isBefore(_ one: TopicName, _ other: TopicName) -> Bool {
+                one.rawValue.utf8.lexicographicallyPrecedes(other.rawValue.utf8)
+            }
+            let behind = state.retained.values.filter { one in topic.map { isBefore($0, one.topic) } ?? true }
+            let page = behind.sorted { isBefore($0.topic, $1.topic) }.prefix(limit)
+            return (Array(page), behind.count > page.count ? page.last?.topic : nil)
+        }
     }
 
     package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {

@@ -56,8 +56,19 @@ package protocol SessionStore: Sendable {
         maxBytes: Int
     ) async throws(HermesError) -> [QueuedPublication]
 
-    /// All retained publications, in any order.
-    func retained() async throws(HermesError) -> [StoredPublication]
+    /// The retained publications of topics, in any order.
+    func retained(of topics: [TopicName]) async throws(HermesError) -> [StoredPublication]
+
+    /// A page of all retained publications, ascending by the bytes of their topics.
+    ///
+    /// - Parameters:
+    ///   - topic: the end of the page before; nil: from the first.
+    ///   - limit: the largest number of publications, at least 1.
+    /// - Returns: the publications, and the end of the page; nil if it is the last one.
+    func retained(
+        after topic: TopicName?,
+        limit: Int
+    ) async throws(HermesError) -> (publications: [StoredPublication], next: TopicName?)
 
     /// Deletes a bounded amount per call: remains of removed sessions, and expired publications that were not sent to
     /// any session. Sessions themselves end only with ``SessionOperation/remove(_:)``.
@@ -69,6 +80,18 @@ package protocol SessionStore: Sendable {
 }
 
 extension SessionStore {
+    /// All retained publications.
+    package func retained() async throws(HermesError) -> [StoredPublication] {
+        var all: [StoredPublication] = []
+        var place: TopicName?
+        repeat {
+            let page = try await retained(after: place, limit: 1_000)
+            all += page.publications
+            place = page.next
+        } while place != nil
+        return all
+    }
+
     /// The default, for stores in memory.
     package func sessions(
         after id: DurableSessionID?,

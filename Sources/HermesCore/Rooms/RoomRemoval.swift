@@ -22,7 +22,7 @@ package struct RoomRemoval: Hashable, Sendable {
 }
 
 /// An operator removes one account's clients from a room, or everybody. They may come back.
-package struct RoomExpulsion: Sendable {
+package struct RoomExpulsion: Sendable, Hashable {
     package let room: RoomName
     /// Nil: everybody.
     package let account: Account?

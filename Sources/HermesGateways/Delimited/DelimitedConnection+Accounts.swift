@@ -117,13 +117,13 @@ extension DelimitedConnection {
         let principal = sender.principal
         switch request.request {
         case .list:
+            let registry = messenger.devices
             connection.ask { () async throws(HermesError) in
-                try await accounts.devices(of: principal.user)
+                (try await accounts.devices(of: principal.user), await registry.connectedDevices(of: principal.user))
             } then: { [self] result in
                 switch result {
                 case .failure(let error): fail(id, error)
-                case .success(let devices):
-                    let online = Set(messenger.devices.attachedDevices(of: principal.user))
+                case .success((let devices, let online)):
                     succeed(
                         id,
                         .devices(DelimitedTranslation.devices(devices, online: online, current: principal.device))

@@ -57,7 +57,7 @@ package final class GatewayEnvironment: Sendable {
             isAnonymousAllowed: settings.isAnonymousAllowed
         )
         loops.topicPlane.share(with: messenger.durable)
-        messenger.topicLinks?.connect(to: loops.topicPlane)
+        messenger.topicLinks?.connect(to: loops.topicPlane) { await loops.remove($0) }
         roomCounts = RoomCounts(
             uptime: { [time = messenger.time] in time.uptime() },
             count: { [plane = loops.topicPlane] room in await plane.subscriberCount(of: room.topic) }

@@ -472,24 +472,15 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         for connection in open { inTurn { connection.events?.accessChanged() } }
     }
 
-    /// Removes an account's connections on this loop from a room.
-    ///
-    /// - Returns: the number of removed connections.
-    func remove(_ account: Account, from room: RoomName) -> Int {
-        // A copy, because a removed connection may be closed at once.
-        let connections = open
-        let expulsion = RoomExpulsion(of: account, from: room)
-        return connections.count { $0.events?.removed(by: expulsion) ?? false }
-    }
-
-    /// Removes everybody on this loop from a room, in turn with other work.
+    /// Removes connections on this loop from a room, in turn with other work.
     ///
     /// - Parameter finish: gets the number of removed connections.
-    func close(_ room: RoomName, finish: @escaping (Int) -> Void) {
-        close(RoomExpulsion(of: nil, from: room), open[...], removed: 0, finish)
+    func remove(_ expulsion: RoomExpulsion, finish: @escaping (Int) -> Void) {
+        // A copy, because a removed connection may be closed at once.
+        remove(expulsion, open[...], removed: 0, finish)
     }
 
-    private func close(
+    private func remove(
         _ expulsion: RoomExpulsion,
         _ connections: ArraySlice<Connection>,
         removed: Int,
@@ -500,7 +491,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
             + connections.prefix(Self.closesPerTurn).count { $0.events?.removed(by: expulsion) ?? false }
         let rest = connections.dropFirst(Self.closesPerTurn)
         guard !rest.isEmpty else { return finish(removed) }
-        inTurn { self.close(expulsion, rest, removed: removed, finish) }
+        inTurn { self.remove(expulsion, rest, removed: removed, finish) }
     }
 
     /// The counts of one listener on this loop.
@@ -567,27 +558,14 @@ package struct LoopContexts: Sendable {
         ticks.report(to: byLoop)
     }
 
-    /// Removes an account's connections from a room, and ends their subscriptions to it.
+    /// Removes connections of this node from a room, and ends their subscriptions to it.
     ///
     /// - Returns: the number of removed connections.
-    package func remove(_ account: Account, from room: RoomName) async -> Int {
+    package func remove(_ expulsion: RoomExpulsion) async -> Int {
         var sum = 0
         for loop in all {
             sum += await withCheckedContinuation { continuation in
-                loop.post(.run { continuation.resume(returning: loop.remove(account, from: room)) })
-            }
-        }
-        return sum
-    }
-
-    /// Removes everybody from a room, and ends their subscriptions to it.
-    ///
-    /// - Returns: the number of removed connections.
-    package func close(_ room: RoomName) async -> Int {
-        var sum = 0
-        for loop in all {
-            sum += await withCheckedContinuation { continuation in
-                loop.post(.run { loop.close(room) { continuation.resume(returning: $0) } })
+                loop.post(.run { loop.remove(expulsion) { continuation.resume(returning: $0) } })
             }
         }
         return sum

@@ -264,24 +264,50 @@ struct SessionReader {
         )
     }
 
-    func retained() throws -> [StoredPublication] {
-        let query = try PreparedStatement(
-            db,
-            "SELECT flags, expires_at, published_at, topic, payload, details, payer FROM retained"
-        )
-        var publications: [StoredPublication] = []
-        var last: TopicName?
-        try query.forEachRow { row in
-            let found = try skipping("a retained publication") {
-                try publication(row, flags: row.integer(0), expiry: 1, from: 2, last: &last)
+    func retained(of topics: [TopicName]) throws -> [StoredPublication] {
+        let query = try PreparedStatement(db, "\(Self.selectRetained) WHERE topic = ?")
+        var found: [StoredPublication] = []
+        for topic in topics {
+            try query.bind(topic.rawValue, at: 1) {
+                try query.forEachRow { row in
+                    if let publication = try retained(row) { found.append(publication) }
+                    return true
+                }
             }
-            if var found {
-                found.source = row.payer(6)
-                publications.append(found)
-            }
-            return true
         }
-        return publications
+        return found
+    }
+
+    func retained(
+        after topic: TopicName?,
+        limit: Int
+    ) throws -> (publications: [StoredPublication], next: TopicName?) {
+        // No topic is empty.
+        let query = try PreparedStatement(db, "\(Self.selectRetained) WHERE topic > ? ORDER BY topic")
+        var found: [StoredPublication] = []
+        var next: TopicName?
+        try query.bind(topic?.rawValue ?? "", at: 1) {
+            try query.forEachRow { row in
+                if let publication = try retained(row) { found.append(publication) }
+                // A damaged row is no end of a page.
+                next = found.count < limit ? nil : found.last?.topic
+                return next == nil
+            }
+        }
+        return (found, next)
+    }
+
+    private static let selectRetained =
+        "SELECT flags, expires_at, published_at, topic, payload, details, payer FROM retained"
+
+    /// - Returns: nil if the row is damaged.
+    private func retained(_ row: PreparedStatement) throws -> StoredPublication? {
+        var last: TopicName?
+        var found = try skipping("a retained publication") {
+            try publication(row, flags: row.integer(0), expiry: 1, from: 2, last: &last)
+        }
+        found?.source = row.payer(6)
+        return found
     }
 
     /// - Parameter last: the topic of the previous row, which is often the same.

@@ -51,7 +51,9 @@ extension ConsoleCore {
 
     private func closeRoom(_ call: APICall) async throws -> APIAnswer {
         let room = try api.room(of: call)
-        return APIAnswer(["removed": .integer(await api.loops.close(room))])
+        let everybody = RoomExpulsion(of: nil, from: room)
+        let count = try await api.loops.remove(everybody) + api.removeElsewhere(everybody)
+        return APIAnswer(["removed": .integer(count)])
     }
 }
 #endif

@@ -61,7 +61,7 @@ package struct Administration: Sendable {
             return .done
         case .listDevices(let nickName):
             let account = try await find(nickName)
-            let online = Set(devices.attachedDevices(of: account.id))
+            let online = await devices.connectedDevices(of: account.id)
             let devices = try await accounts.devices(of: account.id)
             return .devices(devices.map { device($0, isOnline: online.contains($0.description.id)) })
         case .removeDevice(let nickName, let device):

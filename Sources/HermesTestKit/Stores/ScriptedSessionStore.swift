@@ -125,7 +125,16 @@ package final class ScriptedSessionStore: SessionStore {
         try await base.shared(of: session, after: seq, limit: limit, maxBytes: maxBytes)
     }
 
-    package func retained() async throws(HermesError) -> [StoredPublication] { try await base.retained() }
+    package func retained(of topics: [TopicName]) async throws(HermesError) -> [StoredPublication] {
+        try await base.retained(of: topics)
+    }
+
+    package func retained(
+        after topic: TopicName?,
+        limit: Int
+    ) async throws(HermesError) -> (publications: [StoredPublication], next: TopicName?) {
+        try await base.retained(after: topic, limit: limit)
+    }
 
     package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         try await base.purgeSessions(now: now, limit: limit)

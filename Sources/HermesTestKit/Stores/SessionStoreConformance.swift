@@ -351,7 +351,27 @@ package enum SessionStoreConformance {
             try expectEqual(outcomes.count, 6)
             let left = try await world.store.retained().map(\.topic.rawValue).sorted()
             try expectEqual(left, ["t/u", "w"])
+            let some = try await world.store.retained(of: ["w", "t", "t/u/v", "never"].map(world.topic))
+            try expectEqual(some.map { "\($0.topic): \(String(buffer: $0.payload))" }, ["w: y"])
+            try expectEqual(try await world.store.retained(of: []).count, 0)
             try expectEqual(try await world.queue(id), ["1:new"], "the queue has its own")
+        },
+        ConformanceCase("Pages have all retained publications, ascending by the bytes of their topics") { makeStore in
+            let world = SessionWorld(try await makeStore(StoreSettings()))
+            // A slash comes before letters, and letters come before what is not ASCII.
+            let topics = ["a", "a/b", "ab", "a\u{301}", "z", "\u{e1}"]
+            for topic in topics.shuffled() { try world.change(.retain(world.publication(topic, topic: topic))) }
+            for limit in 1...7 {
+                var found: [String] = []
+                var place: TopicName?
+                repeat {
+                    let page = try await world.store.retained(after: place, limit: limit)
+                    try expectEqual(page.publications.count <= limit, true)
+                    found += page.publications.map(\.topic.rawValue)
+                    place = page.next
+                } while place != nil
+                try expectEqual(found.map { Array($0.utf8) }, topics.map { Array($0.utf8) })
+            }
         }
     ]
 

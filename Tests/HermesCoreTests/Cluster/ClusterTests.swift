@@ -145,6 +145,73 @@ import Testing
         await world.shutdown()
     }
 
+    @Test func `the list of connected devices has those of all nodes that answer`() async throws {
+        let world = try await ClusterWorld(people: 1, devices: ["phone", "pad", "tv"])
+        for (index, name) in ["phone", "pad", "tv"].enumerated() { _ = try world.attach(1, name, to: index) }
+        let all = Set(try ["phone", "pad", "tv"].map(device))
+        for core in world.cores { #expect(await core.devices.connectedDevices(of: try user(1)) == all) }
+        world.network.set(.init(lost: 0, repeated: 0, unanswered: 100, maxDelayMilliseconds: 0))
+        #expect(await world.cores[1].devices.connectedDevices(of: try user(1)) == [try device("pad")])
+        await world.shutdown()
+    }
+
+    @Test func `who is blocked on one node sees no presence on any`() async throws {
+        let world = try await ClusterWorld(people: 2)
+        let (one, two) = (try user(1), try user(2))
+        let watcher = try world.attach(1, to: 0)
+        _ = try world.attach(2, to: 1)
+        try await world.settle()
+        world.cores[0].devices.watch([two], by: watcher)
+        try await world.cores[2].contacts.apply(.block, to: one, by: try principal(2))
+        try await world.settle()
+        #expect(watcher.events == [.presence(two, isOnline: false, lastSeen: nil)])
+        world.cores[1].devices.hide(two, from: one)
+        try await world.settle()
+        #expect(watcher.events.count == 1)
+        await world.shutdown()
+    }
+
+    @Test func `failed logins and registrations count on all nodes`() async throws {
+        let world = try await ClusterWorld(people: 1)
+        func attempt(_ address: String, on core: Int) async -> HermesError.Code? {
+            await code {
+                _ = try await world.cores[core].accounts.admit(.token("unknown"), device: nil, address: address)
+            }
+        }
+        for _ in 0..<20 { #expect(await attempt("192.0.2.1", on: 0) == .invalidToken) }
+        #expect(await attempt("192.0.2.1", on: 0) == .loginDelayed)
+        world.network.settle()
+        #expect(await attempt("192.0.2.1", on: 1) == .loginDelayed)
+        #expect(await attempt("192.0.2.2", on: 1) == .invalidToken)
+        func guess(_ address: String, on core: Int) async -> HermesError.Code? {
+            let credential = Credential.password(nickName: "nobody", password: "wrong one")
+            return await code {
+                _ = try await world.cores[core].accounts.admit(credential, device: nil, address: address)
+            }
+        }
+        for _ in 0..<20 { #expect(await guess("192.0.2.4", on: 0) == .wrongCredentials) }
+        world.network.settle()
+        #expect(await guess("192.0.2.4", on: 2) == .loginDelayed)
+        func register(_ name: String, _ address: String, on core: Int) async -> HermesError.Code? {
+            await code {
+                _ = try await world.cores[core].accounts.register(
+                    nickName: name,
+                    password: "correct horse",
+                    device: DeviceDescription(id: try device("phone")),
+                    address: address
+                )
+            }
+        }
+        for number in 0..<60 { #expect(await register("new\(number)", "192.0.2.3", on: 0) == nil) }
+        world.network.settle()
+        #expect(await register("another", "192.0.2.3", on: 2) == .rateLimited)
+        // Names that are taken count as failures.
+        for _ in 0..<20 { #expect(await register("new1", "192.0.2.5", on: 0) == .nameTaken) }
+        world.network.settle()
+        #expect(await register("other", "192.0.2.5", on: 1) == .loginDelayed)
+        await world.shutdown()
+    }
+
     @Test func `lost ends are asked for, and none is carried out twice`() async throws {
         let world = try await ClusterWorld(people: 2)
         let phone = try world.attach(1, to: 0)

@@ -160,7 +160,7 @@ import Testing
         for (index, core) in cluster.cores.enumerated() {
             let loops = [QueueLoop(2 * index), QueueLoop(2 * index + 1)]
             let plane = TopicPlane(loops: loops.map(\.handle))
-            core.topicLinks?.connect(to: plane)
+            core.topicLinks?.connect(to: plane) { _ in 0 }
             for (number, loop) in loops.enumerated() {
                 loop.queue.sync {
                     _ = plane.shard(number).subscribe(RecordingSubscriber(), to: room.topic)
@@ -194,6 +194,17 @@ import Testing
         await world.settle()
         #expect(members.allSatisfy { $0.received == ["hello"] })
         #expect(kinds == Array(repeating: .room(.said), count: members.count))
+        await world.cluster.shutdown()
+    }
+
+    @Test func `a removal from a room is one over all cores, and tells if a core does not answer`() async throws {
+        let world = try await TopicWorld()
+        let expulsion = RoomExpulsion(of: nil, from: try #require(RoomName("stage")))
+        let links = try world.cluster.cores.map { try #require($0.topicLinks) }
+        #expect(await links[0].remove(expulsion) == 2 + 3)
+        #expect(await links[2].remove(expulsion) == 1 + 2)
+        world.cluster.network.set(.init(lost: 0, repeated: 0, unanswered: 100, maxDelayMilliseconds: 0))
+        #expect(await links[0].remove(expulsion) == nil)
         await world.cluster.shutdown()
     }
 

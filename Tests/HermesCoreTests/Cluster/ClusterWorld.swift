@@ -35,6 +35,7 @@ final class ClusterWorld: Sendable {
                 socialStore: store,
                 sessionStore: store,
                 pushTokenStore: store,
+                accountSettings: AccountSettings(passwordParameters: PasswordTests.cheap),
                 time: time,
                 bus: network.bus(of: node),
                 placeStore: store

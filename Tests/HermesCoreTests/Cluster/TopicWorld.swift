@@ -15,7 +15,10 @@ struct TopicWorld {
     init(seed: UInt64 = 1, cores count: UInt8 = 3) async throws {
         cluster = try await ClusterWorld(seed: seed, cores: count, people: 1)
         nodes = cluster.cores.map { _ in ManualLoops(2) }
-        for (core, node) in zip(cluster.cores, nodes) { core.topicLinks?.connect(to: node.plane) }
+        for (index, (core, node)) in zip(cluster.cores, nodes).enumerated() {
+            // Core n removes n + 1 members.
+            core.topicLinks?.connect(to: node.plane) { _ in index + 1 }
+        }
         await settle()
     }
 

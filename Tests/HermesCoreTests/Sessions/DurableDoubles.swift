@@ -46,6 +46,7 @@ final class RecordingConnection: DurableAttachment {
 final class FakeSessionStore: SessionStore {
     let base: MemoryStore
     private let failures = Mutex((after: 0, count: 0))
+    private let retainedFails = Mutex(false)
     private let gate = Mutex<DispatchSemaphore?>(nil)
     private let log = Mutex<[[SessionOperation]]>([])
 
@@ -60,6 +61,16 @@ final class FakeSessionStore: SessionStore {
 
     /// The next commits fail, or those after some that do not.
     func fail(_ count: Int, after first: Int = 0) { failures.withLock { $0 = (first, count) } }
+
+    /// Whether retained publications cannot be read.
+    var failsToReadRetained: Bool {
+        get { retainedFails.withLock { $0 } }
+        set { retainedFails.withLock { $0 = newValue } }
+    }
+
+    private func checkRetained() throws(HermesError) {
+        if failsToReadRetained { throw HermesError(.storageUnavailable, "broken") }
+    }
 
     /// From now on each commit waits for a ``letThrough(_:)``.
     func close() { gate.withLock { $0 = DispatchSemaphore(value: 0) } }
@@ -121,7 +132,18 @@ final class FakeSessionStore: SessionStore {
         try await base.shared(of: session, after: seq, limit: limit, maxBytes: maxBytes)
     }
 
-    func retained() async throws(HermesError) -> [StoredPublication] { try await base.retained() }
+    func retained(of topics: [TopicName]) async throws(HermesError) -> [StoredPublication] {
+        try checkRetained()
+        return try await base.retained(of: topics)
+    }
+
+    func retained(
+        after topic: TopicName?,
+        limit: Int
+    ) async throws(HermesError) -> (publications: [StoredPublication], next: TopicName?) {
+        try checkRetained()
+        return try await base.retained(after: topic, limit: limit)
+    }
 
     func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         try await base.purgeSessions(now: now, limit: limit)

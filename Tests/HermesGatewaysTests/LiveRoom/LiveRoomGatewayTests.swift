@@ -336,11 +336,11 @@ import Testing
             let account = try #require(try await accounts.account(.id(login.principal.user)))
             let loops = harness.environment.loops
             let stage = try #require(RoomName("stage"))
-            #expect(await loops.remove(account, from: stage) == 0)
-            #expect(await loops.remove(account, from: .lobby) == 1)
+            #expect(await loops.remove(RoomExpulsion(of: account, from: stage)) == 0)
+            #expect(await loops.remove(RoomExpulsion(of: account, from: .lobby)) == 1)
             #expect(try await viewer.next()?.type == .kicked)
             #expect(try await viewer.next() == nil)
-            #expect(await loops.remove(account, from: .lobby) == 0)
+            #expect(await loops.remove(RoomExpulsion(of: account, from: .lobby)) == 0)
             try await other.send(mark)
             #expect(try await other.next() == mark)
         }

@@ -3,10 +3,8 @@
 
 /// Lists retained publications for operators.
 extension RetainedMessages {
-    /// The largest number of topics that one page examines, and that are examined at once. Others have their turn in
-    /// between.
+    /// The largest number of topics that one page examines.
     private static let maxSearched = 20_000
-    private static let slice = 500
 
     /// A page of the publications that a filter matches. A list that fits into one page is ascending by topic. A longer
     /// list has no order, but each publication that stays retained is in exactly one page.

@@ -4,7 +4,8 @@
 /// The newest retained publication of each topic. Thread-safe.
 ///
 /// A publication is visible at once, before it is stored. If it cannot be stored, the stored one becomes visible again.
-/// So both agree as soon as no write is pending. State: a ``Locked``; nothing is called under it.
+/// So both agree as soon as no write is pending. If there are several nodes, the store has what all of them retain
+/// (``RetainedLinks``). State: a ``Locked``; nothing is called under it.
 package final class RetainedMessages: Sendable {
     private struct Entry {
         let topic: TopicName
@@ -13,6 +14,8 @@ package final class RetainedMessages: Sendable {
         var stored: StoredPublication?
         /// The number of pending writes.
         var pending = 0
+        /// Whether the store must be read once no write is pending.
+        var isOutdated = false
         /// The value of ``State/changes`` when ``seen`` changed.
         var changedAt: UInt64 = 0
     }
@@ -28,6 +31,8 @@ package final class RetainedMessages: Sendable {
         var changes: UInt64 = 0
         /// None expires before this.
         var nextExpiry = Timestamp(rawValue: .max)
+        /// The topics of writes that have ended since ``beginReading()``; nil: nobody reads the store.
+        var finishedWhileReading: Set<TopicName>?
     }
 
     package struct Statistics: Sendable, Hashable {
@@ -41,6 +46,11 @@ package final class RetainedMessages: Sendable {
     }
 
     private let state: Locked<State>
+
+    /// This process has stored a publication of a topic, or removed one.
+    let stored = Hook<TopicName>()
+    /// The store may have another publication of a topic than this process knows: it must be read again.
+    let outdated = Hook<TopicName>()
 
     /// Whether publications are retained, and retained publications are sent; if not, publishers are refused.
     package let isAvailable: Bool
@@ -148,6 +158,63 @@ package final class RetainedMessages: Sendable {
         }
     }
 
+    // MARK: What other nodes store
+
+    /// The store is going to be read, by one task at a time; ``endReading()`` must follow.
+    func beginReading() { state.withLock { $0.finishedWhileReading = [] } }
+
+    func endReading() { state.withLock { $0.finishedWhileReading = nil } }
+
+    /// Takes over what the store has for topics. Topics that this process has changed since ``beginReading()`` are
+    /// ``outdated`` instead, once no write of theirs is pending.
+    ///
+    /// - Parameters:
+    ///   - found: the publications in the store, at most one for each topic.
+    ///   - topics: those that were looked for.
+    func learn(_ found: [StoredPublication], of topics: [TopicName]) {
+        let found = Dictionary(found.lazy.map { ($0.topic, $0) }) { first, _ in first }
+        let again = state.withLock { state in
+            state.changes += 1
+            var again: [TopicName] = []
+            for topic in topics {
+                let known = state.tree.value(of: topic)
+                if let known, state.entries[Int(known)]?.pending ?? 0 > 0 {
+                    state.entries[Int(known)]?.isOutdated = true
+                } else if state.finishedWhileReading?.contains(topic) == true {
+                    again.append(topic)
+                } else {
+                    Self.change(topic, &state) { entry in
+                        entry.seen = found[topic]
+                        entry.stored = found[topic]
+                        // A search that is under way finds it: its subscriber may have missed it.
+                        entry.changedAt = 0
+                    }
+                }
+            }
+            return again
+        }
+        for topic in again { outdated(topic) }
+    }
+
+    /// The topics that have one, or had one that may come back because its removal is not stored yet.
+    var topics: Set<TopicName> {
+        var topics: Set<TopicName> = []
+        var place = 0
+        while let slice = entries(behind: place) {
+            topics.formUnion(slice)
+            place += Self.slice
+        }
+        return topics
+    }
+
+    /// - Returns: the topics of the entries in some places; nil: there are no such places.
+    private func entries(behind place: Int) -> [TopicName]? {
+        state.withLock { state in
+            guard place < state.entries.count else { return nil }
+            return state.entries[place...].prefix(Self.slice).compactMap { $0?.topic }
+        }
+    }
+
     /// Adds the stored publications, at the start.
     func load(_ publications: [StoredPublication]) {
         state.withLock { state in
@@ -195,26 +262,34 @@ package final class RetainedMessages: Sendable {
 
     /// The publication of ``begin(_:)`` was stored, or not; called in the order of the commits.
     func finish(_ publication: StoredPublication, isStored: Bool) {
-        state.withLock { state in
+        let isOutdated = state.withLock { state in
             if !isStored { state.changes += 1 }
+            state.finishedWhileReading?.insert(publication.topic)
             let changedAt = isStored ? nil : state.changes
+            var isOutdated = false
             Self.change(publication.topic, &state) { entry in
                 entry.changedAt = changedAt ?? entry.changedAt
                 if isStored { entry.stored = publication.isEmpty ? nil : publication }
                 entry.pending -= 1
-                if entry.pending <= 0 { entry.seen = entry.stored }
+                guard entry.pending <= 0 else { return }
+                entry.seen = entry.stored
+                swap(&entry.isOutdated, &isOutdated)
             }
+            return isOutdated
         }
+        if isStored { stored(publication.topic) }
+        if isOutdated { outdated(publication.topic) }
     }
 
-    /// The number of expired publications that are forgotten at once; others have their turn before the next ones.
-    private static let expirySlice = 500
+    /// The number of publications that long work examines or changes at once; others have their turn before the next
+    /// ones.
+    static let slice = 500
 
     /// Forgets expired publications; the store deletes its own.
     func expire(now: Timestamp) {
         var due = takeDue(now: now)[...]
         while !due.isEmpty {
-            let slice = due.prefix(Self.expirySlice)
+            let slice = due.prefix(Self.slice)
             due = due.dropFirst(slice.count)
             state.withLock { state in
                 for topic in slice {

@@ -137,7 +137,7 @@ extension APICore {
 
     private func listDevices(_ call: APICall) async throws -> APIAnswer {
         let user = try await account(of: call).id
-        let online = Set(messenger.devices.attachedDevices(of: user))
+        let online = await messenger.devices.connectedDevices(of: user)
         let devices = try await messenger.accounts.devices(of: user).map { device -> JSON in
             [
                 "device_id": .string(device.description.id.rawValue),

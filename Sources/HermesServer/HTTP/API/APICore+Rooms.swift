@@ -132,12 +132,26 @@ extension APICore {
         let room = try room(of: call)
         try check(call, may: .publish, room.topic)
         let account = try await account(of: call)
-        let connections = await loops.remove(account, from: room)
+        let expulsion = RoomExpulsion(of: account, from: room)
+        let connections = await loops.remove(expulsion)
+        // The connections first, so that none asks for what is removed here.
         let kept = try await messenger.durable.endSubscriptions(of: .account(account.id), to: room.topic)
-        guard connections + kept > 0 else {
+        guard try await connections + kept + removeElsewhere(expulsion) > 0 else {
             throw APIProblem(.notFound, .notFound, "The account is not in this room.")
         }
         return .empty
+    }
+
+    /// Removes connections of the other nodes from a room.
+    ///
+    /// - Returns: the number of removed connections.
+    func removeElsewhere(_ expulsion: RoomExpulsion) async throws(APIProblem) -> Int {
+        guard let links = messenger.topicLinks else { return 0 }
+        guard let count = await links.remove(expulsion) else {
+            let message = "A node of the cluster did not answer. Its clients may still be in the room. Try again."
+            throw APIProblem(HermesError(.overloaded, message))
+        }
+        return count
     }
 
     func room(of call: APICall) throws(APIProblem) -> RoomName {

@@ -1,0 +1,176 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Repairs what got lost: asks the others, and reads the record.
+extension ClusterMember {
+    func repair() async {
+        let now = time.uptime()
+        let (peers, mustReload, mustCheckAccounts, isOut) = state.withLock { state in
+            let peers = state.peers.values.filter { $0.mustAsk && $0.silentUntil <= now }
+            defer {
+                // A gap that shows from now on is another one.
+                for peer in peers { state.peers[peer.node.id]?.mustAsk = false }
+                state.mustReload = false
+                state.mustCheckAccounts = false
+            }
+            return (peers, state.mustReload || !peers.isEmpty, state.mustCheckAccounts, state.isOut)
+        }
+        guard !isOut else { return }
+        for peer in peers {
+            await askForEnds(peer)
+            await askForTokens(peer)
+            await askForTopics(peer)
+        }
+        do throws(HermesError) {
+            if state.withLock({ $0.mustLoadTokens }) { try await loadTokens() }
+            if mustReload {
+                retained.missed()
+                try await reloadPresence()
+                try await look()
+                repaired()
+            }
+            if mustCheckAccounts { try await checkAccounts() }
+        } catch {
+            state.withLock { state in
+                state.mustReload = state.mustReload || mustReload
+                state.mustCheckAccounts = state.mustCheckAccounts || mustCheckAccounts
+            }
+        }
+    }
+
+    /// Asks a node for the ends that were missed. A node that does not answer is asked again: until then the record is
+    /// read each time.
+    private func askForEnds(_ peer: Peer) async {
+        guard case .ends(let ends, let last)? = await bus.ask(.ends(after: peer.ends), of: peer.node.id) else {
+            return mustAskAgain(peer)
+        }
+        guard answered(peer, \.ends, upTo: last) else { return }
+        if let ends { for end in ends { carryOut(end) } } else { endAll() }
+    }
+
+    private func askForTokens(_ peer: Peer) async {
+        guard case .tokens(let keys, let last)? = await bus.ask(.tokens(after: peer.tokens), of: peer.node.id) else {
+            return mustAskAgain(peer)
+        }
+        guard answered(peer, \.tokens, upTo: last) else { return }
+        if let keys { heardLate(keys.filter(tokens.heard)) } else { state.withLock { $0.mustLoadTokens = true } }
+    }
+
+    private func loadTokens() async throws(HermesError) {
+        state.withLock { $0.mustLoadTokens = false }
+        do throws(HermesError) {
+            heardLate(try await tokens.load())
+        } catch {
+            state.withLock { $0.mustLoadTokens = true }
+            throw error
+        }
+    }
+
+    /// Until now this node has committed entries without regard to these devices. One that is starting has committed
+    /// none.
+    private func heardLate(_ devices: [DeviceKey]) {
+        if !devices.isEmpty, !state.withLock({ $0.isStarting }) { tokens.overlooked(devices) }
+    }
+
+    /// A node has answered with what was missing in a count.
+    ///
+    /// - Returns: false if another message came meanwhile, and was the next: the answer may have it as well, or not.
+    private func answered(
+        _ peer: Peer,
+        _ count: WritableKeyPath<Peer, UInt64?>,
+        upTo last: UInt64
+    ) -> Bool {
+        state.withLock { state in
+            guard let known = state.peers[peer.node.id], known.node == peer.node,
+                known[keyPath: count] == peer[keyPath: count]
+            else {
+                state.peers[peer.node.id]?.mustAsk = true
+                return false
+            }
+            state.peers[peer.node.id]?[keyPath: count] = last
+            return true
+        }
+    }
+
+    private func askForTopics(_ peer: Peer) async {
+        guard case .topics(let all, let number)? = await bus.ask(.topics, of: peer.node.id),
+            topics.answered(all, upTo: number, by: peer.node)
+        else { return mustAskAgain(peer) }
+    }
+
+    private func mustAskAgain(_ peer: Peer) {
+        let silentUntil = time.uptime() + Self.renewal
+        state.withLock { state in
+            guard state.peers[peer.node.id]?.node == peer.node else { return }
+            state.peers[peer.node.id]?.mustAsk = true
+            state.peers[peer.node.id]?.silentUntil = silentUntil
+        }
+    }
+
+    private func reloadPresence() async throws(HermesError) {
+        let changes = roster.presenceChanges
+        var online: [PresenceChange] = []
+        var last: UserID?
+        repeat {
+            let page = try await stores.places.online(after: last, limit: Self.batch)
+            online += page
+            last = page.count < Self.batch ? nil : page.last?.user
+        } while last != nil
+        for user in roster.reload(online, changesBefore: changes) { devices.presenceTurned(of: user) }
+    }
+
+    /// Compares this node's connections with the record.
+    private func look() async throws(HermesError) {
+        let held = roster.held
+        forgetHeads(but: held)
+        let users = held.keys.sorted()
+        for some in users.slices(of: Self.batch) {
+            guard let standings = try await stores.places.standing(of: Array(some), on: roster.node) else {
+                return expelled()
+            }
+            for standing in standings {
+                let own = held[standing.user] ?? []
+                for held in own where held.isClaimed && !standing.connections.contains(held.connection) {
+                    devices.end(held.attachment, .replaced)
+                }
+                guard state.withLock({ $0.heads[standing.user] ?? 0 < standing.head }) else { continue }
+                try await show(upTo: standing.head, of: standing.user, to: own.map(\.attachment))
+                state.withLock { $0.heads[standing.user] = max($0.heads[standing.user] ?? 0, standing.head) }
+            }
+        }
+    }
+
+    /// Ends the connections of accounts that are disabled or deleted, and renames the others: a node that has gone
+    /// cannot be asked for its last ends.
+    private func checkAccounts() async throws(HermesError) {
+        for (user, held) in roster.held {
+            guard let account = try await present(user, { devices.endHere(user, $0, .all) }) else { continue }
+            let name = account.nickName
+            if held.contains(where: { $0.attachment.principal.nickName.rawValue != name.rawValue }) {
+                devices.renameHere(user, to: name)
+            }
+        }
+        for (user, names) in topicClients.names() {
+            let account = try await present(user) { reason in
+                for name in names { topicClients.end(user, name, reason, .all) }
+            }
+            guard let account else { continue }
+            for name in names where name != account.nickName.key {
+                topicClients.end(user, name, .accountRenamed, .all)
+            }
+        }
+    }
+
+    /// - Parameter end: called if the account is disabled or deleted.
+    /// - Returns: nil if it is deleted.
+    private func present(_ user: UserID, _ end: (AttachmentEnd) -> Void) async throws(HermesError) -> Account? {
+        guard let account = try await stores.accounts.find(.id(user))?.account else {
+            end(.accountDeleted)
+            return nil
+        }
+        if account.isDisabled { end(.accountDisabled) }
+        return account
+    }
+}
