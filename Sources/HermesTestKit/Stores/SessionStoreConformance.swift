@@ -372,7 +372,7 @@ package enum SessionStoreConformance {
                 } while place != nil
                 try expectEqual(found.map { Array($0.utf8) }, topics.map { Array($0.utf8) })
             }
-        }
+        },
     ]
 
     private static let purging = [
