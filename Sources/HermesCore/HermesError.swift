@@ -30,7 +30,7 @@ package struct HermesError: Error, Sendable {
 
 extension HermesError.Code {
     // 1000…: authentication.
-    /// The connection has not authenticated, and the request requires it.
+    /// The request requires authentication, and the connection has not authenticated.
     package static let notAuthenticated = Self(rawValue: 1001)
     /// The connection has already authenticated.
     package static let alreadyAuthenticated = Self(rawValue: 1002)

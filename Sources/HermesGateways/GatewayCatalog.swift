@@ -3,8 +3,8 @@
 
 package import HermesCore
 
-/// All wire protocols, one line each, and their parts that all protocols use. The listeners, their settings and the
-/// page at `/` are made from it.
+/// All wire protocols, one line each, and those of their parts that other protocols use, too. The listeners, their
+/// settings and the page at `/` are made from this catalog.
 package enum GatewayCatalog {
     package static let all: [any Gateway.Type] = [
         IMPBGateway.self,

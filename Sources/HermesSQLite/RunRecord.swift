@@ -86,7 +86,7 @@ struct RunRecord {
         return .unclosed(bootID: boot.isEmpty ? nil : boot)
     }
 
-    /// Records that the database is open and not reliable until it is closed.
+    /// Records that the database is open. Until it is closed, it counts as not reliable.
     ///
     /// - Parameter bootID: the boot whose end may lose commits.
     func markOpen(bootID: String?) throws(StoreOpenError) {

@@ -109,8 +109,8 @@ extension SQLiteStore: SessionStore {
     /// Runs a batch on the writer, with the cache taken out; the cache returns only if the transaction commits.
     ///
     /// - Parameters:
-    ///   - operations: all applied; also gets what is taken.
-    ///   - next: gives further ones (``MessageStore/commit(taking:now:)``).
+    ///   - operations: all of them are applied; those that `next` gives are appended.
+    ///   - next: gives further operations (``MessageStore/commit(taking:now:)``).
     ///   - isolating: whether each operation can be rolled back separately; slow.
     private func commitSessions(
         _ operations: inout [SessionOperation],

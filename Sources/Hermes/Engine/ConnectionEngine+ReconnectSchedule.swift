@@ -46,8 +46,9 @@ extension ConnectionEngine {
 
         /// The longest wait that is obeyed.
         static let longestAdvice = Duration.seconds(3600)
-        /// The part of an advised window that must be left for a second try in it. Its inverse, 1.33, bounds the peak
-        /// rate of reconnects. The server may be away for the other quarter.
+        /// A second try comes in the same advised window only if at least this part of the window is left. The inverse
+        /// of this part, 1.33, bounds the peak rate of reconnects. The server may be away for the first quarter of the
+        /// window.
         static let leastRest = 0.75
         /// The least time that must be left for a second try, whatever the window.
         static let shortestRest = TimeAmount.seconds(1)

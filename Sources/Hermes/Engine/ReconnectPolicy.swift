@@ -34,7 +34,8 @@ public struct ReconnectPolicy: Hashable, Sendable {
         self.jitter = min(max(jitter, 0), 1)
     }
 
-    /// Six tries within 15 s each, then after 1, 2, 5 and 10 minutes: for apps, of which a server has many.
+    /// Six tries within 15 s each, then tries after 1, 2, 5 and 10 minutes: for apps, because a server has many of them
+    /// as clients.
     ///
     /// A changed network or an app that comes to the foreground restarts the policy with a try at once.
     public static let standard = ReconnectPolicy(

@@ -76,8 +76,8 @@ struct MQTTOutbound: Sendable {
     private var packetIDs: [UInt64: UInt16] = [:]
     /// Packet identifiers in use by SUBSCRIBE and UNSUBSCRIBE.
     private var borrowed: Set<UInt16> = []
-    /// Packet identifiers of QoS 2 publications that were given up. The server may hold them in use until the session
-    /// ends.
+    /// Packet identifiers of QoS 2 publications that were given up. The server may treat them as in use until the
+    /// session ends.
     private var spoiled: Set<UInt16> = []
     /// Publications of earlier connections, to be sent again when the receive maximum allows.
     private var resending = Deque<UInt16>()

@@ -156,7 +156,7 @@ package final class DeviceRegistry: Sendable {
 
     /// Ends connections of a user on all nodes, including logins under way.
     ///
-    /// - Parameter kept: the device whose own connection stays, because it ends itself.
+    /// - Parameter kept: the device whose own connection stays, because that connection ends itself.
     func end(_ user: UserID, _ reason: AttachmentEnd, _ devices: EndedDevices, but kept: DeviceID? = nil) {
         endHere(user, reason, devices, but: kept)
         roster?.tell(.devices(user, reason, devices))

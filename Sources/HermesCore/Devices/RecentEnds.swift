@@ -28,8 +28,8 @@ package enum EndedDevices: Sendable, Hashable {
     }
 }
 
-/// Recent ends, for logins that began before an end and attach after it; by user, or by the owner of MQTT
-/// sessions.
+/// Recent ends, each of a user or of an owner of MQTT sessions. They serve to end logins that began before such an end
+/// and attach after it.
 ///
 /// State: a `Mutex` around a bounded list; a login older than the list is ended to be safe.
 final class RecentEnds<Subject: Hashable & Sendable>: Sendable {

@@ -113,7 +113,7 @@ extension MemoryState {
 
     /// The recipients that have room for a message.
     ///
-    /// - Throws: `.inboxFull` if the direct recipient has none, `.tooMuchUnread`.
+    /// - Throws: `.inboxFull` if the direct recipient has no room; `.tooMuchUnread`.
     private func roomy(
         _ recipients: [UserID],
         for append: MessageAppend,

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Records that are found by the hash of a secret, and have names of which no two are the same: keys of the HTTP API,
-/// invitations. Part of ``MemoryState``.
+/// Records that are found by the hash of a secret, and have unique names: keys of the HTTP API, invitations. Part of
+/// ``MemoryState``.
 struct NamedSecrets<Record: Sendable>: Sendable {
     private var entries: [(hash: TokenHash, name: String, record: Record)] = []
     private var lastID: Int64 = 0

@@ -178,7 +178,7 @@ package struct DeviceOpening: Sendable, Hashable {
     }
 
     /// Whether the device begins at the oldest entry, because it is new or shows its first proof. Anybody may have
-    /// claimed to be it before, so what such a claim has taken does not count.
+    /// claimed to be this device before, so entries that such a claim has taken do not count.
     ///
     /// - Parameter known: the device's proof until now; nil: there is no such device.
     package func beginsAnew(_ known: DeviceProof?) -> Bool {

@@ -13,8 +13,8 @@ package struct LoopHandle: Sendable {
     package let inTurn: @Sendable (@escaping @Sendable () -> Void) -> Void
 
     /// - Parameters:
-    ///   - hasTime: always, by default.
-    ///   - inTurn: as `execute` if nil.
+    ///   - hasTime: by default, there is always time.
+    ///   - inTurn: nil: `execute` is used.
     package init(
         execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
         isCurrent: @escaping @Sendable () -> Bool,

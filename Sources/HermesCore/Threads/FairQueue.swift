@@ -52,7 +52,7 @@ struct FairQueue<Item: Sendable>: Sendable {
     /// - Parameters:
     ///   - bytes: its memory.
     ///   - cost: its part of a batch, in bytes; nil: its memory.
-    ///   - endsTurn: whether nothing of its source is in a batch with it and behind it.
+    ///   - endsTurn: whether no later item of the same source may be in the same batch.
     mutating func append(
         _ item: Item,
         bytes: Int,

@@ -5,7 +5,8 @@
 package struct TopicShape: Hashable, Sendable {
     /// The records that the filter has in the tree of each loop: one for each level; none without wildcards.
     package let levels: Int
-    /// The levels of its wildcards, hashed with the process's seed: nobody finds two shapes that are equal here.
+    /// The levels of its wildcards, hashed with the process's seed, so that nobody can find two different shapes whose
+    /// hashes are equal.
     ///
     /// Nil for a filter without wildcards, and for a shared subscription, which is a delivery of its own.
     fileprivate let wildcards: Int?

@@ -121,8 +121,7 @@ package final class WebhookOutbox: Sendable {
         }
     }
 
-    /// Stores all accepted notices. Those that cannot be stored are counted as dropped, because the disk is full or
-    /// gone.
+    /// Stores all accepted notices. If the disk is full or gone, those that cannot be stored are counted as dropped.
     package func flush() async {
         while !Task.isCancelled {
             let batch = state.withLock { state in

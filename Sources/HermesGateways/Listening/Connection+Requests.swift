@@ -140,8 +140,8 @@ extension Connection {
         readOn(in: time)
     }
 
-    /// Reads on once the pause, which may have been extended, is over and the connection has its turn: connections
-    /// whose pauses end together have much to do.
+    /// Reads on once the pause, which may have been extended, is over and the connection has its turn. Turns are needed
+    /// because connections whose pauses end together have much to do.
     private func readOn(in time: TimeAmount) {
         loop.eventLoop.scheduleTask(in: time) { [self] in
             loop.inTurn { [self] in

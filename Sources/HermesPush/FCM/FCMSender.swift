@@ -64,7 +64,7 @@ package final class FCMSender: PushSender {
     /// Reads the service account.
     ///
     /// - Parameters:
-    ///   - endpoint: replaces Google's host; empty: no.
+    ///   - endpoint: replaces Google's host, unless it is empty.
     ///   - concurrency: the number of requests at once.
     /// - Throws: ``PushConfigurationError``.
     package init(

@@ -34,8 +34,8 @@ struct SessionWriter: SlicedWriter {
     /// The bytes of the publications of this batch. Retained ones are written at the end, when no time is measured.
     var publicationBytes = 0
 
-    /// The bytes of publications above which a transaction takes no further operation. All clients wait while its pages
-    /// are written to the log, a mebibyte for some 5 ms.
+    /// The bytes of publications above which a transaction takes no further operation. All clients wait while the
+    /// transaction's pages are written to the log, which takes some 5 ms for each mebibyte.
     static let maxPublicationBytes = 1 << 20
 
     init(

@@ -126,8 +126,8 @@ struct FileWatch {
         seen = read
     }
 
-    /// Whether to read the file, whose present properties are `stamp`; nil: there is no file. A file that is missing,
-    /// empty, or different from the last look is taken to be in the middle of its replacement.
+    /// Whether to read the file. Its present properties are `stamp`; nil: there is no file. A file that is missing or
+    /// empty, or has changed since the last look, is taken to be in the middle of its replacement.
     mutating func isDue(_ stamp: FileStamp?) -> Bool {
         defer { seen = stamp }
         guard let stamp, stamp == seen, stamp != read, stamp != judged, !stamp.isEmpty else { return false }

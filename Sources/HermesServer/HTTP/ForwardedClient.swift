@@ -8,7 +8,7 @@ import NIOHTTP1
 /// Finds the client behind a proxy from the headers `X-Forwarded-For` or `Forwarded` (RFC 7239).
 ///
 /// Only configured proxies are trusted. Each proxy appends to the list, so it is read from the end: the first address
-/// that is not a proxy's is the client. The client wrote everything before it, which may be anything.
+/// that is not a proxy's is the client. Everything before this address was written by the client, and may be anything.
 struct ForwardedClient: Sendable {
     /// A request's statement about its client.
     enum Answer: Sendable, Hashable {

@@ -18,7 +18,7 @@ package struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
         case badLength = 4004
         /// The frame's type is undefined.
         case unknownType = 4005
-        /// The frame's body does not fit its type: it is not protobuf, lacks a required field, or nests too deep.
+        /// The frame's body does not fit its type: it is not protobuf, lacks a required field, or is nested too deeply.
         case badBody = 4006
         /// A text is not UTF-8.
         case badText = 4007
