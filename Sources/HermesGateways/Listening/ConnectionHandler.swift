@@ -179,7 +179,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
         connection.tally.bytesIn += bytes.readableBytes
-        connection.loop.heard(&lastReadAt)
+        connection.loop.heard(&lastReadAt, isConfirming: side.awaitsConfirmation)
         if lastReadAt - doneSince >= TurnQueue.silence {
             doneSince = lastReadAt
             done = 0

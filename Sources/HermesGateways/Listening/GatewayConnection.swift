@@ -36,9 +36,14 @@ package protocol GatewayConnection: AnyObject, ConnectionEvents {
 
     /// A frame arrived before the peer closed and was not examined then: only the way in which it ended matters now.
     func receivedLast(_ frame: Decoder.Frame)
+
+    /// Whether the peer has yet to confirm what it was sent. What arrives now is most likely that.
+    var awaitsConfirmation: Bool { get }
 }
 
 extension GatewayConnection {
+    package var awaitsConfirmation: Bool { false }
+
     package func makeDecoder(maxFrameBytes: Int) -> Decoder { Decoder(maxFrameBytes: maxFrameBytes) }
 
     package func receivedLast(_ frame: Decoder.Frame) {}

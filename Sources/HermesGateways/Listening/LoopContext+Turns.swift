@@ -29,10 +29,13 @@ extension LoopContext {
 
     /// A connection has sent something.
     ///
-    /// - Parameter lastReadAt: when it was read from before, or waited to be; now from here on.
-    func heard(_ lastReadAt: inout NIODeadline) {
+    /// - Parameters:
+    ///   - lastReadAt: when it was read from before, or waited to be; now from here on.
+    ///   - isConfirming: whether it only confirms what it was sent. Nobody waits for that, and a large crowd on a busy
+    ///     loop confirms late.
+    func heard(_ lastReadAt: inout NIODeadline, isConfirming: Bool = false) {
         let now = clock()
-        if now - lastReadAt >= TurnQueue.silence { turns.silenceEnded(now: now) }
+        if now - lastReadAt >= TurnQueue.silence, !isConfirming { turns.silenceEnded(now: now) }
         lastReadAt = now
     }
 

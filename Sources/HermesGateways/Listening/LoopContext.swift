@@ -231,7 +231,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         // Before most acknowledgements go out, other loops have the publication.
         topics.handOver()
         guard !flushes.dirty.isEmpty || !flushesOfCrowds.dirty.isEmpty else { return lookAtCrowds() }
-        let time = begin(&flushTime)
+        let time = beginFlush()
         // A tick may flush many times: each crowd that gets a message makes further output.
         guard time.isNew || clock() < time.endsAt else {
             isFlushScheduled = true
@@ -241,7 +241,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         longBytes = 0
         let wasWaiting = !flushes.waiting.isEmpty || !flushesOfCrowds.waiting.isEmpty
         flush(flushes, time, isLong: isLong)
-        flush(flushesOfCrowds, begin(&flushTime), isLong: isLong)
+        flush(flushesOfCrowds, beginFlush(), isLong: isLong)
         flushed(wasWaiting: wasWaiting)
     }
 
@@ -294,6 +294,11 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private func begin(_ time: inout TickTime) -> (endsAt: NIODeadline, isNew: Bool) {
         let now = clock()
         return time.end(in: ticks, now: now, turns.duration(now: now))
+    }
+
+    private func beginFlush() -> (endsAt: NIODeadline, isNew: Bool) {
+        let now = clock()
+        return flushTime.end(in: ticks, now: now, turns.flushDuration(now: now))
     }
 
     private func flushMore() {

@@ -8,6 +8,8 @@ import NIOCore
 
 /// PUBLISH to the client (3.3, 4.3, 4.9).
 extension MQTTConnection {
+    package var awaitsConfirmation: Bool { !outbound.window.isEmpty }
+
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         guard phase == .connected else { return }
         let qos = min(delivery.qos, subscription.qos)

@@ -45,12 +45,14 @@ struct TurnQueueTests {
     func `turns are short for 300 ms after a connection has broken its silence`() {
         var queue = TurnQueue()
         #expect(queue.duration(now: at(10)) == TurnQueue.time)
+        #expect(queue.flushDuration(now: at(10)) == TurnQueue.flushTime)
         queue.silenceEnded(now: at(10))
         #expect(queue.begin(now: at(11)) == true)
         #expect(queue.hasTime(now: at(11) + TurnQueue.shortTime - .nanoseconds(1)))
         #expect(!queue.hasTime(now: at(11) + TurnQueue.shortTime))
         queue.end()
         #expect(queue.duration(now: at(309)) == TurnQueue.shortTime)
+        #expect(queue.flushDuration(now: at(309)) == TurnQueue.shortTime)
         #expect(queue.duration(now: at(310)) == TurnQueue.time)
     }
 
@@ -70,6 +72,9 @@ struct TurnQueueTests {
                 context.heard(&busy)
                 found.append(context.turns.duration(now: now))
             }
+            var confirming = at(999)
+            context.heard(&confirming, isConfirming: true)
+            found.append(context.turns.duration(now: now))
             var rare = at(999)
             context.heard(&rare)
             found.append(context.turns.duration(now: now))
