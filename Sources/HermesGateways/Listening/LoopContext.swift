@@ -74,6 +74,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// The time for events of other threads, and for flushing, in this tick.
     private var deliveryTime = TickTime()
     private var flushTime = TickTime()
+    private var crowdTime = TickTime()
     private var lastWordsTime = TickTime()
     /// The clock of turns: the loop's, except in tests.
     lazy var clock: () -> NIODeadline = { [eventLoop] in eventLoop.now }
@@ -231,7 +232,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         // Before most acknowledgements go out, other loops have the publication.
         topics.handOver()
         guard !flushes.dirty.isEmpty || !flushesOfCrowds.dirty.isEmpty else { return lookAtCrowds() }
-        let time = beginFlush()
+        let time = begin(&flushTime)
         // A tick may flush many times: each crowd that gets a message makes further output.
         guard time.isNew || clock() < time.endsAt else {
             isFlushScheduled = true
@@ -241,7 +242,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         longBytes = 0
         let wasWaiting = !flushes.waiting.isEmpty || !flushesOfCrowds.waiting.isEmpty
         flush(flushes, time, isLong: isLong)
-        flush(flushesOfCrowds, beginFlush(), isLong: isLong)
+        flush(flushesOfCrowds, beginCrowds(), isLong: isLong)
         flushed(wasWaiting: wasWaiting)
     }
 
@@ -296,9 +297,9 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         return time.end(in: ticks, now: now, turns.duration(now: now))
     }
 
-    private func beginFlush() -> (endsAt: NIODeadline, isNew: Bool) {
+    private func beginCrowds() -> (endsAt: NIODeadline, isNew: Bool) {
         let now = clock()
-        return flushTime.end(in: ticks, now: now, turns.flushDuration(now: now))
+        return crowdTime.end(in: ticks, now: now, turns.crowdDuration(now: now))
     }
 
     private func flushMore() {

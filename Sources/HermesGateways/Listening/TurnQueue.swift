@@ -17,10 +17,10 @@ struct TurnQueue {
     /// The time of one turn while others are there that say something now and then. Their messages meet several turns
     /// on the way: four to six of a loop, and the turns of the store. Half a millisecond costs no more than two.
     static let shortTime = TimeAmount.microseconds(500)
-    /// The time in which one tick writes output, if nobody else is there. A crowd of a thousand gets a whole batch in
-    /// it. What is cut costs more: the next publications come before the rest is written, and make a batch of their
+    /// The time in which one tick writes output to crowds, if nobody else is there. A thousand get a whole batch in it.
+    /// What is cut costs more: the next publications come before the rest is written, and make a batch of their
     /// own. With ``time``, publications of QoS 1 to a thousand subscribers take a quarter more processor time.
-    static let flushTime = TimeAmount.milliseconds(50)
+    static let crowdTime = TimeAmount.milliseconds(50)
     /// A connection that was silent for this long, and not because it had to wait, counts as one that says something
     /// now and then.
     static let silence = TimeAmount.milliseconds(100)
@@ -50,8 +50,8 @@ struct TurnQueue {
     /// The time of a turn that begins now.
     func duration(now: NIODeadline) -> TimeAmount { now < attentiveUntil ? Self.shortTime : Self.time }
 
-    /// The time for output of a tick that begins now.
-    func flushDuration(now: NIODeadline) -> TimeAmount { now < attentiveUntil ? Self.shortTime : Self.flushTime }
+    /// The time for output to crowds in a tick that begins now.
+    func crowdDuration(now: NIODeadline) -> TimeAmount { now < attentiveUntil ? Self.shortTime : Self.crowdTime }
 
     /// A connection says something after some time of silence. The next turns are short.
     mutating func silenceEnded(now: NIODeadline) { attentiveUntil = now + Self.attention }

@@ -45,14 +45,14 @@ struct TurnQueueTests {
     func `turns are short for 300 ms after a connection has broken its silence`() {
         var queue = TurnQueue()
         #expect(queue.duration(now: at(10)) == TurnQueue.time)
-        #expect(queue.flushDuration(now: at(10)) == TurnQueue.flushTime)
+        #expect(queue.crowdDuration(now: at(10)) == TurnQueue.crowdTime)
         queue.silenceEnded(now: at(10))
         #expect(queue.begin(now: at(11)) == true)
         #expect(queue.hasTime(now: at(11) + TurnQueue.shortTime - .nanoseconds(1)))
         #expect(!queue.hasTime(now: at(11) + TurnQueue.shortTime))
         queue.end()
         #expect(queue.duration(now: at(309)) == TurnQueue.shortTime)
-        #expect(queue.flushDuration(now: at(309)) == TurnQueue.shortTime)
+        #expect(queue.crowdDuration(now: at(309)) == TurnQueue.shortTime)
         #expect(queue.duration(now: at(310)) == TurnQueue.time)
     }
 
