@@ -24,6 +24,9 @@ final class RetainedLinks: Sendable {
         var place: TopicName?
         var isAtEnd = false
         var missing: Set<TopicName>
+        /// Whether messages were lost since it began. It goes on all the same: while a link is bad, a scan that began
+        /// anew each time would never end.
+        var mustRepeat = false
     }
 
     /// The parts that one call reads. Then the caller does its other work.
@@ -90,7 +93,11 @@ final class RetainedLinks: Sendable {
             let scan = state.withLock { $0.scan.take() }
             if var scan {
                 let end = await readOn(&scan)
-                state.withLock { [scan] in $0.scan = scan.isAtEnd && scan.missing.isEmpty ? nil : scan }
+                state.withLock { [scan] state in
+                    let isDone = scan.isAtEnd && scan.missing.isEmpty
+                    state.scan = isDone ? nil : scan
+                    if isDone, scan.mustRepeat { state.due.addAll() }
+                }
                 try end.get()
             } else if topics == nil {
                 return
@@ -103,8 +110,10 @@ final class RetainedLinks: Sendable {
         switch topics {
         case .some(let topics): try await read(topics)
         case .all:
-            let known = retained.topics
-            state.withLock { $0.scan = Scan(missing: known) }
+            let known = state.withLock { $0.scan == nil } ? retained.topics : []
+            state.withLock { state in
+                if state.scan == nil { state.scan = Scan(missing: known) } else { state.scan?.mustRepeat = true }
+            }
         }
     }
 

@@ -214,6 +214,27 @@ import Testing
         #expect(retained.topics == Set(stored.map(\.topic)))
     }
 
+    @Test func `losses without end do not keep a full reading from its end`() async throws {
+        let store = MemoryStore()
+        let stored = try (0..<20_000).map { try publication("new", to: "s/\($0)") }
+        _ = try store.commit(stored.map { .retain($0) }, now: Timestamp(rawValue: 0))
+        let retained = messages()
+        let links = try links(store, retained)
+        for _ in 0..<2 {
+            links.missed()
+            try await links.read()
+        }
+        // Another core removes one that was read, and nobody hears of it: the repetition finds that.
+        let later = Timestamp(rawValue: 1)
+        _ = try store.commit([.retain(.removal(of: stored[0].topic, at: later))], now: later)
+        links.missed()
+        try await links.read()
+        #expect(retained.publication(of: stored[19_999].topic) != nil)
+        #expect(retained.publication(of: stored[0].topic) != nil)
+        for _ in 0..<4 { try await links.read() }
+        #expect(retained.statistics.count == 19_999)
+    }
+
     @Test func `what cannot be read is read by a later call`() async throws {
         let store = FakeSessionStore()
         let one = try publication("one", to: "a")
