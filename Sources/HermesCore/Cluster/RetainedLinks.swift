@@ -90,15 +90,9 @@ final class RetainedLinks: Sendable {
                 }
             }
             // Taken out, so that it is changed in its place.
-            let scan = state.withLock { $0.scan.take() }
-            if var scan {
-                let end = await readOn(&scan)
-                state.withLock { [scan] state in
-                    let isDone = scan.isAtEnd && scan.missing.isEmpty
-                    state.scan = isDone ? nil : scan
-                    if isDone, scan.mustRepeat { state.due.addAll() }
-                }
-                try end.get()
+            if var scan = state.withLock({ $0.scan.take() }) {
+                defer { putBack(scan) }
+                try await readOn(&scan)
             } else if topics == nil {
                 return
             }
@@ -110,10 +104,19 @@ final class RetainedLinks: Sendable {
         switch topics {
         case .some(let topics): try await read(topics)
         case .all:
-            let known = state.withLock { $0.scan == nil } ? retained.topics : []
-            state.withLock { state in
-                if state.scan == nil { state.scan = Scan(missing: known) } else { state.scan?.mustRepeat = true }
+            let isUnderWay = state.withLock { state in
+                state.scan?.mustRepeat = true
+                return state.scan != nil
             }
+            if !isUnderWay { putBack(Scan(missing: retained.topics)) }
+        }
+    }
+
+    private func putBack(_ scan: Scan) {
+        state.withLock { state in
+            let isDone = scan.isAtEnd && scan.missing.isEmpty
+            state.scan = isDone ? nil : scan
+            if isDone, scan.mustRepeat { state.due.addAll() }
         }
     }
 
@@ -124,25 +127,19 @@ final class RetainedLinks: Sendable {
     }
 
     /// Reads the next part of all topics.
-    private func readOn(_ scan: inout Scan) async -> Result<Void, HermesError> {
-        do throws(HermesError) {
-            if scan.isAtEnd {
-                let part = Array(scan.missing.prefix(RetainedMessages.slice))
-                try await read(part)
-                scan.missing.subtract(part)
-            } else {
-                retained.beginReading()
-                defer { retained.endReading() }
-                let page = try await store.retained(after: scan.place, limit: RetainedMessages.slice)
-                let topics = page.publications.map(\.topic)
-                retained.learn(page.publications, of: topics)
-                scan.missing.subtract(topics)
-                (scan.place, scan.isAtEnd) = (page.next, page.next == nil)
-            }
-            return .success(())
-        } catch {
-            return .failure(error)
+    private func readOn(_ scan: inout Scan) async throws(HermesError) {
+        guard !scan.isAtEnd else {
+            let part = Array(scan.missing.prefix(RetainedMessages.slice))
+            try await read(part)
+            return scan.missing.subtract(part)
         }
+        retained.beginReading()
+        defer { retained.endReading() }
+        let page = try await store.retained(after: scan.place, limit: RetainedMessages.slice)
+        let topics = page.publications.map(\.topic)
+        retained.learn(page.publications, of: topics)
+        scan.missing.subtract(topics)
+        (scan.place, scan.isAtEnd) = (page.next, page.next == nil)
     }
 }
 
