@@ -7,7 +7,8 @@ export SWIFT_DETERMINISTIC_HASHING = 1
 unexport CC CXX CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH SDKROOT
 
 SWIFT ?= swift
-RELEASE := $(SWIFT) build -c release --product hermes
+# With options that this machine's compiler takes; the shell asks for them.
+RELEASE := $(SWIFT) build -c release --product hermes $$(scripts/cxx-flags release)
 ARGS ?=
 BUILD_FLAGS ?=
 
@@ -28,7 +29,7 @@ build: bootstrap ## build for release
 
 build-tests test: export HERMES_DEV = 1
 build-tests: bootstrap ## build all tests
-	@scripts/build-progress $(SWIFT) build --build-tests $(BUILD_FLAGS)
+	@scripts/build-progress $(SWIFT) build --build-tests $$(scripts/cxx-flags debug) $(BUILD_FLAGS)
 
 test: build-tests ## run all tests, those of the benchmarks too (make test ARGS="--filter MQTTWillTests")
 	@[ -n "$(ARGS)" ] || scripts/check-types-without-pages
@@ -62,7 +63,7 @@ soak: build ## attack, cut the power, run the fault schedules and fuzz, for hour
 	@Interop/example
 	@scripts/check-without-pages
 	@scripts/web-test
-	@scripts/build-progress $(SWIFT) build --build-tests $(BUILD_FLAGS)
+	@scripts/build-progress $(SWIFT) build --build-tests $$(scripts/cxx-flags debug) $(BUILD_FLAGS)
 	@Interop/schedules
 	@scripts/fuzz --seconds 1800
 

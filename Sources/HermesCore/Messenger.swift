@@ -124,7 +124,7 @@ package final class Messenger: Sendable {
             entriesPerHour: messageSettings.groupEntriesPerHour,
             acceptedFrom: messageSettings.acceptedFrom
         )
-        durable = DurableSessions(store: sessionStore, time: time, settings: durableSettings)
+        durable = DurableSessions(store: sessionStore, time: time, settings: durableSettings, roster: roster)
         accounts = AccountService(
             store: accountStore,
             messages: messageStore,
@@ -142,18 +142,19 @@ package final class Messenger: Sendable {
         )
         topicLinks = roster.map { TopicLinks($0) }
         if let roster, let topicLinks, let placeStore {
-            let retainedLinks = RetainedLinks(roster, retained: durable.retained, store: sessionStore)
             accounts.counted.observe { roster.bus.hint(.attempt($0), to: roster.peers) }
             cluster = ClusterMember(
                 roster,
                 devices: devices,
                 topics: topicLinks,
-                retained: retainedLinks,
+                retained: ReplicaLinks(roster, durable.retained, store: sessionStore),
+                sessions: ReplicaLinks(roster, durable, store: placeStore),
                 tokens: pushTokens,
                 stores: .init(places: placeStore, messages: messageStore, accounts: accountStore),
                 time: time,
                 topicClients: .init(
                     end: { [durable] in durable.end($0, $1, $2, $3) },
+                    endAll: { [durable] in durable.endConnections(.shuttingDown) },
                     names: { [durable] in durable.connectedAccounts }
                 )
             )
@@ -161,6 +162,8 @@ package final class Messenger: Sendable {
             cluster = nil
         }
         cluster?.attemptCounted.observe { [accounts] in accounts.add($0) }
+        cluster?.queued.observe { [durable] in durable.queuedElsewhere($0) }
+        cluster?.clientAttached.observe { [durable] in durable.attachedElsewhere($0) }
         cluster?.repaired.observe { [weak self] in self?.mustTakeOver.store(true, ordering: .relaxed) }
     }
 
@@ -215,7 +218,7 @@ package final class Messenger: Sendable {
             }
         }
         let purgeTime = isClockConfirmed ? now : Timestamp(rawValue: 0)
-        durable.expire(now: now, isClockConfirmed: isClockConfirmed)
+        durable.expire(now: now, isClockConfirmed: isClockConfirmed, isOnDuty: isOnDuty)
         deletions.resume()
         if deletions.takeFinished() {
             do throws(HermesError) {
@@ -236,7 +239,7 @@ package final class Messenger: Sendable {
             sum += count
             if count == 0 { break }
         }
-        for _ in 0..<max(1, maxSteps) where !Task.isCancelled {
+        for _ in 0..<max(1, maxSteps) where isOnDuty && !Task.isCancelled {
             let count = try await sessionStore.purgeSessions(now: purgeTime, limit: batch)
             sum += count
             if count == 0 { break }

@@ -27,6 +27,7 @@ extension ClusterMember {
             if state.withLock({ $0.mustLoadTokens }) { try await loadTokens() }
             if mustReload {
                 retained.missed()
+                sessions.missed()
                 try await reloadPresence()
                 try await look()
                 repaired()

@@ -47,6 +47,8 @@ extension ClusterMember {
     /// Of the clients that have no inbox: those of MQTT.
     struct TopicClients: Sendable {
         let end: AccountService.EndOfTopicClients
+        /// Ends all connections, because this process has left the cluster.
+        let endAll: @Sendable () -> Void
         /// The accounts with connections, each with the names under which these logged in.
         let names: @Sendable () -> [UserID: Set<String>]
     }

@@ -26,7 +26,8 @@ package final class ClusterMember: BusReceiver {
     let roster: ClusterRoster
     let devices: DeviceRegistry
     let topics: TopicLinks
-    let retained: RetainedLinks
+    let retained: ReplicaLinks<RetainedReplica>
+    let sessions: ReplicaLinks<SessionReplica>
     let tokens: PushTokenService
     let stores: Stores
     let time: any TimeSource
@@ -43,12 +44,17 @@ package final class ClusterMember: BusReceiver {
     let handOffArrived = Hook<[HandOffDue]>()
     /// An attempt of another node counts against the limits.
     let attemptCounted = Hook<AccountService.CountedAttempt>()
+    /// Another node has queued publications for kept sessions.
+    let queued = Hook<[DurableSessionID: UInt64]>()
+    /// Another node has a connection of a client.
+    let clientAttached = Hook<DurableSessions.AttachedClient>()
 
     init(
         _ roster: ClusterRoster,
         devices: DeviceRegistry,
         topics: TopicLinks,
-        retained: RetainedLinks,
+        retained: ReplicaLinks<RetainedReplica>,
+        sessions: ReplicaLinks<SessionReplica>,
         tokens: PushTokenService,
         stores: Stores,
         time: any TimeSource,
@@ -58,6 +64,7 @@ package final class ClusterMember: BusReceiver {
         self.devices = devices
         self.topics = topics
         self.retained = retained
+        self.sessions = sessions
         self.tokens = tokens
         self.stores = stores
         self.time = time
@@ -106,7 +113,11 @@ package final class ClusterMember: BusReceiver {
         state.withLock { $0.renewedAt = now }
         bus.start(self)
         await renew()
-        await renewing { await workOnce() }
+        await renewing {
+            await workOnce()
+            // What cannot be read now is read the next time.
+            try? await sessions.finishReadingAll()
+        }
         state.withLock { $0.isStarting = false }
     }
 
@@ -144,9 +155,15 @@ package final class ClusterMember: BusReceiver {
     private func workOnce() async {
         await recordPlaces()
         await repair()
-        retained.tell()
+        tellChanges()
         // What cannot be read now is read the next time.
+        try? await sessions.read()
         try? await retained.read()
+    }
+
+    private func tellChanges() {
+        sessions.tell()
+        retained.tell()
     }
 
     /// Leaves the cluster; called after ``run()`` and after the last connection.
@@ -156,7 +173,7 @@ package final class ClusterMember: BusReceiver {
         await renewing {
             await work()
             await recordPlaces()
-            retained.tell()
+            tellChanges()
         }
         state.withLock { $0.isOut = true }
         while !(await clear(roster.node, silentSince: nil)) {}
@@ -194,13 +211,16 @@ package final class ClusterMember: BusReceiver {
     private func clear(_ node: NodeIdentity, silentSince: Timestamp?) async -> Bool {
         let end = time.uptime() + Self.renewal
         // A step that fails is repeated at the next renewal.
-        while let (changes, isDone) = try? await stores.places.remove(
+        while let removal = try? await stores.places.remove(
             node,
             silentSince: silentSince,
+            now: time.now(),
             limit: Self.batch
         ) {
-            tell(changes)
-            if isDone { return true }
+            tell(removal.presence)
+            for id in removal.sessions { sessions.changed(id) }
+            sessions.told(.some(removal.sessions))
+            if removal.isDone { return true }
             if time.uptime() >= end { return false }
         }
         return true
@@ -221,7 +241,7 @@ package final class ClusterMember: BusReceiver {
     /// Ends all connections, whose clients log in again: elsewhere, or here.
     func endAll() {
         for held in roster.held.values.joined() { devices.end(held.attachment, .shuttingDown) }
-        for user in topicClients.names().keys { topicClients.end(user, nil, .shuttingDown, .all) }
+        topicClients.endAll()
     }
 
     /// The record has these nodes.
@@ -348,6 +368,8 @@ package final class ClusterMember: BusReceiver {
         case .topics(let interest, let number):
             if !topics.told(interest, number: number, by: node) { missed(from: node) }
         case .retained(let topics): retained.told(topics)
+        case .sessions(let ids): sessions.told(ids)
+        case .queued(let heads): queued(heads)
         }
     }
 
@@ -416,6 +438,7 @@ package final class ClusterMember: BusReceiver {
             topics.received(publications, loop: loop, number: number, from: node)
         case .webhooksStored: webhooksStored()
         case .attempt(let attempt): attemptCounted(attempt)
+        case .attached(let client): clientAttached(client)
         }
     }
 
@@ -431,6 +454,9 @@ package final class ClusterMember: BusReceiver {
             return .subscriberCounts(await topics.subscriberCountsHere(withPrefix: prefix))
         case .remove(let expulsion): return .removed(await topics.removeHere(expulsion))
         case .devices(let user): return .devices(devices.attachedDevices(of: user))
+        case .session(let id):
+            await sessions.readNow(id)
+            return .session
         }
     }
 }

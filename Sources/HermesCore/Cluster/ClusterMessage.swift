@@ -19,7 +19,12 @@ package enum ClusterMessage: Sendable {
     /// asked.
     case topics([TopicInterest], number: UInt64)
     /// Retained publications of these topics were stored or removed. Lost: all are read.
-    case retained(ChangedTopics)
+    case retained(ChangedNames<TopicName>)
+    /// Kept sessions were opened, closed or removed, or have other subscriptions. Lost: all are read.
+    case sessions(ChangedNames<DurableSessionID>)
+    /// Publications were queued for kept sessions that the receiver has open: the new heads of their queues. Lost: all
+    /// sessions are read.
+    case queued([DurableSessionID: UInt64])
 }
 
 /// A message that may be lost.
@@ -34,6 +39,8 @@ package enum ClusterHint: Sendable {
     /// A login failed, or an account was created; it counts against the limits. Lost: it counts on its node alone.
     /// Repeated: it counts twice.
     case attempt(AccountService.CountedAttempt)
+    /// A client has a connection and a session that is not stored. Its earlier connection ends. Lost: it stays.
+    case attached(DurableSessions.AttachedClient)
 }
 
 package enum ClusterQuestion: Sendable, Hashable {
@@ -51,6 +58,8 @@ package enum ClusterQuestion: Sendable, Hashable {
     case remove(RoomExpulsion)
     /// The devices of a user that are connected to the node.
     case devices(of: UserID)
+    /// Reads a kept session from the record.
+    case session(DurableSessionID)
 }
 
 package enum ClusterAnswer: Sendable {
@@ -65,6 +74,8 @@ package enum ClusterAnswer: Sendable {
     /// The number of connections that were removed from the room.
     case removed(Int)
     case devices([DeviceID])
+    /// The session was read.
+    case session
 }
 
 /// A change of an account that ends connections of it, gives them another name, or hides the account from another.

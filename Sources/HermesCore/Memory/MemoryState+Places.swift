@@ -61,27 +61,30 @@ extension MemoryState {
         }
     }
 
-    mutating func remove(
-        _ node: NodeIdentity,
-        silentSince: Timestamp?,
-        limit: Int
-    ) -> (changes: [PresenceChange], isDone: Bool) {
-        guard var row = places.nodes[node.id], row.epoch >= node.epoch else { return ([], true) }
+    mutating func remove(_ node: NodeIdentity, silentSince: Timestamp?, now: Timestamp, limit: Int) -> NodeRemoval {
+        var removal = NodeRemoval()
+        guard var row = places.nodes[node.id], row.epoch >= node.epoch else {
+            removal.isDone = true
+            return removal
+        }
         if places.isIn(node), silentSince.map({ row.renewedAt <= $0 }) ?? true {
             row.isIn = false
             row.mustClear = true
         }
         places.nodes[node.id] = row
-        func isStale(_ place: DevicePlace) -> Bool { place.node.id == node.id && !places.isIn(place.node) }
-        let stale = places.users.filter { $0.value.devices.values.contains(where: isStale) }.keys.sorted()
-        var changes: [PresenceChange] = []
-        for user in stale.prefix(max(1, limit)) {
-            let left = places.users[user]?.devices.filter { !isStale($0.value) } ?? [:]
-            if let change = places.change(user, { $0 = left }) { changes.append(change) }
+        let limit = max(1, limit)
+        func isStale(_ process: NodeIdentity) -> Bool { process.id == node.id && !places.isIn(process) }
+        let users = places.users.filter { $0.value.devices.values.contains { isStale($0.node) } }.keys.sorted()
+        for user in users.prefix(limit) {
+            let left = places.users[user]?.devices.filter { !isStale($0.value.node) } ?? [:]
+            if let change = places.change(user, { $0 = left }) { removal.presence.append(change) }
         }
-        let isDone = stale.count <= max(1, limit)
-        if isDone { places.nodes[node.id]?.mustClear = false }
-        return (changes, isDone)
+        let sessions = durable.values.filter { $0.stored.place?.node.map(isStale) ?? false }.map(\.stored.id)
+        removal.sessions = Array(sessions.prefix(limit))
+        for id in removal.sessions { close(id, now: now) }
+        removal.isDone = users.count <= limit && sessions.count <= limit
+        if removal.isDone { places.nodes[node.id]?.mustClear = false }
+        return removal
     }
 
     mutating func change(_ changes: [PlaceChange], on node: NodeIdentity) -> [PlaceOutcome]? {
@@ -133,9 +136,18 @@ extension MemoryStore: PlaceStore {
     package func remove(
         _ node: NodeIdentity,
         silentSince: Timestamp?,
+        now: Timestamp,
         limit: Int
-    ) async throws(HermesError) -> (changes: [PresenceChange], isDone: Bool) {
-        try run { (state) throws(HermesError) in state.remove(node, silentSince: silentSince, limit: limit) }
+    ) async throws(HermesError) -> NodeRemoval {
+        try run { (state) throws(HermesError) in state.remove(node, silentSince: silentSince, now: now, limit: limit) }
+    }
+
+    package func sessions(of ids: [DurableSessionID]) async throws(HermesError) -> [StoredSession] {
+        try run { (state) throws(HermesError) in state.storedSessions(of: ids) }
+    }
+
+    package func sessions(after id: DurableSessionID?, limit: Int) async throws(HermesError) -> [StoredSession] {
+        try run { (state) throws(HermesError) in state.storedSessions(after: id, limit: limit) }
     }
 
     package func change(

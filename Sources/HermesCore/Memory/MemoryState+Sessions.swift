@@ -69,9 +69,10 @@ extension MemoryState {
 
     private mutating func apply(_ operation: SessionOperation) throws(HermesError) -> SessionOutcome {
         switch operation {
-        case .open(let key, let clean, let expiry, let payer):
-            return .opened(open(key, clean: clean, expiry: expiry, payer: payer))
-        case .remove(let id):
+        case .open(let key, let clean, let expiry, let payer, let node):
+            return .opened(open(key, clean: clean, expiry: expiry, payer: payer, on: node))
+        case .remove(let id, let opening):
+            try check(id, wasLast: opening)
             remove(id)
             return .done
         case .publish(let publication, let targets, let received, let retains):
@@ -81,19 +82,23 @@ extension MemoryState {
         case .retain(let publication):
             retain(publication)
             return .done
-        case .close(let id, let sentUpTo, let expiresAt):
+        case .close(let id, let sentUpTo, let expiresAt, let opening):
+            try check(id, wasLast: opening)
             return try change(id) { session in
                 session.stored.isOnline = false
+                session.stored.place?.node = nil
                 session.stored.sentUpTo = min(max(session.stored.sentUpTo, sentUpTo), session.stored.head)
                 session.stored.expiresAt = expiresAt
             }
         case .subscribe(let id, let subscriptions):
             return try change(id) { session in
                 for added in subscriptions { session.subscriptions[TopicText(added.filter)] = added.options }
+                session.stored.subscriptionsVersion += 1
             }
         case .unsubscribe(let id, let filters):
             return try change(id) { session in
                 for filter in filters { session.subscriptions[TopicText(filter)] = nil }
+                session.stored.subscriptionsVersion += 1
             }
         case .completed(let id, let seqs):
             let seqs = Set(seqs)
@@ -110,6 +115,12 @@ extension MemoryState {
         case .receivedReleased(let id, let released):
             return try change(id) { $0.received.remove(released) }
         }
+    }
+
+    /// - Parameter opening: nil: does not matter.
+    private func check(_ id: DurableSessionID, wasLast opening: UInt64?) throws(HermesError) {
+        guard let opening, let last = durable[id]?.stored.place?.opening else { return }
+        if last != opening { throw StoreRefusals.openedElsewhere }
     }
 
     private mutating func change(
@@ -133,8 +144,13 @@ extension MemoryState {
         queues.apply(change)
     }
 
-    private mutating func open(_ key: SessionKey, clean: Bool, expiry: Duration?, payer: CommitSource) -> StoredSession
-    {
+    private mutating func open(
+        _ key: SessionKey,
+        clean: Bool,
+        expiry: Duration?,
+        payer: CommitSource,
+        on node: NodeIdentity?
+    ) -> StoredSession {
         if clean, let old = durableKeys[key] { remove(old) }
         let id: DurableSessionID
         let wasPresent: Bool
@@ -150,6 +166,9 @@ extension MemoryState {
         var session = durable[id] ?? Session(stored: StoredSession(id: id, key: key))
         if !wasPresent { session.stored.payer = StoredSession.payer(of: key.owner, openedBy: payer) }
         session.stored.isOnline = true
+        if let node {
+            session.stored.place = SessionPlace(node: node, opening: (session.stored.place?.opening ?? 0) + 1)
+        }
         session.stored.expiry = expiry
         session.stored.expiresAt = nil
         durable[id] = session
@@ -159,6 +178,15 @@ extension MemoryState {
         opened.received = session.received.sorted()
         opened.partial = session.partial
         return opened
+    }
+
+    /// The process that had its connection is gone.
+    mutating func close(_ id: DurableSessionID, now: Timestamp) {
+        guard let stored = durable[id]?.stored else { return }
+        durable[id]?.stored.isOnline = false
+        durable[id]?.stored.place?.node = nil
+        durable[id]?.stored.sentUpTo = stored.head
+        durable[id]?.stored.expiresAt = stored.expiry.map { now.advanced(by: $0) }
     }
 
     mutating func remove(_ id: DurableSessionID) {
@@ -217,6 +245,7 @@ extension MemoryState {
         if case .isOffline = move.condition, source.stored.isOnline {
             return .moved(move.items.map { _ in .stays }, hasEnded: false)
         }
+        if case .opened(let opening) = move.condition { try check(move.session, wasLast: opening) }
         var outcomes: [QueueMove.Outcome] = []
         for item in move.items {
             let queue = durable[move.session]?.queue ?? []
@@ -276,6 +305,15 @@ extension MemoryState {
     }
 
     func storedSessions() -> [StoredSession] { durable.values.map { stored($0) } }
+
+    func storedSessions(of ids: [DurableSessionID]) -> [StoredSession] {
+        ids.compactMap { id in durable[id].map { stored($0) } }
+    }
+
+    func storedSessions(after id: DurableSessionID?, limit: Int) -> [StoredSession] {
+        let behind = durable.keys.filter { key in id.map { key > $0 } ?? true }.sorted()
+        return storedSessions(of: Array(behind.prefix(max(0, limit))))
+    }
 
     func queued(
         of id: DurableSessionID,

@@ -19,14 +19,16 @@ package protocol PlaceStore: Sendable {
     /// Removes a process, if it is still the node's present one, and clears its places, a bounded number per call;
     /// repeat until done.
     ///
+    /// The kept sessions that it had open have no connection any more. All that waits for one of them may have been
+    /// sent, and its expiry begins.
+    ///
     /// - Parameter silentSince: only if it has not renewed its lease after that; nil: in any case.
-    /// - Returns: the accounts that went offline in this call. Each transition is returned to one caller, which tells
-    ///   the others.
     func remove(
         _ node: NodeIdentity,
         silentSince: Timestamp?,
+        now: Timestamp,
         limit: Int
-    ) async throws(HermesError) -> (changes: [PresenceChange], isDone: Bool)
+    ) async throws(HermesError) -> NodeRemoval
 
     /// Claims and releases places in order, in one transaction. If it throws, nothing was changed.
     ///
@@ -40,6 +42,24 @@ package protocol PlaceStore: Sendable {
 
     /// The accounts that are online, ascending by id, with their versions.
     func online(after user: UserID?, limit: Int) async throws(HermesError) -> [PresenceChange]
+
+    /// Those of these kept sessions that there are, in any order, as from ``SessionStore/sessions()``.
+    func sessions(of ids: [DurableSessionID]) async throws(HermesError) -> [StoredSession]
+
+    /// The kept sessions with an id above `id` (nil: from the first), ascending, as from ``SessionStore/sessions()``.
+    func sessions(after id: DurableSessionID?, limit: Int) async throws(HermesError) -> [StoredSession]
+}
+
+/// The effect of one call of ``PlaceStore/remove(_:silentSince:now:limit:)``.
+package struct NodeRemoval: Sendable {
+    /// The accounts that went offline. Each transition is returned to one caller, which tells the others.
+    package var presence: [PresenceChange] = []
+    /// The kept sessions that have no connection any more.
+    package var sessions: [DurableSessionID] = []
+    /// Whether nothing is left of the node.
+    package var isDone = false
+
+    package init() {}
 }
 
 /// A node in the record.
@@ -49,7 +69,7 @@ package struct NodeLease: Sendable, Hashable {
     /// Whether the node is a member; false: it has been removed.
     package let isIn: Bool
     /// Whether places of removed or earlier processes of the node are left
-    /// (``PlaceStore/remove(_:silentSince:limit:)``).
+    /// (``PlaceStore/remove(_:silentSince:now:limit:)``).
     package let mustClear: Bool
 
     package init(node: NodeIdentity, renewedAt: Timestamp, isIn: Bool, mustClear: Bool) {

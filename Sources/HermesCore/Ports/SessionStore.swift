@@ -71,7 +71,7 @@ package protocol SessionStore: Sendable {
     ) async throws(HermesError) -> (publications: [StoredPublication], next: TopicName?)
 
     /// Deletes a bounded amount per call: remains of removed sessions, and expired publications that were not sent to
-    /// any session. Sessions themselves end only with ``SessionOperation/remove(_:)``.
+    /// any session. Sessions themselves end only with ``SessionOperation/remove(_:opening:)``.
     /// - Returns: the number of rows handled; 0 when nothing is left to do.
     func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
@@ -126,11 +126,23 @@ package enum SessionOperation: Sendable {
     /// - clean: first removes an existing session.
     /// - expiry: how long it stays without a connection; nil: forever.
     /// - payer: ``StoredSession/payer`` of a new session.
-    case open(SessionKey, clean: Bool, expiry: Duration?, payer: CommitSource = .server)
+    /// - node: the process that opens it; nil: the only one.
+    case open(
+        SessionKey,
+        clean: Bool,
+        expiry: Duration?,
+        payer: CommitSource = .server,
+        on: NodeIdentity? = nil
+    )
     /// The session has no connection from now on. `sentUpTo` only ever grows.
-    case close(DurableSessionID, sentUpTo: UInt64, expiresAt: Timestamp?)
+    ///
+    /// - opening: refused if the session was opened more often (``SessionPlace/opening``); nil: in any case. A store of
+    ///   a single process does not look at it, here and below.
+    case close(DurableSessionID, sentUpTo: UInt64, expiresAt: Timestamp?, opening: UInt64? = nil)
     /// Removes the session and everything that belongs to it.
-    case remove(DurableSessionID)
+    ///
+    /// - opening: as above.
+    case remove(DurableSessionID, opening: UInt64? = nil)
     /// Adds subscriptions; one with the same filter is replaced.
     case subscribe(DurableSessionID, [DurableSubscription])
     /// Removes subscriptions, by their filters.
@@ -198,6 +210,8 @@ package struct QueueMove: Sendable {
         case none
         /// The session must have no connection.
         case isOffline
+        /// Refused if the session was opened more often (``SessionPlace/opening``).
+        case opened(UInt64)
     }
 
     package let session: DurableSessionID
@@ -241,6 +255,6 @@ package enum SessionOutcome: Sendable {
     /// The outcome of each item, and whether the session has ended.
     case moved([QueueMove.Outcome], hasEnded: Bool)
     case done
-    /// Nothing was changed: `.notFound` (no such session).
+    /// Nothing was changed: `.notFound` (no such session), ``StoreRefusals/openedElsewhere``.
     case refused(HermesError)
 }

@@ -44,7 +44,13 @@ struct CommittedRows: Hashable, Sendable {
 /// The publications that a commit has queued for sessions with a connection.
 struct DurableDeliveries {
     private(set) var all: [(attachment: any DurableAttachment, publications: [QueuedPublication])] = []
+    /// The heads of the queues of sessions that are open on other nodes.
+    private(set) var elsewhere: [NodeID: [DurableSessionID: UInt64]] = [:]
     private var places: [DurableSessionID: Int] = [:]
+
+    mutating func add(_ seq: UInt64, to id: DurableSessionID, on node: NodeID) {
+        elsewhere[node, default: [:]][id] = max(seq, elsewhere[node]?[id] ?? 0)
+    }
 
     mutating func add(_ queued: QueuedPublication, for id: DurableSessionID, to attachment: any DurableAttachment) {
         if let place = places[id], all[place].attachment === attachment {

@@ -31,8 +31,12 @@ package protocol DurableAttachment: AnyObject, Sendable {
 
     /// These publications were queued for the session: contiguous within one call, all after ``DurableOpening/head``,
     /// one call per commit. The attachment may forget publications that cannot be sent now:
-    /// ``DurableSessions/queued(of:after:limit:completion:)`` returns them again.
+    /// ``DurableSessions/queued(of:after:sentUpTo:limit:completion:)`` returns them again. It also returns what comes
+    /// between two calls, which other nodes have queued.
     func committed(_ publications: [QueuedPublication])
+
+    /// Other nodes have queued publications up to this seq, which may be known already. Read them.
+    func advanced(to head: UInt64)
 }
 
 extension DurableAttachment {

@@ -23,6 +23,8 @@ struct DurableSeats {
         }
     }
 
+    var all: some Collection<DurableState.Seat> { seats.values }
+
     /// The owners of seats, but for nobody.
     var owners: [SessionOwner] { Array(keys.keys) }
 

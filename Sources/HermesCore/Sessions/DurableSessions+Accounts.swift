@@ -43,7 +43,7 @@ extension DurableSessions {
     }
 
     /// Returns once nothing is left of an owner's sessions, which were ended (``endAll(of:)``). By then other members
-    /// of shared subscriptions have the messages that go to them (``remove(_:sentUpTo:mayHoldShared:)``).
+    /// of shared subscriptions have the messages that go to them (``remove(_:sentUpTo:mayHoldShared:opening:)``).
     ///
     /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`: some sessions are still there; their removal
     ///   goes on.

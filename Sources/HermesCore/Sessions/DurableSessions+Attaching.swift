@@ -29,6 +29,7 @@ extension DurableSessions {
             attachment: attachment,
             clean: clean,
             expiry: expiry.map { max($0, .zero) },
+            at: time.now(),
             completion: completion
         )
         perform(shared.change { $0.attach(key, applicant) })
@@ -65,13 +66,18 @@ extension DurableSessions {
 
     /// Ends expired sessions, and redistributes the shared messages of absent ones; called about once a second.
     ///
-    /// - Parameter isClockConfirmed: whether the clock may be trusted with the sessions of an earlier process; if not,
-    ///   these stay.
-    func expire(now: Timestamp, isClockConfirmed: Bool = true, limit: Int = 1000) {
-        perform(shared.change { $0.expire(now: now, isClockConfirmed: isClockConfirmed, limit: limit) })
+    /// - Parameters:
+    ///   - isClockConfirmed: whether the clock may be trusted with the sessions of an earlier process; if not,
+    ///     these stay.
+    ///   - isOnDuty: whether this node does it for all.
+    func expire(now: Timestamp, isClockConfirmed: Bool = true, isOnDuty: Bool = true, limit: Int = 1000) {
+        let actions = shared.change {
+            $0.expire(now: now, isClockConfirmed: isClockConfirmed, isOnDuty: isOnDuty, limit: limit)
+        }
+        perform(actions)
         // Others have their turn between two of them.
         while shared.change({ !$0.leaving.isEmpty }) {}
-        redistribute(now: now)
+        redistribute(now: now, isOnDuty: isOnDuty)
     }
 
     /// A stamp for a login that begins now, see ``reason(toEnd:since:)``.
@@ -128,7 +134,7 @@ extension DurableSessions {
     /// Reads all sessions and retained publications; called once, before the first attachment.
     ///
     /// For a session that was online when the process ended, all unacknowledged publications may have been sent, and
-    /// its full expiry starts now.
+    /// its full expiry starts now. Among several nodes, another one may have the session open.
     package func load() async throws(HermesError) {
         retained.load(try await store.retained())
         let now = time.now()
@@ -137,9 +143,10 @@ extension DurableSessions {
         var closing: [SessionOperation] = []
         shared.change { state in
             for session in sessions {
-                let expiresAt = session.isOnline ? session.expiry.map { now.advanced(by: $0) } : session.expiresAt
+                let isLeft = session.isOnline && session.place == nil
+                let expiresAt = isLeft ? session.expiry.map { now.advanced(by: $0) } : session.expiresAt
                 state.load(session, expiresAt: expiresAt, redistributesAt: redistributesAt)
-                guard session.isOnline else { continue }
+                guard isLeft else { continue }
                 closing.append(.close(session.id, sentUpTo: session.head, expiresAt: expiresAt))
             }
         }
@@ -153,11 +160,11 @@ extension DurableSessions {
                 attachment.replaced()
             case .close(let id, let operation, let source):
                 // Behind the connection's own operations, so that the next one finds all of them.
-                committer.submit(operation, of: source, isUrgent: true) { [self] _ in
-                    perform(shared.change { $0.closed(id) })
+                committer.submit(operation, of: source, isUrgent: true) { [self] result in
+                    perform(shared.change { $0.closed(id, result.error) })
                 }
-            case .remove(let id, let sentUpTo, let mayHoldShared):
-                remove(id, sentUpTo: sentUpTo, mayHoldShared: mayHoldShared)
+            case .remove(let id, let sentUpTo, let mayHoldShared, let opening):
+                remove(id, sentUpTo: sentUpTo, mayHoldShared: mayHoldShared, opening: opening)
             case .open(let key, let operation, let source):
                 committer.submit(operation, of: source) { [self] result in
                     perform(shared.change { $0.opened(key, result) })
@@ -168,6 +175,14 @@ extension DurableSessions {
                 applicant.completion(.failure(error))
             case .ended(let key):
                 ended(key)
+            case .advance(let attachment, let head):
+                attachment.advanced(to: head)
+            case .changed(let id):
+                news.changed(id)
+            case .outdated(let id):
+                news.outdated(id)
+            case .attached(let key, let time):
+                news.attached(AttachedClient(key: key, at: time))
             }
         }
     }

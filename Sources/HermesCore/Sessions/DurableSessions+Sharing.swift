@@ -179,16 +179,21 @@ extension DurableSessions {
     /// Removes a session. First its messages from shared subscriptions go to other members: all of those with QoS 1,
     /// and those with QoS 2 that were never sent [MQTT-4.8.2-5]. The last part moves in the commit that removes the
     /// session.
-    func remove(_ id: DurableSessionID, sentUpTo: UInt64, mayHoldShared: Bool) {
+    ///
+    /// - Parameter opening: if it was opened more often (``SessionPlace/opening``), it stays; nil: does not matter.
+    func remove(_ id: DurableSessionID, sentUpTo: UInt64, mayHoldShared: Bool, opening: UInt64?) {
         guard mayHoldShared else {
-            return committer.submit(.remove(id), isUrgent: true) { [self] result in
+            return committer.submit(.remove(id, opening: opening), isUrgent: true) { [self] result in
                 perform(shared.change { $0.removed(id, result.error) })
             }
         }
         _ = handOvers.run { [self] in
             var error: HermesError?
             do throws(HermesError) {
-                try await handOver(id, after: 0, isEnding: true) { $0.qos == .atLeastOnce || $0.seq > sentUpTo }
+                let condition = opening.map { QueueMove.Condition.opened($0) } ?? .none
+                try await handOver(id, after: 0, isEnding: true, condition) {
+                    $0.qos == .atLeastOnce || $0.seq > sentUpTo
+                }
             } catch let failure {
                 // The session is gone: it was deleted with its account.
                 error = failure.code == .notFound ? nil : failure
@@ -198,11 +203,11 @@ extension DurableSessions {
     }
 
     /// Gives never-sent messages of long absent sessions to other members.
-    func redistribute(now: Timestamp) {
+    func redistribute(now: Timestamp, isOnDuty: Bool = true) {
         for (publication, share) in shared.state.withLock({ $0.takeUnplaced() }) {
             hand(publication, in: share)
         }
-        guard settings.sharedRedistribution != nil else { return }
+        guard isOnDuty, settings.sharedRedistribution != nil else { return }
         // The groups of this pass that have a member with a connection: asked once for each, however many are absent.
         var isOnline: [TopicText: Bool] = [:]
         var count = 0
@@ -216,7 +221,7 @@ extension DurableSessions {
                 shared.state.withLock { $0.records[due.id]?.redistributesAt = now.advanced(by: .seconds(5)) }
                 _ = handOvers.run { [self] in
                     // Failures are retried the next time.
-                    try? await handOver(due.id, after: due.sentUpTo, isEnding: false) { _ in true }
+                    try? await handOver(due.id, after: due.sentUpTo, isEnding: false, .isOffline) { _ in true }
                 }
             }
         }
@@ -240,6 +245,7 @@ extension DurableSessions {
         _ id: DurableSessionID,
         after seq: UInt64,
         isEnding: Bool,
+        _ condition: QueueMove.Condition,
         where isFree: @Sendable (QueuedPublication) -> Bool
     ) async throws(HermesError) {
         var after = seq
@@ -263,7 +269,7 @@ extension DurableSessions {
                 let move = QueueMove(
                     from: id,
                     items,
-                    condition: isEnding ? .none : .isOffline,
+                    condition: condition,
                     endsBehind: isEnding ? last : nil
                 )
                 let (outcomes, hasEnded) = try await commit(move, chosen)
@@ -307,6 +313,7 @@ extension DurableSessions {
         }
         if !result.isSuccess { chosen.giveBack() }
         guard case .moved(let outcomes, let hasEnded) = try result.get() else { return ([], false) }
+        if isAmongSeveral { perform(shared.change { $0.changed(move.session) }) }
         var live = chosen.live[...]
         for (item, outcome) in zip(move.items, outcomes) where item.target == nil {
             guard let choice = live.popFirst() else { break }
@@ -378,14 +385,18 @@ extension DurableState {
         let subscriptions: Set<TopicText>
     }
 
+    /// Whether a session may have messages that were never sent. Of what other nodes queue for it this one hears late.
+    private func hasUnsent(_ record: Record) -> Bool {
+        node != nil || (record.head > record.sentUpTo && record.load.queued.load(ordering: .relaxed) > 0)
+    }
+
     /// Those of these absent sessions that are due for redistribution.
     func dueForRedistribution(_ absent: ArraySlice<DurableSessionID>, now: Timestamp) -> [Redistribution] {
         absent.compactMap { id in
             guard let place = records.index(forKey: id) else { return nil }
             let record = records.values[place]
             guard record.attachment == nil, !record.hasEnded, let redistributesAt = record.redistributesAt,
-                redistributesAt <= now, record.head > record.sentUpTo, record.load.queued.load(ordering: .relaxed) > 0
-            else { return nil }
+                redistributesAt <= now, hasUnsent(record) else { return nil }
             return Redistribution(id: id, sentUpTo: record.sentUpTo, subscriptions: record.subscriptions)
         }
     }

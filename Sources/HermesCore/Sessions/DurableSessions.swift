@@ -34,9 +34,10 @@ package final class DurableSessions: Sendable {
         let hasSubscriptions = Atomic(false)
         /// The connected members of shared subscriptions, kept or not.
         let live = Mutex<SharedGroups?>(nil)
+        let news = News()
 
-        init(_ settings: DurableSettings, _ shapes: ShapeBudget) {
-            state = Locked(DurableState(settings, shapes: shapes))
+        init(_ settings: DurableSettings, _ shapes: ShapeBudget, _ node: NodeIdentity?) {
+            state = Locked(DurableState(settings, shapes: shapes, node: node))
         }
 
         /// Changes the state, and tells the loops if subscriptions have changed.
@@ -63,6 +64,7 @@ package final class DurableSessions: Sendable {
                 }
             }
             for (attachment, publications) in deliveries.all { attachment.committed(publications) }
+            if !deliveries.elsewhere.isEmpty { news.queued(deliveries.elsewhere) }
         }
     }
 
@@ -81,10 +83,19 @@ package final class DurableSessions: Sendable {
     let handOvers = ReadGate(maxRunning: 2, maxWaiting: .max)
     /// By owner.
     let ends = RecentEnds<SessionOwner>()
+    private let confirmations: Confirmations?
 
     /// Creates the service and starts its committer, which ends with ``shutdown()``.
-    package init(store: any SessionStore, time: any TimeSource, settings: DurableSettings = DurableSettings()) {
-        let shared = Shared(settings, shapes)
+    ///
+    /// - Parameter roster: what is known of other nodes; nil: this process is alone.
+    package init(
+        store: any SessionStore,
+        time: any TimeSource,
+        settings: DurableSettings = DurableSettings(),
+        roster: ClusterRoster? = nil
+    ) {
+        let shared = Shared(settings, shapes, roster?.node)
+        confirmations = roster.map { Confirmations($0) }
         self.store = store
         self.time = time
         self.settings = settings
@@ -115,6 +126,12 @@ package final class DurableSessions: Sendable {
             )
         }
     }
+
+    /// Whether there may be other nodes.
+    var isAmongSeveral: Bool { confirmations != nil }
+
+    /// What other nodes hear.
+    var news: News { shared.news }
 
     /// The queues of all sessions in the store.
     package var queueStatistics: QueueBudget.Statistics { store.queues.statistics }
@@ -303,7 +320,6 @@ package final class DurableSessions: Sendable {
         completion: @escaping @Sendable (FilterChange) -> Void
     ) {
         guard id.isStored, !subscriptions.isEmpty else { return completion(FilterChange(done: subscriptions.count)) }
-        let shared = shared
         let units: [Int]
         let payer: CommitSource?
         switch reserve(id, subscriptions) {
@@ -312,16 +328,19 @@ package final class DurableSessions: Sendable {
         }
         let parts = DurableFilterParts(subscriptions) { part in
             .subscribe(id, part)
-        } stored: { number, part in
-            shared.change { state in
+        } stored: { [self] number, part in
+            let actions = shared.change { state in
                 state.giveBack(units[number], of: id, payer: payer)
                 state.subscribe(id, part)
+                return state.changedSubscriptions(of: id)
             }
+            perform(actions)
         }
-        submit(parts, bytes: subscriptions.reduce(512) { $0 + $1.filter.utf8.count + 64 }, of: source) { change in
+        let bytes = subscriptions.reduce(512) { $0 + $1.filter.utf8.count + 64 }
+        submit(parts, bytes: bytes, of: source) { [self] change in
             let left = units.dropFirst(parts.stored).reduce(0, +)
             if left > 0 { shared.change { $0.giveBack(left, of: id, payer: payer) } }
-            completion(change)
+            confirmed(id) { completion(change) }
         }
     }
 
@@ -334,13 +353,24 @@ package final class DurableSessions: Sendable {
         completion: @escaping @Sendable (FilterChange) -> Void
     ) {
         guard id.isStored, !filters.isEmpty else { return completion(FilterChange(done: filters.count)) }
-        let shared = shared
         let parts = DurableFilterParts(filters) { part in
             .unsubscribe(id, part)
-        } stored: { _, part in
-            shared.change { $0.unsubscribe(id, part) }
+        } stored: { [self] _, part in
+            let actions = shared.change { state in
+                state.unsubscribe(id, part)
+                return state.changedSubscriptions(of: id)
+            }
+            perform(actions)
         }
-        submit(parts, bytes: filters.reduce(512) { $0 + $1.utf8.count + 32 }, of: source, completion)
+        submit(parts, bytes: filters.reduce(512) { $0 + $1.utf8.count + 32 }, of: source) { [self] change in
+            confirmed(id) { completion(change) }
+        }
+    }
+
+    /// Other nodes know the session's subscriptions as well, or do not answer.
+    private func confirmed(_ id: DurableSessionID, _ completion: @escaping @Sendable () -> Void) {
+        guard let confirmations else { return completion() }
+        confirmations.wait(for: id, completion)
     }
 
     /// The client has acknowledged these for good (PUBACK, PUBCOMP, or PUBREC with a refusal). Lazy: a lost one causes

@@ -29,6 +29,12 @@ extension DurableState {
         leaving.append((id, Array(record.subscriptions)))
     }
 
+    /// The filters of a session that is there again leave at once.
+    mutating func finishLeaving(_ id: DurableSessionID) {
+        guard let place = leaving.firstIndex(where: { $0.id == id }) else { return }
+        for filter in leaving.remove(at: place).filters { index.forget(id, filter.rawValue) }
+    }
+
     /// Removes some filters of ended sessions from the index.
     mutating func trimIndex() {
         var room = Self.filtersAtOnce

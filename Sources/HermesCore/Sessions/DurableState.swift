@@ -13,6 +13,8 @@ struct DurableState {
         let clean: Bool
         /// Nil: it never expires; zero: it ends with the connection.
         let expiry: Duration?
+        /// When it came.
+        let at: Timestamp
         let completion: @Sendable (Result<DurableOpening, HermesError>) -> Void
     }
 
@@ -33,6 +35,17 @@ struct DurableState {
         var session: DurableSessionID
         /// Whether its owner is gone: its session ends with the connection that it has or is about to have.
         var isOwnerGone = false
+        /// Whether its connection was told that another node has opened the session.
+        var isReplaced = false
+    }
+
+    /// A session that is not stored.
+    struct Transient {
+        let key: SessionKey
+        /// When its connection came.
+        let at: Timestamp
+        /// Whether it wants nothing of an earlier session.
+        let isClean: Bool
     }
 
     /// A stored session.
@@ -41,12 +54,23 @@ struct DurableState {
         let payer: CommitSource
         let load: DurableLoad
         var subscriptions: Set<TopicText> = []
+        /// ``StoredSession/subscriptionsVersion`` when they were last read.
+        var subscriptionsVersion: UInt64 = 0
+        /// Where the record has it; nil if this process is alone.
+        var place: SessionPlace?
+        /// Whether this process has queued something for it since it last told a process that it did not know as its
+        /// place before.
+        var hasQueued = false
         var head: UInt64 = 0
         /// The last seq that may have been sent.
         var sentUpTo: UInt64 = 0
         var attachment: (any DurableAttachment)?
         /// Whether it has ended; the store may not know yet.
         var hasEnded = false
+        /// Whether it ends with the connection that has left, unless another node has it by now.
+        var endsOnceClosed = false
+        /// When it expires, as its last connection to this process has agreed; nil: never.
+        var expiresAt: Timestamp?
         /// Whether its removal is under way.
         var isBeingRemoved = false
         /// Whether its queue may contain messages from shared subscriptions.
@@ -68,21 +92,31 @@ struct DurableState {
         /// Submit the end of a connection; pass the result to ``closed(_:)``.
         case close(DurableSessionID, SessionOperation, CommitSource)
         /// Remove a session, after its shared messages went to others if it may have some; pass the result to
-        /// ``removed(_:_:)``.
-        case remove(DurableSessionID, sentUpTo: UInt64, mayHoldShared: Bool)
+        /// ``removed(_:_:)``. With an opening: only if no other node has opened it since.
+        case remove(DurableSessionID, sentUpTo: UInt64, mayHoldShared: Bool, opening: UInt64?)
         /// Find or create the applicant's session; pass the result to ``opened(_:_:)``.
         case open(SessionKey, SessionOperation, CommitSource)
         case succeed(Applicant, DurableOpening)
         case fail(Applicant, HermesError)
         /// A session without a connection has ended.
         case ended(SessionKey)
+        /// This process has changed a session in the record.
+        case changed(DurableSessionID)
+        /// A connection has a session that is not stored.
+        case attached(SessionKey, Timestamp)
+        /// More waits for a connection, up to a seq.
+        case advance(any DurableAttachment, UInt64)
+        /// The record may have another state of a session than this process knows.
+        case outdated(DurableSessionID)
     }
 
+    /// This process among several; nil: it is alone.
+    let node: NodeIdentity?
+
     private(set) var quota: DurableQuota
-    private(set) var seats = DurableSeats()
+    var seats = DurableSeats()
     var records: [DurableSessionID: Record] = [:]
-    /// The keys of sessions that are not stored.
-    private var transients: [DurableSessionID: SessionKey] = [:]
+    private(set) var transients: [DurableSessionID: Transient] = [:]
     private var lastTransient: Int64 = 0
     var index: DurableIndex
     var routes = DurableRoutes()
@@ -91,7 +125,7 @@ struct DurableState {
     /// Publications that were dropped because a queue was full.
     var dropped: UInt64 = 0
     /// Publications that moved to another member of a shared subscription.
-    private(set) var handedOver: UInt64 = 0
+    var handedOver: UInt64 = 0
     /// Messages that a clean member returned while the store failed, with their shared subscription.
     var unplaced: [(publication: StoredPublication, share: String)] = []
     /// The number of stored sessions with a connection.
@@ -106,7 +140,11 @@ struct DurableState {
     /// Who waits for an owner's last session to go, see ``DurableFarewells``.
     var farewells = DurableFarewells()
 
-    init(_ settings: DurableSettings, shapes: ShapeBudget = ShapeBudget()) {
+    /// The sessions that this process has changed since a reading of the record began; nil: nobody reads it.
+    var changedWhileReading: Set<DurableSessionID>?
+
+    init(_ settings: DurableSettings, shapes: ShapeBudget = ShapeBudget(), node: NodeIdentity? = nil) {
+        self.node = node
         quota = DurableQuota(settings)
         index = DurableIndex(shapes: shapes)
     }
@@ -144,14 +182,14 @@ struct DurableState {
         var seat = seat
         seat.waiting = nil
         let known = seat.session.isStored ? records[seat.session] : nil
-        let isClean = applicant.clean || known?.hasEnded ?? false
-        if known != nil, isClean {
+        let isEnding = known.map { $0.hasEnded || $0.isBeingRemoved } ?? false
+        if known != nil, applicant.clean || isEnding {
             // The old session is removed first, after others got its messages.
             seat.phase = .opening(applicant)
             seats[key] = seat
-            return remove(seat.session)
+            return remove(seat.session, evenIfReopened: applicant.clean || seat.isOwnerGone)
         }
-        if applicant.expiry == .zero, known == nil { return [occupy(key, applicant, in: seat)] }
+        if applicant.expiry == .zero, known == nil { return occupy(key, applicant, in: seat) }
         let payer = StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source)
         if known == nil, let error = quota.takeSession(of: payer) {
             seats[key] = nil
@@ -163,20 +201,23 @@ struct DurableState {
             key,
             clean: applicant.clean,
             expiry: applicant.expiry,
-            payer: payer
+            payer: payer,
+            on: node
         )
         return [.open(key, operation, applicant.attachment.source)]
     }
 
     /// Gives the seat to a session that is not stored.
-    private mutating func occupy(_ key: SessionKey, _ applicant: Applicant, in seat: Seat) -> Action {
+    private mutating func occupy(_ key: SessionKey, _ applicant: Applicant, in seat: Seat) -> [Action] {
         lastTransient -= 1
         var seat = seat
         seat.session = DurableSessionID(rawValue: lastTransient)
         seat.phase = .occupied(applicant.attachment)
-        transients[seat.session] = key
+        seat.isReplaced = false
+        transients[seat.session] = Transient(key: key, at: applicant.at, isClean: applicant.clean)
         seats[key] = seat
-        return .succeed(applicant, DurableOpening(transient: seat.session))
+        let success = Action.succeed(applicant, DurableOpening(transient: seat.session))
+        return node == nil ? [success] : [.attached(key, applicant.at), success]
     }
 
     /// The commit of ``Action/open(_:_:_:)`` is done.
@@ -200,22 +241,32 @@ struct DurableState {
             }
             seat.session = session.id
             seat.phase = .occupied(applicant.attachment)
+            seat.isReplaced = false
             seats[key] = seat
+            let knownHead = records[session.id]?.head ?? 0
             if records[session.id] == nil {
+                finishLeaving(session.id)
                 insert(session, payer: StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source))
+            } else {
+                reopened(session)
             }
             online += 1
             records[session.id]?.attachment = applicant.attachment
+            records[session.id]?.place = session.place
+            actions += changed(session.id)
             setExpiry(of: session.id, to: nil)
             records[session.id]?.redistributesAt = nil
             absentSharing.remove(session.id)
-            records[session.id]?.head = session.head
+            records[session.id]?.head = max(knownHead, session.head)
             records[session.id]?.partial = session.partial
             records[session.id]?.sentUpTo = session.sentUpTo
             records[session.id]?.load.setReader(applicant.attachment.reader)
             records[session.id]?.load.isOnline.store(true, ordering: .relaxed)
             records[session.id]?.load.queued.store(session.queuedCount, ordering: .relaxed)
-            return actions + [.succeed(applicant, DurableOpening(session))]
+            actions.append(.succeed(applicant, DurableOpening(session)))
+            // Another node was faster to tell.
+            if knownHead > session.head { actions.append(.advance(applicant.attachment, knownHead)) }
+            return actions
         case .success:
             assertionFailure("the store did not open a session")
             seat.phase = .vacant
@@ -236,7 +287,7 @@ struct DurableState {
         redistributesAt: Timestamp? = nil,
         ends: Bool
     ) -> [Action] {
-        guard let key = records[id]?.key ?? transients[id], var seat = seats[key], seat.session == id,
+        guard let key = records[id]?.key ?? transients[id]?.key, var seat = seats[key], seat.session == id,
             case .occupied(let occupant) = seat.phase, occupant === attachment
         else { return [] }
         if id.isStored {
@@ -248,15 +299,17 @@ struct DurableState {
             let sentBefore = records[id]?.sentUpTo ?? 0
             records[id]?.sentUpTo = max(sentBefore, sentUpTo)
             records[id]?.redistributesAt = redistributesAt
+            records[id]?.expiresAt = expiresAt
             seat.phase = .closing
             seats[key] = seat
             if ends {
-                markEnded(id)
+                records[id]?.endsOnceClosed = true
+                if node == nil { markEnded(id) }
             } else if records[id]?.mayHoldShared ?? false {
                 absentSharing.insert(id)
             }
             // A session that ends is closed, too: should its removal fail, the store knows that it is over.
-            return [.close(id, .close(id, sentUpTo: sentUpTo, expiresAt: expiresAt), attachment.source)]
+            return close(id, sentUpTo: sentUpTo, expiresAt: expiresAt, of: attachment.source)
         }
         seat.phase = .vacant
         transients[id] = nil
@@ -268,38 +321,51 @@ struct DurableState {
         return open(key, waiting, in: seat)
     }
 
-    /// Whether the owner has a client that is connected, or about to be.
-    func hasConnection(of owner: SessionOwner) -> Bool {
-        seats.keys(of: owner).contains { key in
-            switch seats[key]?.phase {
-            case .occupied, .opening: true
-            case .vacant, .closing, nil: false
-            }
-        }
+    func close(
+        _ id: DurableSessionID,
+        sentUpTo: UInt64,
+        expiresAt: Timestamp?,
+        of source: CommitSource
+    ) -> [Action] {
+        let opening = records[id]?.place?.opening
+        return [.close(id, .close(id, sentUpTo: sentUpTo, expiresAt: expiresAt, opening: opening), source)]
     }
 
     /// The commit of ``Action/close(_:_:_:)`` is done. If it failed, the store counts the session as online until it is
-    /// opened again; it still expires in time.
-    mutating func closed(_ id: DurableSessionID) -> [Action] {
+    /// opened again; it still expires in time. Several nodes try again.
+    mutating func closed(_ id: DurableSessionID, _ error: HermesError? = nil) -> [Action] {
+        // Another node has opened it meanwhile: nothing was changed.
+        if error?.code != StoreRefusals.openedElsewhere.code, records[id]?.endsOnceClosed == true { markEnded(id) }
+        records[id]?.endsOnceClosed = false
         guard let record = records[id], var seat = seats[record.key], seat.session == id, case .closing = seat.phase
         else { return [] }
         seat.phase = .vacant
         seats[record.key] = seat
-        if let waiting = seat.waiting { return open(record.key, waiting, in: seat) }
-        return record.hasEnded ? remove(id) : []
+        let actions = (error == nil ? changed(id) : []) + outdated(id)
+        if let waiting = seat.waiting { return actions + open(record.key, waiting, in: seat) }
+        // Its client may have it on another node by now.
+        return record.hasEnded ? actions + remove(id, evenIfReopened: seat.isOwnerGone) : actions
     }
 
     // MARK: Sessions that end
 
     /// Expired sessions, and sessions whose removal must be retried.
     ///
-    /// - Parameter isClockConfirmed: if not, sessions that an earlier process left stay.
-    mutating func expire(now: Timestamp, isClockConfirmed: Bool = true, limit: Int) -> [Action] {
+    /// - Parameters:
+    ///   - isClockConfirmed: if not, sessions that an earlier process or another one left stay.
+    ///   - isOnDuty: if not, another node ends the expired sessions.
+    mutating func expire(
+        now: Timestamp,
+        isClockConfirmed: Bool = true,
+        isOnDuty: Bool = true,
+        limit: Int
+    ) -> [Action] {
+        let mayEndInherited = isClockConfirmed && isOnDuty
         var actions: [Action] = []
         // The end of their last connection is being stored, or a new one is on its way.
         var again: [DurableSessionID] = []
         for _ in 0..<limit {
-            guard let id = expiries.popDue(now: now) ?? (isClockConfirmed ? inherited.popDue(now: now) : nil) else {
+            guard let id = expiries.popDue(now: now) ?? (mayEndInherited ? inherited.popDue(now: now) : nil) else {
                 break
             }
             guard let record = records[id], record.attachment == nil else { continue }
@@ -307,69 +373,19 @@ struct DurableState {
                 again.append(id)
                 continue
             }
-            actions += remove(id)
+            guard isOnDuty || record.hasEnded else {
+                setInheritedExpiry(of: id, to: now)
+                continue
+            }
+            guard !isOpenElsewhere(record) else { continue }
+            actions += remove(id, evenIfReopened: false)
         }
         for id in again { setExpiry(of: id, to: now) }
         return actions
     }
 
-    // MARK: Owners
-
-    /// The connections of an owner that have a session or wait for one; `matches` filters by client id and connection.
-    func attachments(
-        of owner: SessionOwner,
-        where matches: (String, any DurableAttachment) -> Bool = { _, _ in true }
-    ) -> [any DurableAttachment] {
-        var found: [any DurableAttachment] = []
-        for key in seats.keys(of: owner) {
-            guard let seat = seats[key] else { continue }
-            var present: [any DurableAttachment] = []
-            switch seat.phase {
-            case .vacant, .closing: break
-            case .opening(let applicant): present.append(applicant.attachment)
-            case .occupied(let attachment): present.append(attachment)
-            }
-            if let waiting = seat.waiting { present.append(waiting.attachment) }
-            found += present.filter { matches(key.clientID, $0) }
-        }
-        return found
-    }
-
-    /// Subscriptions to one topic (without wildcards) of an owner's sessions without a connection.
-    func subscriptions(of owner: SessionOwner, to topic: TopicName) -> [(id: DurableSessionID, filters: [String])] {
-        seats.keys(of: owner).compactMap { key in
-            guard let id = seats[key]?.session, let record = records[id], record.attachment == nil, !record.hasEnded
-            else { return nil }
-            let filters = record.subscriptions.map(\.rawValue).filter { text in
-                guard let filter = DurableIndex.parse(text)?.filter else { return false }
-                return filter.rawValue == topic.rawValue
-            }
-            return filters.isEmpty ? nil : (id, filters)
-        }
-    }
-
-    /// Ends the sessions of an owner who is gone. A session with a connection ends together with it, even if the
-    /// connection closes by itself at this moment.
-    mutating func endAll(of owner: SessionOwner) -> [Action] {
-        var actions: [Action] = []
-        for key in seats.keys(of: owner) {
-            guard var seat = seats[key] else { continue }
-            seat.isOwnerGone = true
-            seats[key] = seat
-            guard seat.session.isStored else { continue }
-            if case .closing = seat.phase, let record = records[seat.session], !record.hasEnded {
-                // It is removed once it is closed, and ends now.
-                markEnded(seat.session)
-                actions.append(.ended(record.key))
-            }
-            guard case .vacant = seat.phase else { continue }
-            actions += remove(seat.session)
-        }
-        return actions
-    }
-
     /// Stops all deliveries to the session.
-    private mutating func markEnded(_ id: DurableSessionID) {
+    mutating func markEnded(_ id: DurableSessionID) {
         guard let record = records[id], !record.hasEnded else { return }
         records[id]?.hasEnded = true
         records[id]?.load.hasEnded.store(true, ordering: .relaxed)
@@ -377,20 +393,54 @@ struct DurableState {
         absentSharing.remove(id)
     }
 
-    /// Begins to remove a session without a connection. If that fails, ``expire(now:limit:)`` retries.
-    private mutating func remove(_ id: DurableSessionID) -> [Action] {
+    /// Begins to remove a session without a connection. If that fails, ``expire(now:isClockConfirmed:isOnDuty:limit:)`` retries.
+    ///
+    /// - Parameter evenIfReopened: if not, it stays if another node has opened it meanwhile.
+    mutating func remove(_ id: DurableSessionID, evenIfReopened: Bool = true) -> [Action] {
         guard let record = records[id], !record.isBeingRemoved else { return [] }
-        markEnded(id)
+        // Until the record has decided, it is there for those who publish.
+        let isCertain = evenIfReopened || node == nil
+        if isCertain { markEnded(id) }
         records[id]?.isBeingRemoved = true
         setExpiry(of: id, to: nil)
-        let removal = Action.remove(id, sentUpTo: record.sentUpTo, mayHoldShared: record.mayHoldShared)
-        return record.hasEnded ? [removal] : [.ended(record.key), removal]
+        let removal = Action.remove(
+            id,
+            sentUpTo: record.sentUpTo,
+            mayHoldShared: mayHoldShared(record),
+            opening: evenIfReopened ? nil : record.place?.opening
+        )
+        return record.hasEnded || !isCertain ? [removal] : [.ended(record.key), removal]
     }
 
     /// The store has removed a session, or failed to.
     mutating func removed(_ id: DurableSessionID, _ error: HermesError? = nil) -> [Action] {
-        guard let record = records[id] else { return [] }
+        guard let record = records[id] else { return changed(id) }
         records[id]?.isBeingRemoved = false
+        guard error?.code == StoreRefusals.openedElsewhere.code else {
+            let hasEndedNow = error == nil && !record.hasEnded
+            let actions = (error == nil ? changed(id) : []) + (hasEndedNow ? [.ended(record.key)] : [])
+            return actions + removed(id, record, error)
+        }
+        // What has ended for this process is learned anew.
+        guard !record.hasEnded else { return outdated(id) + removed(id, record, nil) }
+        guard let seat = seats[record.key], seat.session == id, case .opening(let applicant) = seat.phase else {
+            return outdated(id)
+        }
+        return outdated(id) + open(record.key, applicant, in: seat, then: seat.waiting)
+    }
+
+    private mutating func open(
+        _ key: SessionKey,
+        _ applicant: Applicant,
+        in seat: Seat,
+        then waiting: Applicant?
+    ) -> [Action] {
+        let actions = open(key, applicant, in: seat)
+        // The waiting attachment is newer: it takes over.
+        return actions + (waiting.map { attach(key, $0) } ?? [])
+    }
+
+    private mutating func removed(_ id: DurableSessionID, _ record: Record, _ error: HermesError?) -> [Action] {
         if let error {
             farewells.fail(record.key.owner, error)
             if record.attachment == nil { setExpiry(of: id, to: Self.longAgo) }
@@ -407,12 +457,8 @@ struct DurableState {
         case (.vacant, .some):
             return []
         case (.opening(let applicant), nil):
-            let waiting = seat.waiting
             seat.session = .none
-            let actions = open(record.key, applicant, in: seat)
-            guard let waiting else { return actions }
-            // The waiting attachment is newer: it takes over.
-            return actions + attach(record.key, waiting)
+            return open(record.key, applicant, in: seat, then: seat.waiting)
         case (.opening(let applicant), .some(let error)):
             seat.phase = .vacant
             let waiting = seat.waiting
@@ -423,7 +469,7 @@ struct DurableState {
     }
 
     /// Forgets a removed session.
-    private mutating func forget(_ id: DurableSessionID) {
+    mutating func forget(_ id: DurableSessionID) {
         guard let record = records[id] else { return }
         leaveAll(id)
         absentSharing.remove(id)
@@ -439,6 +485,12 @@ struct DurableState {
         if let expiresAt { expiries.set(id, dueAt: expiresAt) } else { expiries.remove(id) }
     }
 
+    /// The same for a session whose expiry another process has set.
+    mutating func setInheritedExpiry(of id: DurableSessionID, to expiresAt: Timestamp?) {
+        setExpiry(of: id, to: nil)
+        if let expiresAt { inherited.set(id, dueAt: expiresAt) }
+    }
+
     private static let longAgo = Timestamp(rawValue: 0)
 
     // MARK: Subscriptions
@@ -446,11 +498,12 @@ struct DurableState {
     /// Adds a session that the store had at the start.
     mutating func load(_ session: StoredSession, expiresAt: Timestamp?, redistributesAt: Timestamp? = nil) {
         seats[session.key] = Seat(session: session.id)
+        defer { records[session.id]?.place = session.place }
         let payer = StoredSession.payer(of: session.key.owner, openedBy: session.payer)
         quota.add(sessions: 1, of: payer)
         insert(session, payer: payer)
         if let expiresAt { inherited.set(session.id, dueAt: expiresAt) }
-        records[session.id]?.sentUpTo = session.isOnline ? session.head : session.sentUpTo
+        records[session.id]?.sentUpTo = session.isOnline && session.place == nil ? session.head : session.sentUpTo
         // Also of what comes by shared subscriptions from now on.
         records[session.id]?.redistributesAt = redistributesAt
         if session.queuedCount > 0 {
@@ -463,6 +516,7 @@ struct DurableState {
     private mutating func insert(_ session: StoredSession, payer: CommitSource) {
         var record = Record(key: session.key, payer: payer)
         record.head = session.head
+        record.subscriptionsVersion = session.subscriptions.isEmpty ? 0 : session.subscriptionsVersion
         records[session.id] = record
         subscribe(session.id, session.subscriptions)
     }
@@ -500,63 +554,6 @@ struct DurableState {
             guard records[id]?.subscriptions.remove(TopicText(filter)) != nil else { continue }
             quota.add(filters: -DurableQuota.units(of: filter), of: record.payer)
         }
-    }
-
-    // MARK: Deliveries
-
-    /// Applies a part of a commit.
-    mutating func committed(
-        _ operation: SessionOperation,
-        _ outcome: SessionOutcome,
-        _ rows: Range<Int>,
-        _ deliveries: inout DurableDeliveries
-    ) {
-        switch (operation, outcome) {
-        case (.completed(let id, let seqs), _):
-            records[id]?.load.queued.subtract(seqs.count, ordering: .relaxed)
-        case (.publish(let publication, let targets, _, _), .published(let seqs)):
-            for row in rows { place(publication, targets[row], seqs[row], &deliveries) }
-        case (.move(let move), .moved(let outcomes, _)):
-            var left = 0
-            for row in rows {
-                let (item, outcome) = (move.items[row], outcomes[row])
-                if outcome != .stays, outcome != .gone { left += 1 }
-                guard let target = item.target else { continue }
-                let seq: UInt64 = if case .queued(let seq) = outcome { seq } else { 0 }
-                place(item.queued.publication, target, seq, &deliveries)
-            }
-            records[move.session]?.load.queued.subtract(left, ordering: .relaxed)
-            handedOver += UInt64(left)
-        case (.open, _), (.close, _), (.remove, _), (.subscribe, _), (.unsubscribe, _), (.publish, _), (.move, _),
-            (.retain, _), (.released, _), (.receivedReleased, _):
-            break
-        }
-    }
-
-    /// - Parameter seq: the place in the target's queue; 0: it is not queued there.
-    private mutating func place(
-        _ publication: StoredPublication,
-        _ target: PublicationTarget,
-        _ seq: UInt64,
-        _ deliveries: inout DurableDeliveries
-    ) {
-        guard let index = records.index(forKey: target.session) else { return }
-        if target.share != nil { records.values[index].load.chosen.subtract(1, ordering: .relaxed) }
-        guard seq > 0 else {
-            // Another member of the shared subscription gets it.
-            if target.share == nil { dropped += 1 }
-            return
-        }
-        if target.share != nil {
-            records.values[index].mayHoldShared = true
-            if records.values[index].attachment == nil { absentSharing.insert(target.session) }
-        }
-        // At or below the head: queued before this connection opened the session, which knows of it.
-        guard seq > records.values[index].head else { return }
-        records.values[index].head = seq
-        records.values[index].load.queued.add(1, ordering: .relaxed)
-        guard let attachment = records.values[index].attachment else { return }
-        deliveries.add(QueuedPublication(target, seq: seq, publication), for: target.session, to: attachment)
     }
 
     private static let takenOver = HermesError(.forbidden, "Another connection has taken the session over.")

@@ -30,6 +30,11 @@ package struct StoredSession: Sendable {
     package var expiry: Duration?
     /// Whether it was opened and not closed since.
     package var isOnline = false
+    /// Where it is open; nil if the record has a single process.
+    package var place: SessionPlace?
+    /// The number of times that the subscriptions were changed, each ``SessionOperation/subscribe(_:_:)`` and
+    /// ``SessionOperation/unsubscribe(_:_:)`` once; 0 if the record has a single process.
+    package var subscriptionsVersion: UInt64 = 0
     /// When it expires if it is not opened before; nil while it is online, and if it never expires.
     package var expiresAt: Timestamp?
     /// The newest seq that was ever queued; 0: none.

@@ -67,6 +67,7 @@ extension MQTTConnection {
     private func resume(_ client: MQTTClientState, _ opening: DurableOpening, then finish: @escaping () -> Void) {
         guard opening.isDurable else { return finish() }
         client.durable = MQTTDurableQueue(opening)
+        client.durable?.advanced(to: client.link?.head ?? 0)
         client.inbound.resumed(opening.received)
         let subscriptions = opening.subscriptions
         // Nothing is decided or stored, but each is announced to all loops, now and at the end.
@@ -233,6 +234,17 @@ extension MQTTConnection {
         measureMemory()
     }
 
+    /// From the core, on this loop.
+    func advanced(to head: UInt64) {
+        guard let durable = client?.durable else {
+            // Its session is not there yet.
+            if let link = client?.link { link.head = max(link.head, head) }
+            return
+        }
+        durable.advanced(to: head)
+        sendQueued()
+    }
+
     /// The client has acknowledged a message for good.
     func complete(_ number: UInt64, of client: MQTTClientState) {
         guard client.durable != nil, let link = client.link else { return }
@@ -323,6 +335,8 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     private(set) var endsSession = false
     /// Whether the client's account has lost its name.
     private(set) var isNameFree = false
+    /// What other nodes had queued before the session was attached.
+    var head: UInt64 = 0
     /// Numbers of acknowledged messages that are not reported yet.
     var completed: [UInt64] = []
 
@@ -355,6 +369,11 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     func committed(_ publications: [QueuedPublication]) {
         let bound = bound
         connection.loop.post(.run { bound.value.committed(publications) })
+    }
+
+    func advanced(to head: UInt64) {
+        let bound = bound
+        connection.loop.post(.run { bound.value.advanced(to: head) })
     }
 }
 
@@ -415,6 +434,8 @@ final class MQTTDurableQueue {
         for queued in publications { bytes += queued.weight }
         known = last.seq
     }
+
+    func advanced(to head: UInt64) { self.head = max(self.head, head) }
 
     func loaded(_ page: DurablePage) {
         for queued in page.publications where queued.seq > known {

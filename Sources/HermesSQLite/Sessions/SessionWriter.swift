@@ -68,9 +68,9 @@ struct SessionWriter: SlicedWriter {
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: SessionOperation) throws -> SessionOutcome {
         switch operation {
-        case .open(let key, let clean, let expiry, let payer):
+        case .open(let key, let clean, let expiry, let payer, _):
             return .opened(try open(key, clean: clean, expiry: expiry, payer: payer))
-        case .remove(let id):
+        case .remove(let id, _):
             try remove(id)
             return .done
         case .publish(let publication, let targets, let received, let retains):
@@ -82,7 +82,7 @@ struct SessionWriter: SlicedWriter {
             retained[publication.topic] = publication
             publicationBytes += publication.weight
             return .done
-        case .close(let id, let sentUpTo, let expiresAt):
+        case .close(let id, let sentUpTo, let expiresAt, _):
             guard let head = try head(of: id) else { return Self.noSuchSession }
             try close(id, sentUpTo: min(sentUpTo, cache.heads.values[head].head), expiresAt: expiresAt)
         case .subscribe(let id, let subscriptions):

@@ -66,13 +66,13 @@ package enum PlaceStoreConformance {
             let leases = try await world.places.renew(two, now: later)
             try expectEqual(leases?.map(\.renewedAt), [StoreWorld.now, later])
             let early = StoreWorld.now.advanced(by: .seconds(-1))
-            let kept = try await world.places.remove(one, silentSince: early, limit: 10)
-            try expect(kept.changes.isEmpty && kept.isDone)
-            let removed = try await world.places.remove(one, silentSince: StoreWorld.now, limit: 10)
-            try expectEqual(removed.changes.map(\.isOnline), [false])
+            let kept = try await world.remove(one, silentSince: early)
+            try expect(kept.presence.isEmpty && kept.isDone)
+            let removed = try await world.remove(one)
+            try expectEqual(removed.presence.map(\.isOnline), [false])
             try expect(removed.isDone)
-            let again = try await world.places.remove(one, silentSince: StoreWorld.now, limit: 10)
-            try expect(again.changes.isEmpty && again.isDone, "told twice")
+            let again = try await world.remove(one)
+            try expect(again.presence.isEmpty && again.isDone, "told twice")
             // It wakes up.
             try expectEqual(try await world.places.renew(one, now: later), nil)
             let claim = PlaceChange.claim(world.phone, connection: 2)
@@ -92,10 +92,67 @@ package enum PlaceStoreConformance {
             _ = try await world.change([.claim(world.phone, connection: 1)], on: new)
             try expectEqual(try await world.places.renew(new, now: StoreWorld.now)?.map(\.mustClear), [true])
             let early = StoreWorld.now.advanced(by: .seconds(-1))
-            let cleared = try await world.places.remove(new, silentSince: early, limit: 1)
-            try expectEqual(cleared.changes.map(\.user), [world.other.user])
+            let cleared = try await world.remove(new, silentSince: early, limit: 1)
+            try expectEqual(cleared.presence.map(\.user), [world.other.user])
             try expectEqual(try await world.connections(on: new), [1])
             try expectEqual(try await world.places.renew(new, now: StoreWorld.now)?.map(\.mustClear), [false])
+        },
+        ConformanceCase("A kept session has one place: the node that opened it last") { makeStore in
+            let world = try await PlaceWorld(makeStore)
+            let (one, two) = (try await world.join(1), try await world.join(2))
+            let first = try world.opened(on: one)
+            try expectEqual(first.place, SessionPlace(node: one, opening: 1))
+            let second = try world.opened(on: two)
+            try expectEqual(second.place, SessionPlace(node: two, opening: 2))
+            // What the first one still does comes too late.
+            let move = QueueMove(from: first.id, [], condition: .opened(1), endsBehind: 0)
+            for late: SessionOperation in [
+                .close(first.id, sentUpTo: 0, expiresAt: nil, opening: 1), .remove(first.id, opening: 1), .move(move),
+            ] {
+                guard case .refused(let error) = try world.commit(late) else {
+                    throw ConformanceFailure(description: "not refused: \(late)")
+                }
+                try expectEqual(error.code, StoreRefusals.openedElsewhere.code)
+            }
+            try expectEqual(try await world.places.sessions(of: [first.id]).map(\.place), [second.place])
+            _ = try world.commit(.close(first.id, sentUpTo: 0, expiresAt: nil, opening: 2))
+            let closed = try await world.places.sessions(of: [first.id])
+            try expectEqual(closed.map(\.place), [SessionPlace(node: nil, opening: 2)])
+            _ = try world.commit(.remove(first.id, opening: 2))
+            try expectEqual(try await world.places.sessions(of: [first.id]).count, 0)
+        },
+        ConformanceCase("A node that is removed leaves no session open") { makeStore in
+            let world = try await PlaceWorld(makeStore)
+            let (one, two) = (try await world.join(1), try await world.join(2))
+            var ids: [DurableSessionID] = []
+            for name in ["a", "b", "c"] { ids.append(try world.opened(name, expiry: .seconds(60), on: one).id) }
+            let other = try world.opened("d", on: two).id
+            var found: [DurableSessionID] = []
+            repeat {
+                let removal = try await world.remove(one, limit: 2)
+                try expect(removal.sessions.count <= 2)
+                found += removal.sessions
+                if removal.isDone { break }
+            } while true
+            try expectEqual(found.sorted(), ids)
+            let sessions = try await world.places.sessions(after: nil, limit: 10)
+            try expectEqual(sessions.map(\.id), ids + [other])
+            try expectEqual(sessions.map(\.place?.node), [nil, nil, nil, two])
+            let end = StoreWorld.now.advanced(by: .seconds(60))
+            try expectEqual(sessions.map(\.expiresAt), [end, end, end, nil])
+            try expectEqual(try await world.places.sessions(after: ids[1], limit: 1).map(\.id), [ids[2]])
+        },
+        ConformanceCase("The version of a session's subscriptions changes with them") { makeStore in
+            let world = try await PlaceWorld(makeStore)
+            let one = try await world.join(1)
+            let id = try world.opened(on: one).id
+            var versions: Set<UInt64> = []
+            let subscription = DurableSubscription(filter: "a", options: SubscriptionOptions(qos: .atLeastOnce))
+            for operation: SessionOperation? in [nil, .subscribe(id, [subscription]), .unsubscribe(id, ["a"])] {
+                if let operation { _ = try world.commit(operation) }
+                versions.formUnion(try await world.places.sessions(of: [id]).map(\.subscriptionsVersion))
+            }
+            try expectEqual(versions.count, 3)
         },
     ]
 }
@@ -132,6 +189,29 @@ private struct PlaceWorld {
         }
         try expectEqual(outcomes.count, changes.count)
         return outcomes
+    }
+
+    func remove(
+        _ node: NodeIdentity,
+        silentSince: Timestamp = StoreWorld.now,
+        limit: Int = 10
+    ) async throws -> NodeRemoval {
+        try await places.remove(node, silentSince: silentSince, now: StoreWorld.now, limit: limit)
+    }
+
+    func commit(_ operation: SessionOperation) throws -> SessionOutcome {
+        guard let sessions = places as? any SessionStore else {
+            throw ConformanceFailure(description: "the store has no sessions")
+        }
+        return try sessions.commit([operation], now: StoreWorld.now)[0]
+    }
+
+    func opened(_ name: String = "client", expiry: Duration? = nil, on node: NodeIdentity) throws -> StoredSession {
+        let key = SessionKey(owner: .anonymous, clientID: name)
+        guard case .opened(let session) = try commit(.open(key, clean: false, expiry: expiry, on: node)) else {
+            throw ConformanceFailure(description: "not opened")
+        }
+        return session
     }
 
     func connections(on node: NodeIdentity) async throws -> Set<UInt64> {

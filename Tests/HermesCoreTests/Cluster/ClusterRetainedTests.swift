@@ -191,10 +191,10 @@ import Testing
     }
 
     /// The links of one node that has no peers, over a store of its own.
-    private func links(_ store: any SessionStore, _ retained: RetainedMessages) throws -> RetainedLinks {
+    private func links(_ store: any SessionStore, _ retained: RetainedMessages) throws -> ReplicaLinks<RetainedReplica> {
         let node = NodeIdentity(id: try #require(NodeID(rawValue: 0)), epoch: 1)
         let roster = ClusterRoster(node, bus: LoneNode(), time: ManualTime())
-        return RetainedLinks(roster, retained: retained, store: store)
+        return ReplicaLinks(roster, retained, store: store)
     }
 
     @Test func `a call reads a bounded part, and further calls the rest`() async throws {
@@ -241,7 +241,7 @@ import Testing
         _ = try store.base.commit([.retain(one)], now: Timestamp(rawValue: 0))
         let retained = messages()
         let links = try links(store, retained)
-        for topics in [ChangedTopics.some([one.topic]), .all] {
+        for topics in [ChangedNames.some([one.topic]), .all] {
             store.failsToReadRetained = true
             links.told(topics)
             await #expect(throws: HermesError.self) { try await links.read() }
@@ -254,14 +254,14 @@ import Testing
     }
 
     @Test func `changed topics are told in parts, and beyond the limits all are meant`() throws {
-        var pending = PendingTopics()
+        var pending = PendingChanges<TopicName>()
         #expect(pending.take() == nil)
         let topics = (0..<300).map { TopicName(checked: "t/\($0)") }
         pending.add(topics)
         pending.add(topics)
         var told: [TopicName] = []
         while case .some(let part)? = pending.take() {
-            #expect(part.count <= PendingTopics.partLimit)
+            #expect(part.count <= PendingChanges<TopicName>.partLimit)
             told += part
         }
         #expect(told.count == 300 && Set(told) == Set(topics))

@@ -432,9 +432,18 @@ private final class GatedPlaces: PlaceStore {
     func remove(
         _ node: NodeIdentity,
         silentSince: Timestamp?,
+        now: Timestamp,
         limit: Int
-    ) async throws(HermesError) -> (changes: [PresenceChange], isDone: Bool) {
-        try await base.remove(node, silentSince: silentSince, limit: limit)
+    ) async throws(HermesError) -> NodeRemoval {
+        try await base.remove(node, silentSince: silentSince, now: now, limit: limit)
+    }
+
+    func sessions(of ids: [DurableSessionID]) async throws(HermesError) -> [StoredSession] {
+        try await base.sessions(of: ids)
+    }
+
+    func sessions(after id: DurableSessionID?, limit: Int) async throws(HermesError) -> [StoredSession] {
+        try await base.sessions(after: id, limit: limit)
     }
 
     func change(_ changes: [PlaceChange], on node: NodeIdentity) async throws(HermesError) -> [PlaceOutcome]? {

@@ -9,7 +9,7 @@ import Testing
 
 /// Several cores in one process, over one store in memory and one bus.
 final class ClusterWorld: Sendable {
-    let store = MemoryStore()
+    let store: MemoryStore
     let time = ManualTime()
     let network: MemoryNetwork
     let cores: [Messenger]
@@ -17,7 +17,14 @@ final class ClusterWorld: Sendable {
     private let dead = Mutex<Set<Int>>([])
 
     /// The cores have started, and know each other. There are the accounts 1 … people, each with these devices.
-    init(seed: UInt64 = 1, cores count: UInt8 = 3, people: Int32, devices: [String] = ["phone"]) async throws {
+    init(
+        seed: UInt64 = 1,
+        cores count: UInt8 = 3,
+        people: Int32,
+        devices: [String] = ["phone"],
+        store: MemoryStore = MemoryStore()
+    ) async throws {
+        self.store = store
         network = MemoryNetwork(seed: seed)
         try await addAccounts(people, to: store)
         for number in 1...people {

@@ -10,7 +10,9 @@ import Testing
 
 /// A connection that notes what it is told.
 final class RecordingConnection: DurableAttachment {
-    private let state = Mutex((replaced: 0, batches: [[QueuedPublication]](), ends: [AttachmentEnd]()))
+    private let state = Mutex(
+        (replaced: 0, batches: [[QueuedPublication]](), ends: [AttachmentEnd](), head: UInt64(0))
+    )
     let replacements = Collector<Void>()
     let deliveries = Collector<[QueuedPublication]>()
     let reader: (any TopicReader)?
@@ -35,6 +37,11 @@ final class RecordingConnection: DurableAttachment {
     var ends: [AttachmentEnd] { state.withLock { $0.ends } }
 
     func ended(_ reason: AttachmentEnd) { state.withLock { $0.ends.append(reason) } }
+
+    func advanced(to head: UInt64) { state.withLock { $0.head = max($0.head, head) } }
+
+    /// The end of what other nodes have queued.
+    var head: UInt64 { state.withLock { $0.head } }
 
     func committed(_ publications: [QueuedPublication]) {
         state.withLock { $0.batches.append(publications) }

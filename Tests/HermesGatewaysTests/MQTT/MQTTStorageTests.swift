@@ -73,6 +73,7 @@ import Testing
         func replaced() {}
         func ended(_ reason: AttachmentEnd) {}
         func committed(_ publications: [QueuedPublication]) {}
+        func advanced(to head: UInt64) {}
     }
 
     /// Kept sessions without a connection.

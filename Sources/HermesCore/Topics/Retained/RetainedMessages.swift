@@ -5,7 +5,7 @@
 ///
 /// A publication is visible at once, before it is stored. If it cannot be stored, the stored one becomes visible again.
 /// So both agree as soon as no write is pending. If there are several nodes, the store has what all of them retain
-/// (``RetainedLinks``). State: a ``Locked``; nothing is called under it.
+/// (``ReplicaLinks``). State: a ``Locked``; nothing is called under it.
 package final class RetainedMessages: Sendable {
     private struct Entry {
         let topic: TopicName

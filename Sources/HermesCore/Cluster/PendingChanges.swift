@@ -1,0 +1,63 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The name of something in the record of which each node has a copy.
+package protocol ReplicaName: Hashable, Sendable {
+    /// Its approximate length in a message between nodes.
+    var messageBytes: Int { get }
+}
+
+extension TopicName: ReplicaName {
+    package var messageBytes: Int { rawValue.utf8.count }
+}
+
+extension DurableSessionID: ReplicaName {
+    package var messageBytes: Int { MemoryLayout<RawValue>.size }
+}
+
+/// The names of what a node has changed.
+package enum ChangedNames<Name: ReplicaName>: Sendable, Hashable {
+    case some([Name])
+    /// There are too many to name them.
+    case all
+}
+
+/// Names that wait to be told or read. Beyond its limits it stands for all names. Pure.
+struct PendingChanges<Name: ReplicaName>: Sendable {
+    static var limit: Int { 65_536 }
+    static var maxBytes: Int { 4 << 20 }
+    /// The bounds of what is taken at once.
+    static var partLimit: Int { 256 }
+    static var maxPartBytes: Int { 256 << 10 }
+
+    private var names: Set<Name> = []
+    private var bytes = 0
+    private var isAll = false
+
+    mutating func add(_ new: some Sequence<Name>) {
+        guard !isAll else { return }
+        for name in new where names.insert(name).inserted { bytes += name.messageBytes }
+        if names.count > Self.limit || bytes > Self.maxBytes { addAll() }
+    }
+
+    mutating func addAll() {
+        self = Self()
+        isAll = true
+    }
+
+    /// - Returns: nil if there are none.
+    mutating func take() -> ChangedNames<Name>? {
+        if isAll {
+            isAll = false
+            return .all
+        }
+        var part: [Name] = []
+        var size = 0
+        while part.count < Self.partLimit, size < Self.maxPartBytes, let name = names.popFirst() {
+            size += name.messageBytes
+            part.append(name)
+        }
+        bytes -= size
+        return part.isEmpty ? nil : .some(part)
+    }
+}

@@ -1,0 +1,253 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Kept sessions of several nodes. Each node has a copy of all sessions with their subscriptions. It learns from the
+/// record what other nodes have changed; what they have queued, it reads from there, too.
+extension DurableState {
+    /// What a process does with the subscriptions that the record has of a session.
+    enum Subscriptions {
+        /// It knows them.
+        case none
+        /// It adds them to those that it knows, and learns later which of these have ended.
+        case added
+        /// It knows no others any more.
+        case replaced
+    }
+
+    /// The effect of what the record has of a session.
+    struct Learned {
+        var actions: [Action] = []
+        /// Whether the session must be read again, because this node is changing it.
+        var isLater = false
+        var subscriptions = Subscriptions.none
+        /// The process that has the session open, and must hear what this one has queued for it.
+        var untold: (node: NodeID, head: UInt64)?
+    }
+
+    /// Whether another process has a session open.
+    func isOpenElsewhere(_ record: Record) -> Bool { record.place?.node.map { $0 != node } ?? false }
+
+    /// Other nodes may have queued something by a shared subscription.
+    func mayHoldShared(_ record: Record) -> Bool { record.mayHoldShared || node != nil }
+
+    /// This process has changed a session in the record.
+    mutating func changed(_ id: DurableSessionID) -> [Action] {
+        guard node != nil else { return [] }
+        changedWhileReading?.insert(id)
+        return [.changed(id)]
+    }
+
+    /// This process may know an old state of a session.
+    func outdated(_ id: DurableSessionID) -> [Action] { node == nil ? [] : [.outdated(id)] }
+
+    /// Takes over what the record has of a session, but for its subscriptions.
+    ///
+    /// - Parameters:
+    ///   - session: nil: it is not in the record.
+    ///   - redistributesAt: when its shared messages go to others if it has no connection; nil: never.
+    mutating func learn(
+        _ id: DurableSessionID,
+        _ session: StoredSession?,
+        now: Timestamp,
+        redistributesAt: Timestamp?
+    ) -> Learned {
+        let isChanged = changedWhileReading?.contains(id) == true
+        guard let session else { return isChanged ? Learned(isLater: true) : vanished(id) }
+        guard let record = records[id] else {
+            return isChanged ? Learned(isLater: true) : met(session, now: now, redistributesAt)
+        }
+        // Whatever this node is doing with the session: it must not miss what comes by a new subscription.
+        var later = Learned(isLater: true)
+        if !record.hasEnded, session.subscriptionsVersion != record.subscriptionsVersion {
+            later.subscriptions = .added
+        }
+        switch seats[record.key]?.phase {
+        case .opening, .closing: return later
+        case .occupied(let attachment):
+            guard session.place == record.place else {
+                guard !isChanged else { return later }
+                later.actions = replace(attachment, at: record.key)
+                later.untold = untold(session)
+                return later
+            }
+            // This node knows its subscriptions best.
+            guard !isChanged else { return Learned(isLater: true) }
+            return Learned(actions: advance(id, attachment, to: session.head))
+        case .vacant, nil:
+            guard !isChanged else { return later }
+            guard record.hasEnded else { return take(session, now: now, redistributesAt) }
+            // Its removal is under way, or is tried again unless another node has opened it.
+            guard !record.isBeingRemoved, session.place != record.place else { return Learned() }
+            forget(id)
+            seats[record.key] = nil
+            return met(session, now: now, redistributesAt)
+        }
+    }
+
+    /// Other nodes have queued something for a session with a connection.
+    private mutating func advance(
+        _ id: DurableSessionID,
+        _ attachment: any DurableAttachment,
+        to head: UInt64
+    ) -> [Action] {
+        guard let known = records[id]?.head, head > known else { return [] }
+        records[id]?.head = head
+        records[id]?.load.queued.add(Int(clamping: head - known), ordering: .relaxed)
+        return [.advance(attachment, head)]
+    }
+
+    /// Other nodes have queued something for a session that this node has open.
+    mutating func advance(_ id: DurableSessionID, to head: UInt64) -> [Action] {
+        guard let attachment = records[id]?.attachment else { return outdated(id) }
+        return advance(id, attachment, to: head)
+    }
+
+    /// The record has a session that this process does not know.
+    private mutating func met(_ session: StoredSession, now: Timestamp, _ redistributesAt: Timestamp?) -> Learned {
+        // Its filters from before would leave the index later.
+        guard !leaving.contains(where: { $0.id == session.id }) else { return Learned(isLater: true) }
+        if let seat = seats[session.key] {
+            switch seat.phase {
+            case .opening, .closing: return Learned(isLater: true)
+            case .occupied(let attachment):
+                let isOpen = session.place?.node != nil
+                guard let transient = transients[seat.session], !isOpen else {
+                    return Learned(actions: replace(attachment, at: session.key), isLater: true)
+                }
+                // The client came before this node knew of the session.
+                return Learned(actions: transient.isClean ? discard(session) : [], isLater: true)
+            case .vacant: if seat.session != session.id { forget(seat.session) }
+            }
+        }
+        var bare = session
+        bare.subscriptions = []
+        load(bare, expiresAt: nil)
+        return take(session, now: now, redistributesAt)
+    }
+
+    /// Removes a session that a connection without one has replaced.
+    private func discard(_ session: StoredSession) -> [Action] {
+        let opening = session.place?.opening
+        return [.remove(session.id, sentUpTo: session.sentUpTo, mayHoldShared: true, opening: opening)]
+    }
+
+    /// The record does not have a session.
+    private mutating func vanished(_ id: DurableSessionID) -> Learned {
+        guard let record = records[id] else { return Learned() }
+        switch seats[record.key]?.phase {
+        case .opening, .closing: return Learned(isLater: true)
+        case .occupied(let attachment):
+            markEnded(id)
+            return Learned(actions: replace(attachment, at: record.key), isLater: true)
+        case .vacant:
+            guard !record.isBeingRemoved else { return Learned() }
+            seats[record.key] = nil
+        case nil: break
+        }
+        markEnded(id)
+        forget(id)
+        return Learned()
+    }
+
+    /// Another node has opened or removed the session of a connection.
+    private mutating func replace(_ attachment: any DurableAttachment, at key: SessionKey) -> [Action] {
+        defer { seats[key]?.isReplaced = true }
+        return seats[key]?.isReplaced == true ? [] : [.replace(attachment)]
+    }
+
+    /// Takes over a session without a connection to this node.
+    private mutating func take(_ session: StoredSession, now: Timestamp, _ redistributesAt: Timestamp?) -> Learned {
+        let id = session.id
+        guard let known = records[id] else { return Learned() }
+        // The record counts it as open here, because the end of its connection could not be stored.
+        guard session.place?.node == nil || session.place?.node != node else { return closeAgain(session, now: now) }
+        let isOpen = session.place?.node != nil
+        let hasMoved = session.place != known.place
+        records[id]?.place = session.place
+        records[id]?.head = max(known.head, session.head)
+        records[id]?.sentUpTo = max(known.sentUpTo, session.sentUpTo)
+        records[id]?.redistributesAt = isOpen ? nil : known.redistributesAt ?? redistributesAt
+        records[id]?.load.isOnline.store(isOpen, ordering: .relaxed)
+        // Its own node knows how much waits for it. The store refuses what is too much.
+        records[id]?.load.queued.store(isOpen ? 0 : session.queuedCount, ordering: .relaxed)
+        setInheritedExpiry(of: id, to: isOpen ? nil : session.expiresAt)
+        if !isOpen, session.subscriptions.contains(where: \.isShared) {
+            absentSharing.insert(id)
+        } else {
+            absentSharing.remove(id)
+        }
+        var learned = Learned()
+        if session.subscriptionsVersion != known.subscriptionsVersion { learned.subscriptions = .replaced }
+        if hasMoved { learned.untold = untold(session) }
+        return learned
+    }
+
+    /// Another process than this one knew has the session open.
+    ///
+    /// - Returns: what it must hear; nil: nothing.
+    private mutating func untold(_ session: StoredSession) -> (node: NodeID, head: UInt64)? {
+        guard let record = records[session.id], record.hasQueued, let other = session.place?.node else { return nil }
+        records[session.id]?.hasQueued = false
+        return (other.id, max(record.head, session.head))
+    }
+
+    private mutating func closeAgain(_ session: StoredSession, now: Timestamp) -> Learned {
+        guard var seat = seats[session.key], seat.session == session.id, let record = records[session.id] else {
+            return Learned()
+        }
+        // It may be one that was opened, although its client was told that it was not.
+        let isKnown = record.place == session.place
+        let expiresAt = isKnown ? record.expiresAt : session.expiry.map { now.advanced(by: $0) }
+        records[session.id]?.place = session.place
+        seat.phase = .closing
+        seats[session.key] = seat
+        let closing = close(session.id, sentUpTo: record.sentUpTo, expiresAt: expiresAt, of: record.payer)
+        return Learned(actions: closing, isLater: true)
+    }
+
+    /// This process has opened a session that it knew before. Other nodes may have changed its subscriptions.
+    mutating func reopened(_ session: StoredSession) {
+        guard node != nil, let record = records[session.id], !record.hasEnded,
+            record.subscriptionsVersion != session.subscriptionsVersion
+        else { return }
+        let filters = session.subscriptions.map { TopicText($0.filter) }
+        subscribe(session.id, session.subscriptions)
+        unsubscribe(session.id, record.subscriptions.subtracting(filters).lazy.map(\.rawValue))
+        records[session.id]?.subscriptionsVersion = session.subscriptionsVersion
+    }
+
+    /// This process has changed a session's subscriptions in the record.
+    mutating func changedSubscriptions(of id: DurableSessionID) -> [Action] {
+        guard node != nil else { return [] }
+        records[id]?.subscriptionsVersion += 1
+        return changed(id)
+    }
+
+    /// Another node has a connection of this client, whose session is not stored.
+    mutating func attachedElsewhere(_ key: SessionKey, at time: Timestamp) -> [Action] {
+        guard let seat = seats[key], case .occupied(let attachment) = seat.phase, !seat.isReplaced,
+            let transient = transients[seat.session], transient.at < time
+        else { return [] }
+        seats[key]?.isReplaced = true
+        return [.replace(attachment)]
+    }
+
+    // MARK: Reading
+
+    mutating func beginReading() { changedWhileReading = [] }
+
+    mutating func endReading() { changedWhileReading = nil }
+
+    /// Whether the subscriptions of a session that was learned may still be replaced by what was read.
+    func isLearning(_ id: DurableSessionID) -> Bool {
+        guard let record = records[id], !record.hasEnded, case .vacant? = seats[record.key]?.phase else { return false }
+        return changedWhileReading?.contains(id) != true
+    }
+}
+
+extension DurableSubscription {
+    /// Whether it is a shared one.
+    var isShared: Bool { filter.utf8.starts(with: "$share/".utf8) }
+}

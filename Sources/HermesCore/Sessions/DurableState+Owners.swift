@@ -1,0 +1,76 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The sessions and connections of an owner.
+extension DurableState {
+    /// The connections of an owner that have a session or wait for one; `matches` filters by client id and connection.
+    func attachments(
+        of owner: SessionOwner,
+        where matches: (String, any DurableAttachment) -> Bool = { _, _ in true }
+    ) -> [any DurableAttachment] {
+        seats.keys(of: owner).flatMap { key in
+            (seats[key]?.attachments ?? []).filter { matches(key.clientID, $0) }
+        }
+    }
+
+    /// All connections that have a session or wait for one.
+    var attachments: [any DurableAttachment] { seats.all.flatMap(\.attachments) }
+
+    /// Subscriptions to one topic (without wildcards) of an owner's sessions without a connection.
+    func subscriptions(of owner: SessionOwner, to topic: TopicName) -> [(id: DurableSessionID, filters: [String])] {
+        seats.keys(of: owner).compactMap { key in
+            guard let id = seats[key]?.session, let record = records[id], record.attachment == nil,
+                !record.hasEnded, !isOpenElsewhere(record)
+            else { return nil }
+            let filters = record.subscriptions.map(\.rawValue).filter { text in
+                guard let filter = DurableIndex.parse(text)?.filter else { return false }
+                return filter.rawValue == topic.rawValue
+            }
+            return filters.isEmpty ? nil : (id, filters)
+        }
+    }
+
+    /// Ends the sessions of an owner who is gone. A session with a connection ends together with it, even if the
+    /// connection closes by itself at this moment.
+    mutating func endAll(of owner: SessionOwner) -> [Action] {
+        var actions: [Action] = []
+        for key in seats.keys(of: owner) {
+            guard var seat = seats[key] else { continue }
+            seat.isOwnerGone = true
+            seats[key] = seat
+            guard seat.session.isStored else { continue }
+            if case .closing = seat.phase, let record = records[seat.session], !record.hasEnded {
+                // It is removed once it is closed, and ends now.
+                markEnded(seat.session)
+                actions.append(.ended(record.key))
+            }
+            guard case .vacant = seat.phase else { continue }
+            actions += remove(seat.session)
+        }
+        return actions
+    }
+
+    /// Whether the owner has a client that is connected, or about to be.
+    func hasConnection(of owner: SessionOwner) -> Bool {
+        seats.keys(of: owner).contains { key in
+            switch seats[key]?.phase {
+            case .occupied, .opening: true
+            case .vacant, .closing, nil: false
+            }
+        }
+    }
+}
+
+extension DurableState.Seat {
+    /// The connections that have the session or wait for it.
+    fileprivate var attachments: [any DurableAttachment] {
+        var present: [any DurableAttachment] = []
+        switch phase {
+        case .vacant, .closing: break
+        case .opening(let applicant): present.append(applicant.attachment)
+        case .occupied(let attachment): present.append(attachment)
+        }
+        if let waiting { present.append(waiting.attachment) }
+        return present
+    }
+}
