@@ -6,7 +6,7 @@ export SWIFT_DETERMINISTIC_HASHING = 1
 # Another C compiler or other search paths would compile everything again.
 unexport CC CXX CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH SDKROOT
 
-SWIFT ?= swift
+export SWIFT ?= swift
 # With options that this machine's compiler takes; the shell asks for them.
 RELEASE := $(SWIFT) build -c release --product hermes $$(scripts/cxx-flags release)
 ARGS ?=

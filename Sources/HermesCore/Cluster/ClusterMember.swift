@@ -455,7 +455,7 @@ package final class ClusterMember: BusReceiver {
         case .remove(let expulsion): return .removed(await topics.removeHere(expulsion))
         case .devices(let user): return .devices(devices.attachedDevices(of: user))
         case .session(let id):
-            await sessions.readNow(id)
+            await sessions.readUntilKnown(id)
             return .session
         }
     }

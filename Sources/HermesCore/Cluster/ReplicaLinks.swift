@@ -78,7 +78,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
     private static var slice: Int { 500 }
 
     private let roster: ClusterRoster
-    private let copy: Copy
+    let copy: Copy
     private let state = Mutex(State())
     /// One reading at a time: what an earlier one finds must not be taken over after what a later one finds.
     private let turns = ReadGate(maxRunning: 1, maxWaiting: .max)
@@ -148,18 +148,25 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         roster.wakeUp.signal()
     }
 
-    /// Returns when this was read. What cannot be read now is read by the next ``read()``.
-    func readNow(_ name: Name) async {
+    /// Reads this before it returns. What cannot be read now is read by the next ``read()``.
+    ///
+    /// - Returns: whether it was read, by this call or by another one that has failed or not.
+    func readNow(_ name: Name) async -> Bool {
         state.withLock { _ = $0.urgent.insert(name) }
-        // An error is one of the gate, which has room for all.
-        try? await turns.turn(of: .server) { () async throws(HermesError) in
-            let part = state.withLock { $0.takeUrgent(name) }
-            guard !part.isEmpty else { return }
-            do throws(HermesError) {
-                later(try await copy.read(part))
-            } catch {
-                later(part)
+        do throws(HermesError) {
+            try await turns.turn(of: .server) { () async throws(HermesError) in
+                let part = state.withLock { $0.takeUrgent(name) }
+                guard !part.isEmpty else { return }
+                do throws(HermesError) {
+                    later(try await copy.read(part))
+                } catch {
+                    later(part)
+                    throw error
+                }
             }
+            return true
+        } catch {
+            return false
         }
     }
 

@@ -59,7 +59,7 @@ extension MemoryState {
         var outcomes: [SessionOutcome] = []
         for operation in operations {
             do throws(HermesError) {
-                outcomes.append(try apply(operation))
+                outcomes.append(try apply(operation, now: now))
             } catch {
                 outcomes.append(.refused(error))
             }
@@ -67,10 +67,11 @@ extension MemoryState {
         return outcomes
     }
 
-    private mutating func apply(_ operation: SessionOperation) throws(HermesError) -> SessionOutcome {
+    private mutating func apply(_ operation: SessionOperation, now: Timestamp) throws(HermesError) -> SessionOutcome {
         switch operation {
         case .open(let key, let clean, let expiry, let payer, let node):
-            return .opened(open(key, clean: clean, expiry: expiry, payer: payer, on: node))
+            let place = node.map { SessionPlace(node: $0, opening: 1, since: now) }
+            return .opened(open(key, clean: clean, expiry: expiry, payer: payer, at: place))
         case .remove(let id, let opening):
             try check(id, wasLast: opening)
             remove(id)
@@ -87,6 +88,7 @@ extension MemoryState {
             return try change(id) { session in
                 session.stored.isOnline = false
                 session.stored.place?.node = nil
+                session.stored.place?.since = now
                 session.stored.sentUpTo = min(max(session.stored.sentUpTo, sentUpTo), session.stored.head)
                 session.stored.expiresAt = expiresAt
             }
@@ -149,7 +151,7 @@ extension MemoryState {
         clean: Bool,
         expiry: Duration?,
         payer: CommitSource,
-        on node: NodeIdentity?
+        at place: SessionPlace?
     ) -> StoredSession {
         if clean, let old = durableKeys[key] { remove(old) }
         let id: DurableSessionID
@@ -166,8 +168,9 @@ extension MemoryState {
         var session = durable[id] ?? Session(stored: StoredSession(id: id, key: key))
         if !wasPresent { session.stored.payer = StoredSession.payer(of: key.owner, openedBy: payer) }
         session.stored.isOnline = true
-        if let node {
-            session.stored.place = SessionPlace(node: node, opening: (session.stored.place?.opening ?? 0) + 1)
+        if var place {
+            place.opening += session.stored.place?.opening ?? 0
+            session.stored.place = place
         }
         session.stored.expiry = expiry
         session.stored.expiresAt = nil
@@ -185,6 +188,7 @@ extension MemoryState {
         guard let stored = durable[id]?.stored else { return }
         durable[id]?.stored.isOnline = false
         durable[id]?.stored.place?.node = nil
+        durable[id]?.stored.place?.since = now
         durable[id]?.stored.sentUpTo = stored.head
         durable[id]?.stored.expiresAt = stored.expiry.map { now.advanced(by: $0) }
     }

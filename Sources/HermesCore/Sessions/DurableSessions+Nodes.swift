@@ -80,6 +80,9 @@ extension DurableSessions {
         return change { $0.records[id]?.subscriptionsVersion = session.subscriptionsVersion }
     }
 
+    /// Whether this process stores publications for a session.
+    func knows(_ id: DurableSessionID) -> Bool { shared.state.withLock { $0.records[id]?.hasEnded == false } }
+
     /// Other nodes have queued publications: the new heads of queues.
     func queuedElsewhere(_ heads: [DurableSessionID: UInt64]) {
         for (id, head) in heads { perform(shared.state.withLock { $0.advance(id, to: head) }) }
@@ -131,5 +134,14 @@ extension ReplicaLinks<SessionReplica> {
             for (node, heads) in heads { roster.bus.publish(.queued(heads), to: NodeSet(node)) }
         }
         sessions.news.attached.observe { roster.bus.hint(.attached($0), to: roster.peers) }
+    }
+
+    /// Returns when this process has taken a session over, or a second later.
+    func readUntilKnown(_ id: DurableSessionID) async {
+        for _ in 0..<50 {
+            if await readNow(id), copy.sessions.knows(id) { return }
+            // An earlier connection of its client is ending here, or the record cannot be read.
+            try? await Task.sleep(for: .milliseconds(20))
+        }
     }
 }

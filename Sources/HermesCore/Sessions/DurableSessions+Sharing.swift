@@ -396,7 +396,8 @@ extension DurableState {
             guard let place = records.index(forKey: id) else { return nil }
             let record = records.values[place]
             guard record.attachment == nil, !record.hasEnded, let redistributesAt = record.redistributesAt,
-                redistributesAt <= now, hasUnsent(record) else { return nil }
+                redistributesAt <= now, hasUnsent(record)
+            else { return nil }
             return Redistribution(id: id, sentUpTo: record.sentUpTo, subscriptions: record.subscriptions)
         }
     }

@@ -60,7 +60,7 @@ extension DurableState {
         }
         // Whatever this node is doing with the session: it must not miss what comes by a new subscription.
         var later = Learned(isLater: true)
-        if !record.hasEnded, session.subscriptionsVersion != record.subscriptionsVersion {
+        if !record.hasEnded, session.subscriptionsVersion > record.subscriptionsVersion {
             later.subscriptions = .added
         }
         switch seats[record.key]?.phase {
@@ -107,16 +107,17 @@ extension DurableState {
     /// The record has a session that this process does not know.
     private mutating func met(_ session: StoredSession, now: Timestamp, _ redistributesAt: Timestamp?) -> Learned {
         // Its filters from before would leave the index later.
-        guard !leaving.contains(where: { $0.id == session.id }) else { return Learned(isLater: true) }
+        guard !leaving.contains(where: { $0.id == session.id }), !discarding.contains(session.id) else {
+            return Learned(isLater: true)
+        }
         if let seat = seats[session.key] {
             switch seat.phase {
             case .opening, .closing: return Learned(isLater: true)
             case .occupied(let attachment):
-                let isOpen = session.place?.node != nil
-                guard let transient = transients[seat.session], !isOpen else {
-                    return Learned(actions: replace(attachment, at: session.key), isLater: true)
-                }
-                // The client came before this node knew of the session.
+                guard let transient = transients[seat.session], let place = session.place, place.node == nil,
+                    place.since <= transient.at
+                else { return Learned(actions: replace(attachment, at: session.key), isLater: true) }
+                // The client came before this node knew of the session that it had left.
                 return Learned(actions: transient.isClean ? discard(session) : [], isLater: true)
             case .vacant: if seat.session != session.id { forget(seat.session) }
             }
@@ -128,7 +129,8 @@ extension DurableState {
     }
 
     /// Removes a session that a connection without one has replaced.
-    private func discard(_ session: StoredSession) -> [Action] {
+    private mutating func discard(_ session: StoredSession) -> [Action] {
+        discarding.insert(session.id)
         let opening = session.place?.opening
         return [.remove(session.id, sentUpTo: session.sentUpTo, mayHoldShared: true, opening: opening)]
     }
@@ -221,7 +223,8 @@ extension DurableState {
     /// This process has changed a session's subscriptions in the record.
     mutating func changedSubscriptions(of id: DurableSessionID) -> [Action] {
         guard node != nil else { return [] }
-        records[id]?.subscriptionsVersion += 1
+        // Those of a session without a connection are read again.
+        if records[id]?.attachment != nil { records[id]?.subscriptionsVersion += 1 }
         return changed(id)
     }
 

@@ -142,6 +142,8 @@ struct DurableState {
 
     /// The sessions that this process has changed since a reading of the record began; nil: nobody reads it.
     var changedWhileReading: Set<DurableSessionID>?
+    /// The sessions that this process does not know and removes, because their clients have started clean.
+    var discarding: Set<DurableSessionID> = []
 
     init(_ settings: DurableSettings, shapes: ShapeBudget = ShapeBudget(), node: NodeIdentity? = nil) {
         self.node = node
@@ -231,7 +233,9 @@ struct DurableState {
             if !seat.session.isStored {
                 quota.add(sessions: -1, of: StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source))
             }
-            return [.fail(applicant, error)] + (waiting.map { open(key, $0, in: seat) } ?? [])
+            // It may have been stored all the same.
+            let actions = (seat.session.isStored ? outdated(seat.session) : []) + [.fail(applicant, error)]
+            return actions + (waiting.map { open(key, $0, in: seat) } ?? [])
         case .success(.opened(let session)):
             var actions: [Action] = []
             if seat.session.isStored, seat.session != session.id, let record = records[seat.session] {
@@ -377,7 +381,7 @@ struct DurableState {
                 setInheritedExpiry(of: id, to: now)
                 continue
             }
-            guard !isOpenElsewhere(record) else { continue }
+            guard record.hasEnded || !isOpenElsewhere(record) else { continue }
             actions += remove(id, evenIfReopened: false)
         }
         for id in again { setExpiry(of: id, to: now) }
@@ -414,6 +418,7 @@ struct DurableState {
 
     /// The store has removed a session, or failed to.
     mutating func removed(_ id: DurableSessionID, _ error: HermesError? = nil) -> [Action] {
+        discarding.remove(id)
         guard let record = records[id] else { return changed(id) }
         records[id]?.isBeingRemoved = false
         guard error?.code == StoreRefusals.openedElsewhere.code else {

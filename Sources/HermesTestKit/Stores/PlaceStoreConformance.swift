@@ -101,9 +101,9 @@ package enum PlaceStoreConformance {
             let world = try await PlaceWorld(makeStore)
             let (one, two) = (try await world.join(1), try await world.join(2))
             let first = try world.opened(on: one)
-            try expectEqual(first.place, SessionPlace(node: one, opening: 1))
+            try expectEqual(first.place, SessionPlace(node: one, opening: 1, since: StoreWorld.now))
             let second = try world.opened(on: two)
-            try expectEqual(second.place, SessionPlace(node: two, opening: 2))
+            try expectEqual(second.place, SessionPlace(node: two, opening: 2, since: StoreWorld.now))
             // What the first one still does comes too late.
             let move = QueueMove(from: first.id, [], condition: .opened(1), endsBehind: 0)
             for late: SessionOperation in [
@@ -117,7 +117,8 @@ package enum PlaceStoreConformance {
             try expectEqual(try await world.places.sessions(of: [first.id]).map(\.place), [second.place])
             _ = try world.commit(.close(first.id, sentUpTo: 0, expiresAt: nil, opening: 2))
             let closed = try await world.places.sessions(of: [first.id])
-            try expectEqual(closed.map(\.place), [SessionPlace(node: nil, opening: 2)])
+            let nowhere = SessionPlace(node: nil, opening: 2, since: StoreWorld.now)
+            try expectEqual(closed.map(\.place), [nowhere])
             _ = try world.commit(.remove(first.id, opening: 2))
             try expectEqual(try await world.places.sessions(of: [first.id]).count, 0)
         },

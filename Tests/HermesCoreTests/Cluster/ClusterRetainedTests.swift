@@ -191,7 +191,8 @@ import Testing
     }
 
     /// The links of one node that has no peers, over a store of its own.
-    private func links(_ store: any SessionStore, _ retained: RetainedMessages) throws -> ReplicaLinks<RetainedReplica> {
+    private func links(_ store: any SessionStore, _ retained: RetainedMessages) throws -> ReplicaLinks<RetainedReplica>
+    {
         let node = NodeIdentity(id: try #require(NodeID(rawValue: 0)), epoch: 1)
         let roster = ClusterRoster(node, bus: LoneNode(), time: ManualTime())
         return ReplicaLinks(roster, retained, store: store)
