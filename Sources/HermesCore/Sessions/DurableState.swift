@@ -325,6 +325,7 @@ struct DurableState {
         return open(key, waiting, in: seat)
     }
 
+    /// Stores that a session has no connection any more.
     func close(
         _ id: DurableSessionID,
         sentUpTo: UInt64,
@@ -397,7 +398,8 @@ struct DurableState {
         absentSharing.remove(id)
     }
 
-    /// Begins to remove a session without a connection. If that fails, ``expire(now:isClockConfirmed:isOnDuty:limit:)`` retries.
+    /// Begins to remove a session without a connection. If that fails, ``expire(now:isClockConfirmed:isOnDuty:limit:)``
+    /// retries.
     ///
     /// - Parameter evenIfReopened: if not, it stays if another node has opened it meanwhile.
     mutating func remove(_ id: DurableSessionID, evenIfReopened: Bool = true) -> [Action] {
