@@ -150,7 +150,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
 
     /// Reads this before it returns. What cannot be read now is read by the next ``read()``.
     ///
-    /// - Returns: whether it was read, by this call or by another one that has failed or not.
+    /// - Returns: false if this call could not read it. If another call has read it since, true, whatever that found.
     func readNow(_ name: Name) async -> Bool {
         state.withLock { _ = $0.urgent.insert(name) }
         do throws(HermesError) {

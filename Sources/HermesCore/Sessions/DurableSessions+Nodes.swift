@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Kept sessions of several nodes (``DurableState/learn(_:_:redistributesAt:)``).
+/// Kept sessions of several nodes (``DurableState/learn(_:_:now:redistributesAt:)``).
 extension DurableSessions {
     /// What this process tells the others.
     struct News: Sendable {
