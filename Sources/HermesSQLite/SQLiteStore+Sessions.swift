@@ -92,7 +92,7 @@ extension SQLiteStore: SessionStore {
                 let count = try Self.inSteps(limit, sessionPurgeStep, TimeSlice(clock, slice)) { rows in
                     var purger = SessionPurger(db: db, now: now, limit: rows)
                     // Before the transaction ends, while nothing else runs on the writer.
-                    defer { sessionCache.withLock { cache in for id in purger.sessions { cache.heads[id] = nil } } }
+                    defer { sessionCache.withLock { cache in for id in purger.sessions { cache.forget(id) } } }
                     let count = try purger.run()
                     changes.append(purger.queueChanges)
                     return count

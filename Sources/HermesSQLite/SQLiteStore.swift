@@ -225,7 +225,7 @@ package final class SQLiteStore: Sendable {
         queues.apply(removedQueues)
         inboxes.apply(inboxChanges)
         if !removedSessions.isEmpty {
-            sessionCache.withLock { cache in for id in removedSessions { cache.heads[id] = nil } }
+            sessionCache.withLock { cache in for id in removedSessions { cache.forget(id) } }
         }
         return outcomes
     }

@@ -150,11 +150,12 @@ private struct Prepared {
             state.heads[user] += 1
             state.freshEntries += 1
             state.dirtyUsers.insert(user)
-            sqlite3_bind_int64(insertEntry, 1, Int64(user + 1))
-            sqlite3_bind_int64(insertEntry, 2, state.heads[user])
-            sqlite3_bind_int64(insertEntry, 3, key)
-            sqlite3_bind_int64(insertEntry, 4, 1)
-            sqlite3_bind_int64(insertEntry, 5, 1_000)
+            sqlite3_bind_int64(insertEntry, 1, 0)
+            sqlite3_bind_int64(insertEntry, 2, key)
+            sqlite3_bind_int64(insertEntry, 3, 1)
+            sqlite3_bind_int64(insertEntry, 4, 1_000)
+            sqlite3_bind_int64(insertEntry, 5, Int64(user + 1))
+            sqlite3_bind_int64(insertEntry, 6, state.heads[user])
             try step(insertEntry)
         }
     }

@@ -42,29 +42,63 @@ extension DurableState {
         _ deliveries: inout DurableDeliveries
     ) {
         guard let index = records.index(forKey: target.session) else { return }
-        if target.share != nil { records.values[index].load.chosen.subtract(1, ordering: .relaxed) }
-        guard seq > 0 else {
+        // In place: a copy of the record would cost more than all else here.
+        switch records.values[index].add(seq, sharedly: target.share != nil, by: node) {
+        case .dropped:
             // Another member of the shared subscription gets it.
             if target.share == nil { dropped += 1 }
-            return
+        case .known:
+            break
+        case .elsewhere(let other):
+            if target.share != nil { absentSharing.insert(target.session) }
+            deliveries.add(seq, to: target.session, on: other)
+        case .waits:
+            if target.share != nil { absentSharing.insert(target.session) }
+        case .delivered(let attachment):
+            deliveries.add(QueuedPublication(target, seq: seq, publication), for: target.session, to: attachment)
         }
-        if target.share != nil {
-            records.values[index].mayHoldShared = true
-            if records.values[index].attachment == nil { absentSharing.insert(target.session) }
+    }
+}
+
+extension DurableState.Record {
+    /// What follows for a session of an addition to its queue.
+    fileprivate enum Addition {
+        /// The queue has no room.
+        case dropped
+        /// Queued before this connection opened the session, which knows of it.
+        case known
+        /// Another node has the session.
+        case elsewhere(NodeID)
+        /// The session has no connection.
+        case waits
+        case delivered(any DurableAttachment)
+    }
+
+    /// Adds a publication to the queue.
+    ///
+    /// - Parameters:
+    ///   - seq: its place; 0: it is not queued.
+    ///   - isShared: whether it comes by a shared subscription.
+    ///   - node: this process among several.
+    fileprivate mutating func add(_ seq: UInt64, sharedly isShared: Bool, by node: NodeIdentity?) -> Addition {
+        if isShared { load.chosen.subtract(1, ordering: .relaxed) }
+        guard seq > 0 else { return .dropped }
+        if isShared { mayHoldShared = true }
+        if let node {
+            hasQueued = true
+            // Without a copy of the record.
+            if let other = place?.node, other != node {
+                head = max(head, seq)
+                return .elsewhere(other.id)
+            }
         }
-        if node != nil { records.values[index].hasQueued = true }
-        // Without a copy of the record.
-        if node != nil, let other = records.values[index].place?.node, other != node {
-            records.values[index].head = max(records.values[index].head, seq)
-            return deliveries.add(seq, to: target.session, on: other.id)
+        let isNew = seq > head
+        if isNew {
+            // With what other nodes have queued before.
+            load.queued.add(Int(clamping: seq - head), ordering: .relaxed)
+            head = seq
         }
-        // At or below the head: queued before this connection opened the session, which knows of it.
-        let head = records.values[index].head
-        guard seq > head else { return }
-        records.values[index].head = seq
-        // With what other nodes have queued before.
-        records.values[index].load.queued.add(Int(clamping: seq - head), ordering: .relaxed)
-        guard let attachment = records.values[index].attachment else { return }
-        deliveries.add(QueuedPublication(target, seq: seq, publication), for: target.session, to: attachment)
+        guard let attachment else { return .waits }
+        return isNew ? .delivered(attachment) : .known
     }
 }

@@ -37,7 +37,7 @@ extension MQTTConnection {
         let version = version
         let slot: EncodingSlot = version == .v5 ? .mqttV5 : .mqttV311
         let frame = delivery.borrowed(slot) { publication in
-            MQTTPublishWriter.shared(publication, version: version, acknowledged: false, now: now())
+            MQTTPublishWriter.shared(publication, version: version, acknowledged: false, now: expiryTime(of: publication.details))
         }
         guard frame.count <= outbound.maxPacketBytes else { return dropped(.tooLarge) }
         connection.tally.messagesOut += 1
@@ -84,7 +84,7 @@ extension MQTTConnection {
         }
         let version = version
         let frame = delivery.encoded(Self.slot(version, isAcknowledged: true)) { publication in
-            MQTTPublishWriter.shared(publication, version: version, acknowledged: true, now: now())
+            MQTTPublishWriter.shared(publication, version: version, acknowledged: true, now: expiryTime(of: publication.details))
         }
         guard frame.readableBytes <= outbound.maxPacketBytes else { return dropped(.tooLarge) }
         let id = outbound.window.send(exactlyOnce: qos == .exactlyOnce)
@@ -258,7 +258,7 @@ extension MQTTConnection {
         isDuplicate: Bool = false,
         identifiers: [UInt32]
     ) -> MQTTPublishPacket? {
-        var writer = MQTTPublishWriter(version: version, qos: qos, now: now())
+        var writer = MQTTPublishWriter(version: version, qos: qos, now: expiryTime(of: publication.details))
         writer.packetID = packetID
         writer.isRetained = isRetained
         writer.isDuplicate = isDuplicate

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import DequeModule
 import HermesCore
 import HermesWire
 import Logging
@@ -139,7 +140,7 @@ extension MQTTConnection {
         let stored = queued.publication
         // Sent messages do not expire [MQTT-4.3.3-7].
         let isWanted =
-            (queued.seq <= durable.sentBefore || !stored.hasExpired(at: now())) && mayRead(queued, of: client, durable)
+            (queued.seq <= durable.sentBefore || !stored.hasExpired(at: expiryTime(of: stored.details))) && mayRead(queued, of: client, durable)
         let next = outbound.window.nextPacketID
         let qos = min(queued.qos, gateway.maximumQoS)
         guard isWanted,
@@ -403,8 +404,9 @@ final class MQTTDurableQueue {
     let renamedAt: UInt64
     var releasesLeft: ArraySlice<UInt64> = []
     var isLoading = false
-    private var waiting: [QueuedPublication] = []
-    private var start = 0
+    private var waiting: Deque<QueuedPublication> = []
+    /// The messages taken since it was empty.
+    private var taken = 0
     /// The bytes of waiting messages.
     private(set) var bytes = 0
     /// The last number that is in ``waiting`` or was taken from it.
@@ -422,12 +424,12 @@ final class MQTTDurableQueue {
     }
 
     /// The messages that wait to be sent, in memory and in the store.
-    var queuedCount: Int { waiting.count - start + Int(clamping: head - min(head, max(known, sentBefore))) }
+    var queuedCount: Int { waiting.count + Int(clamping: head - min(head, max(known, sentBefore))) }
 
     func committed(_ publications: [QueuedPublication]) {
         guard let last = publications.last, let first = publications.first else { return }
         head = max(head, last.seq)
-        guard first.seq == known + 1, !isLoading, waiting.count - start < Self.maxWaiting,
+        guard first.seq == known + 1, !isLoading, waiting.count < Self.maxWaiting,
             bytes < Self.maxWaitingBytes
         else { return }
         waiting.append(contentsOf: publications)
@@ -449,23 +451,23 @@ final class MQTTDurableQueue {
     ///
     /// - Parameter most: the highest number that may be under way; a later one waits for the oldest.
     func next(notAbove most: UInt64) -> Next {
-        if let release = releasesLeft.first, start >= waiting.count || waiting[start].seq > release {
-            guard known >= release || start < waiting.count else { return .load(after: known) }
+        let first = waiting.first?.seq
+        if let release = releasesLeft.first, first.map({ $0 > release }) ?? true {
+            guard known >= release || first != nil else { return .load(after: known) }
             guard release <= most else { return .nothing }
             releasesLeft.removeFirst()
             return .release(release)
         }
-        if start < waiting.count {
-            let queued = waiting[start]
-            guard queued.seq <= most else { return .nothing }
-            bytes -= queued.weight
-            start += 1
-            if start == waiting.count {
-                waiting.removeAll(keepingCapacity: waiting.count <= 64)
-                start = 0
-            }
-            return .publication(queued)
+        guard let first else { return known < head ? .load(after: known) : .nothing }
+        guard first <= most else { return .nothing }
+        let queued = waiting.removeFirst()
+        bytes -= queued.weight
+        taken += 1
+        if waiting.isEmpty {
+            // The memory of a long queue is given back.
+            if taken > 64 { waiting = [] }
+            taken = 0
         }
-        return known < head ? .load(after: known) : .nothing
+        return .publication(queued)
     }
 }

@@ -66,6 +66,11 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
 
     func now() -> Timestamp { gateway.environment.messenger.time.now() }
 
+    /// The present time for a message that may expire; without asking the clock for others, which do not need it.
+    func expiryTime(of details: PublicationDetails?) -> Timestamp {
+        details?.expiresAt == nil ? Timestamp(rawValue: 0) : now()
+    }
+
     // MARK: Input
 
     package func received(_ input: MQTTInput) {

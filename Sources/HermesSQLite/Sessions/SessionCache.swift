@@ -16,6 +16,8 @@ struct SessionCache {
     /// Nonexistent sessions are never cached.
     var heads: [DurableSessionID: Head] = [:]
 
+    var long = LongQueues()
+
     /// An upper bound of the fresh rows.
     var freshRows = 0
     var freshBytes = 0
@@ -26,6 +28,12 @@ struct SessionCache {
 
     /// Bounds memory with very many sessions: some 10 MB.
     static let maxEntries = 200_000
+
+    /// A session has ended, or its queue was changed elsewhere.
+    mutating func forget(_ id: DurableSessionID) {
+        heads[id] = nil
+        long.forget(id)
+    }
 
     mutating func trim() {
         if heads.count > Self.maxEntries { heads.removeAll() }

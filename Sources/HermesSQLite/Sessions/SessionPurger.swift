@@ -59,7 +59,7 @@ struct SessionPurger {
         try deleteGone()
         try deleteExpired()
         try deleteRetained()
-        try SessionWriter.dereference(db, dereferenced)
+        try PublicationReleaser(db).release(dereferenced)
         return done
     }
 

@@ -7,10 +7,47 @@ internal import GRDB
 struct SessionStatements {
     /// The statements for either of the two tables of a queue.
     struct Queue {
+        struct SQL {
+            let table: String
+            let insertPlain: KeyedInsert.SQL
+
+            init(_ table: String) {
+                self.table = table
+                insertPlain = KeyedInsert.SQL(
+                    into: table,
+                    key: ["session", "seq"],
+                    columns: ["flags", "weight", "expires_at", "publication"]
+                )
+            }
+
+            static let fresh = SQL("session_queue_fresh")
+            static let settled = SQL("session_queue")
+        }
+
+        let insertShared: PreparedStatement
+        let insertPlain: KeyedInsert
+        let insertOwn: PreparedStatement
         let select: PreparedStatement
         let delete: PreparedStatement
 
-        init(_ db: Database, _ table: String) throws {
+        init(_ db: Database, _ sql: SQL) throws {
+            let table = sql.table
+            insertShared = try PreparedStatement(
+                db,
+                """
+                INSERT INTO \(table) (session, seq, flags, weight, expires_at, publication, identifiers, share) \
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                """
+            )
+            insertPlain = KeyedInsert(db, sql.insertPlain)
+            insertOwn = try PreparedStatement(
+                db,
+                """
+                INSERT INTO \(table) \
+                (session, seq, flags, weight, expires_at, published_at, identifiers, topic, payload, details, share) \
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """
+            )
             select = try PreparedStatement(
                 db,
                 "SELECT weight, publication FROM \(table) WHERE session = ? AND seq BETWEEN ? AND ?"
@@ -23,8 +60,6 @@ struct SessionStatements {
     let updateHead: PreparedStatement
     let insertPublication: PreparedStatement
     let insertReferences: PreparedStatement
-    let insertShared: PreparedStatement
-    let insertOwn: PreparedStatement
     let fresh: Queue
     let settled: Queue
     let deleteReleased: PreparedStatement
@@ -33,6 +68,8 @@ struct SessionStatements {
     let deleteReceived: PreparedStatement
     let insertPart: PreparedStatement
     let deleteParts: PreparedStatement
+
+    func queue(isFresh: Bool) -> Queue { isFresh ? fresh : settled }
 
     init(_ db: Database) throws {
         selectHead = try PreparedStatement(
@@ -51,23 +88,8 @@ struct SessionStatements {
             "INSERT INTO publication (published_at, topic, payload, details) VALUES (?, ?, ?, ?)"
         )
         insertReferences = try PreparedStatement(db, "INSERT INTO publication_refs (key, refs) VALUES (?, ?)")
-        insertShared = try PreparedStatement(
-            db,
-            """
-            INSERT INTO session_queue_fresh (session, seq, flags, weight, expires_at, publication, identifiers, share) \
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-            """
-        )
-        insertOwn = try PreparedStatement(
-            db,
-            """
-            INSERT INTO session_queue_fresh \
-            (session, seq, flags, weight, expires_at, published_at, identifiers, topic, payload, details, share) \
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """
-        )
-        fresh = try Queue(db, "session_queue_fresh")
-        settled = try Queue(db, "session_queue")
+        fresh = try Queue(db, .fresh)
+        settled = try Queue(db, .settled)
         deleteReleased = try PreparedStatement(
             db,
             "DELETE FROM session_released WHERE session = ? AND seq BETWEEN ? AND ?"

@@ -93,6 +93,7 @@ extension SessionWriter {
             MoveStatements.bind(session, seq, to: table.delete)
             try table.delete.run()
             try lessen(session, rows: 1, bytes: weight)
+            cache.long.forget(target.session)
             cache.freshRows += 1
             cache.freshBytes += newWeight
             return .queued(new)

@@ -30,17 +30,53 @@ extension SessionWriter {
         publicationBytes += publication.weight
         if count == 1, publication.weight <= Self.maxOwnWeight {
             for (target, seq) in zip(targets, seqs) where seq > 0 {
-                try insertOwn(publication, for: target, seq: seq)
+                let isFresh = !cache.long.takes(target.session)
+                try insertOwn(publication, for: target, seq: seq, statements.queue(isFresh: isFresh).insertOwn)
+                guard isFresh else { continue }
+                cache.freshRows += 1
                 cache.freshBytes += target.weight(of: publication)
             }
         } else {
             let key = try insert(publication, references: count)
-            for (target, seq) in zip(targets, seqs) where seq > 0 {
-                try insertShared(publication, key: key, for: target, seq: seq)
+            try insertShared(publication, key: key, for: targets, seqs)
+        }
+        return seqs
+    }
+
+    /// What rows of one publication have in common.
+    private struct PlainRow: Hashable {
+        let flags: Int64
+        let isFresh: Bool
+    }
+
+    /// Inserts the rows of a publication that has a row of its own.
+    private mutating func insertShared(
+        _ publication: StoredPublication,
+        key: Int64,
+        for targets: [PublicationTarget],
+        _ seqs: [UInt64]
+    ) throws {
+        /// Those without additions of their subscriptions.
+        var plain: [PlainRow: [(owner: Int64, seq: UInt64)]] = [:]
+        for (target, seq) in zip(targets, seqs) where seq > 0 {
+            let isFresh = !cache.long.takes(target.session)
+            if isFresh { cache.freshRows += 1 }
+            guard target.identifiers.isEmpty, target.share == nil else {
+                let insert = statements.queue(isFresh: isFresh).insertShared
+                try insertShared(publication, key: key, for: target, seq: seq, insert)
+                continue
+            }
+            let flags = PublicationCoding.flags(qos: target.qos, retain: target.retain, publication)
+            plain[PlainRow(flags: flags, isFresh: isFresh), default: []].append((target.session.rawValue, seq))
+        }
+        for (row, keys) in plain {
+            try statements.queue(isFresh: row.isFresh).insertPlain.run(keys) { insert in
+                insert.bind(row.flags, at: 1)
+                insert.bind(Int64(publication.weight), at: 2)
+                insert.bind(publication.details?.expiresAt?.rawValue, at: 3)
+                insert.bind(key, at: 4)
             }
         }
-        cache.freshRows += count
-        return seqs
     }
 
     /// Records an identifier, unless parts of its publication are missing.
@@ -92,6 +128,7 @@ extension SessionWriter {
         cache.heads.values[index].head += 1
         cache.heads.values[index].queued += 1
         cache.heads.values[index].bytes += weight
+        cache.long.grew(id, to: head.queued + 1)
         markDirty(index)
         return cache.heads.values[index].head
     }
@@ -115,9 +152,9 @@ extension SessionWriter {
         _ publication: StoredPublication,
         key: Int64,
         for target: PublicationTarget,
-        seq: UInt64
+        seq: UInt64,
+        _ insert: PreparedStatement
     ) throws {
-        let insert = statements.insertShared
         insert.bind(target.session.rawValue, at: 1)
         insert.bind(seq, at: 2)
         insert.bind(PublicationCoding.flags(qos: target.qos, retain: target.retain, publication), at: 3)
@@ -132,9 +169,9 @@ extension SessionWriter {
     private func insertOwn(
         _ publication: StoredPublication,
         for target: PublicationTarget,
-        seq: UInt64
+        seq: UInt64,
+        _ insert: PreparedStatement
     ) throws {
-        let insert = statements.insertOwn
         insert.bind(target.session.rawValue, at: 1)
         insert.bind(seq, at: 2)
         insert.bind(PublicationCoding.flags(qos: target.qos, retain: target.retain, publication), at: 3)
@@ -182,6 +219,7 @@ extension SessionWriter {
         bytes: Int
     ) {
         cache.heads.values[index].queued -= rows
+        cache.long.lessened(cache.heads.keys[index], to: cache.heads.values[index].queued)
         cache.heads.values[index].bytes -= bytes
         queueChanges.add(Holding(entries: -rows, bytes: -bytes), of: cache.heads.values[index].payer)
         markDirty(index)
@@ -205,7 +243,8 @@ extension SessionWriter {
     ) throws -> (rows: Int, bytes: Int) {
         var rows = 0
         var bytes = 0
-        for table in [statements.fresh, statements.settled] {
+        let tables = cache.long.takes(id) ? [statements.settled] : [statements.fresh, statements.settled]
+        for table in tables {
             let before = rows
             Self.bind(id, range, to: table.select)
             try table.select.forEachRow { row in

@@ -72,7 +72,7 @@ extension SessionWriter {
         guard let index = try head(of: id) else { return }
         let head = cache.heads.values[index]
         queueChanges.add(-Holding(entries: head.queued, bytes: head.bytes), of: head.payer)
-        cache.heads[id] = nil
+        cache.forget(id)
         try Self.removeRows(db, of: id.rawValue)
     }
 

@@ -118,7 +118,7 @@ struct SessionWriter: SlicedWriter {
             try statements.updateHead.run()
             cache.heads.values[index].isDirty = false
         }
-        try Self.dereference(db, dereferenced)
+        try PublicationReleaser(db).release(dereferenced)
         if !retained.isEmpty { try RetainedWriter(db).write(retained.values) }
         try settleSlice()
         return cache
@@ -131,34 +131,15 @@ struct SessionWriter: SlicedWriter {
             cache.sweptBytes = cache.freshBytes
         }
         guard var sweep = cache.sweep else { return }
+        let before = sweep.place
         try sweep.step(db, appended: cache.freshRows - freshBefore, time)
+        if let before { cache.long.swept(from: before.owner, upTo: sweep.place?.owner ?? .max) }
         if sweep.isDone {
             cache.freshRows = sweep.appended
             cache.freshBytes -= min(cache.freshBytes, cache.sweptBytes)
             cache.sweep = nil
         } else {
             cache.sweep = sweep
-        }
-    }
-
-    /// Removes references to shared publications, and publications without any left.
-    static func dereference(_ db: Database, _ counts: [Int64: Int64]) throws {
-        guard !counts.isEmpty else { return }
-        let update = try PreparedStatement(
-            db,
-            "UPDATE publication_refs SET refs = refs - ? WHERE key = ? RETURNING refs"
-        )
-        let delete = try ["publication", "publication_refs"].map {
-            try PreparedStatement(db, "DELETE FROM \($0) WHERE key = ?")
-        }
-        for (key, count) in counts.sorted(by: { $0.key < $1.key }) {
-            update.bind(count, at: 1)
-            update.bind(key, at: 2)
-            guard let left = try update.first({ $0.integer(0) }), left <= 0 else { continue }
-            for statement in delete {
-                statement.bind(key, at: 1)
-                try statement.run()
-            }
         }
     }
 

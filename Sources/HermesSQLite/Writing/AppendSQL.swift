@@ -12,7 +12,7 @@ package enum AppendSQL {
     }
 
     package static let insertMessage = Statements.SQL.insertMessage
-    package static let insertEntry = Statements.SQL.insertEntry
+    package static let insertEntry = Statements.SQL.insertEntry.single
     package static let insertClientID = Statements.SQL.insertClientID
     package static let updateInbox = Statements.SQL.updateInbox
     package static let updateConversation = Statements.SQL.updateConversation

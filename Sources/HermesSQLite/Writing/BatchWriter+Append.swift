@@ -34,10 +34,12 @@ extension BatchWriter {
         let conversationSeq = conversation.lastSeq + 1
         deliveryBytes.removeAll(keepingCapacity: true)
         var senderSeq: UInt64 = 0
+        var left = taking[...]
         for user in recipients {
             let seq = (cache.inboxes[user]?.head ?? 0) + 1
             if user == sender { senderSeq = seq }
-            guard taking.count == recipients.count || taking.contains(user) else { continue }
+            guard left.first == user else { continue }
+            left.removeFirst()
             DeliveryList.append(user, seq, to: &deliveryBytes)
         }
         let place = Place(conversation: conversation.key, seq: conversationSeq, references: taking.count)
@@ -64,19 +66,24 @@ extension BatchWriter {
             expiresAt: append.expiresAt
         )
         var deliveries: [InboxDelivery] = []
-        deliveries.reserveCapacity(recipients.count)
+        deliveries.reserveCapacity(taking.count)
+        var rows: [(owner: Int64, seq: UInt64)] = []
+        rows.reserveCapacity(taking.count)
+        left = taking[...]
         for user in recipients {
             let seq = advanceInbox(of: user)
-            guard taking.count == recipients.count || taking.contains(user) else { continue }
-            statements.insertEntry.bind(user, at: 1)
-            statements.insertEntry.bind(seq, at: 2)
-            statements.insertEntry.bind(key, at: 3)
-            statements.insertEntry.bind(source.number, at: 4)
-            statements.insertEntry.bind(Int64(weight), at: 5)
-            try statements.insertEntry.run()
+            guard left.first == user else { continue }
+            left.removeFirst()
+            rows.append((Int64(user.rawValue), seq))
             count(weight, from: source, in: user)
             let entry = InboxEntry(seq: seq, committedAt: now, event: .message(message))
             deliveries.append(InboxDelivery(user: user, entry: entry))
+        }
+        try statements.insertEntry.run(rows) { insert in
+            insert.bind(InboxReader.messageKind, at: 1)
+            insert.bind(key, at: 2)
+            insert.bind(source.number, at: 3)
+            insert.bind(Int64(weight), at: 4)
         }
         let receipt = SendReceipt(
             messageID: append.id,
@@ -89,7 +96,7 @@ extension BatchWriter {
         return .appended(receipt, deliveries: deliveries)
     }
 
-    /// The recipients that have room for a message. Fails if the direct recipient has none, or too many of the sender's
+    /// The recipients that have room for a message, in their order. Fails if the direct recipient has none, or too many of the sender's
     /// messages are unread.
     private mutating func admitted(
         _ recipients: [UserID],

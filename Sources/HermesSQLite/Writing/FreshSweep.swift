@@ -120,6 +120,9 @@ struct FreshSweep {
 
     var isDone: Bool { left.isEmpty }
 
+    /// How far it has come in the last of its tables; nil: to the end.
+    var place: FreshTables.Place? { left.first?.place }
+
     /// The part of a ``TimeSlice`` for operations: all of it if there is no sweep. The rest is for the sweep. A sweep
     /// that is far behind gets more, so that it always ends.
     static func share(of time: TimeSlice, beside sweep: FreshSweep?, isLate: Bool) -> Duration {

@@ -11,7 +11,7 @@ struct Statements {
     let selectUse: PreparedStatement
     let selectShare: PreparedStatement
     let updateInbox: PreparedStatement
-    let insertEntry: PreparedStatement
+    let insertEntry: KeyedInsert
     let insertEvent: PreparedStatement
     let selectConversation: PreparedStatement
     let insertConversation: PreparedStatement
@@ -31,7 +31,7 @@ struct Statements {
         selectUse = try PreparedStatement(db, SQL.selectUse)
         selectShare = try PreparedStatement(db, SQL.selectShare)
         updateInbox = try PreparedStatement(db, SQL.updateInbox)
-        insertEntry = try PreparedStatement(db, SQL.insertEntry)
+        insertEntry = KeyedInsert(db, SQL.insertEntry)
         insertEvent = try PreparedStatement(db, SQL.insertEvent)
         selectConversation = try PreparedStatement(db, SQL.selectConversation)
         insertConversation = try PreparedStatement(db, SQL.insertConversation)
@@ -66,9 +66,11 @@ struct Statements {
             WHERE user = ?1 AND (source BETWEEN ?2 AND ?3 OR source = ?4))
             """
         static let updateInbox = "UPDATE inbox_head SET head = ?, oldest = ?, acknowledged = ? WHERE user = ?"
-        static let insertEntry = """
-            INSERT INTO inbox_fresh (user, seq, kind, message, source, weight) VALUES (?, ?, 0, ?, ?, ?)
-            """
+        static let insertEntry = KeyedInsert.SQL(
+            into: "inbox_fresh",
+            key: ["user", "seq"],
+            columns: ["kind", "message", "source", "weight"]
+        )
         static let insertEvent = """
             INSERT INTO inbox_fresh (user, seq, kind, committed_at, expires_at, payload, weight) VALUES (?, ?, ?, ?, ?, ?, ?)
             """
