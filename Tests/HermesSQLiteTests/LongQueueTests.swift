@@ -141,9 +141,8 @@ struct LongQueueTests {
                         return PublicationTarget(session: id(session), qos: .atLeastOnce, share: share)
                     }
                     let text = "\(heads)" + (number(0...20) == 0 ? String(repeating: "x", count: 800) : "")
-                    batch.append(
-                        .publish(SessionWorld.publication(text, topic: "t"), targets: targets, received: nil, retains: false)
-                    )
+                    let publication = SessionWorld.publication(text, topic: "t")
+                    batch.append(.publish(publication, targets: targets, received: nil, retains: false))
                 }
             case 7, 8:
                 let session = number(0...5)

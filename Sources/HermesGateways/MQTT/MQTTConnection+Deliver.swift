@@ -37,7 +37,8 @@ extension MQTTConnection {
         let version = version
         let slot: EncodingSlot = version == .v5 ? .mqttV5 : .mqttV311
         let frame = delivery.borrowed(slot) { publication in
-            MQTTPublishWriter.shared(publication, version: version, acknowledged: false, now: expiryTime(of: publication.details))
+            let now = expiryTime(of: publication.details)
+            return MQTTPublishWriter.shared(publication, version: version, acknowledged: false, now: now)
         }
         guard frame.count <= outbound.maxPacketBytes else { return dropped(.tooLarge) }
         connection.tally.messagesOut += 1
@@ -84,7 +85,8 @@ extension MQTTConnection {
         }
         let version = version
         let frame = delivery.encoded(Self.slot(version, isAcknowledged: true)) { publication in
-            MQTTPublishWriter.shared(publication, version: version, acknowledged: true, now: expiryTime(of: publication.details))
+            let now = expiryTime(of: publication.details)
+            return MQTTPublishWriter.shared(publication, version: version, acknowledged: true, now: now)
         }
         guard frame.readableBytes <= outbound.maxPacketBytes else { return dropped(.tooLarge) }
         let id = outbound.window.send(exactlyOnce: qos == .exactlyOnce)

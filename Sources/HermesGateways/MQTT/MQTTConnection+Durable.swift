@@ -125,8 +125,8 @@ extension MQTTConnection {
             case .release(let number):
                 outbound.window.skip(to: number)
                 writeAcknowledgement(.pubrel, outbound.window.resumeReleased())
-            case .publication(let queued):
-                send(queued, of: client, durable)
+            case .publication:
+                send(durable.takeFirst(), of: client, durable)
             case .nothing:
                 return
             case .load(let after):
@@ -137,33 +137,55 @@ extension MQTTConnection {
 
     private func send(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) {
         outbound.window.skip(to: queued.seq)
-        let stored = queued.publication
         // Sent messages do not expire [MQTT-4.3.3-7].
-        let isWanted =
-            (queued.seq <= durable.sentBefore || !stored.hasExpired(at: expiryTime(of: stored.details))) && mayRead(queued, of: client, durable)
-        let next = outbound.window.nextPacketID
-        let qos = min(queued.qos, gateway.maximumQoS)
-        guard isWanted,
-            let packet = packet(
-                Publication(stored),
-                qos,
-                packetID: next,
-                isRetained: queued.retain,
-                isDuplicate: qos > .atMostOnce && queued.seq <= durable.sentBefore,
-                identifiers: queued.identifiers
-            ), qos == .atMostOnce || outbound.window.send(exactlyOnce: qos == .exactlyOnce) == next
-        else {
+        let wasSent = queued.seq <= durable.sentBefore
+        let isExpired = !wasSent && queued.publication.hasExpired(at: expiryTime(of: queued.publication.details))
+        let isWanted = !isExpired && mayRead(queued, of: client, durable)
+        guard isWanted, write(queued, min(queued.qos, gateway.maximumQoS), isDuplicate: wasSent) else {
             // No longer allowed for the client, or too large for it: it counts as delivered.
             if isWanted { dropped(.tooLarge) }
             outbound.window.skip(to: queued.seq + 1)
             return isWanted ? complete(queued.seq, of: client) : leave(queued, of: client)
         }
         connection.tally.messagesOut += 1
-        connection.write(frame: packet.bytes, sharing: packet.payload)
-        guard qos == .atMostOnce else { return }
+        guard min(queued.qos, gateway.maximumQoS) == .atMostOnce else { return }
         // It will not be acknowledged.
         outbound.window.skip(to: queued.seq + 1)
         complete(queued.seq, of: client)
+    }
+
+    /// Writes a message of the queue; with QoS 1 or 2 it takes the next place of the window.
+    ///
+    /// - Returns: false if the client accepts no packet of that size; then nothing was written.
+    private func write(_ queued: QueuedPublication, _ qos: QoS, isDuplicate: Bool) -> Bool {
+        let next = outbound.window.nextPacketID
+        let isDuplicate = isDuplicate && qos > .atMostOnce
+        func takesPlace() -> Bool {
+            qos == .atMostOnce || outbound.window.send(exactlyOnce: qos == .exactlyOnce) == next
+        }
+        // Most are of this kind, and a queue may have many of them: nothing is copied.
+        if !outbound.usesAliases, queued.identifiers.isEmpty,
+            MQTTPublishWriter.isPlain(queued.publication, maxBytes: outbound.maxPacketBytes)
+        {
+            guard takesPlace() else { return false }
+            var writer = MQTTPublishWriter(version: version, qos: qos, now: Timestamp(rawValue: 0))
+            writer.packetID = next
+            writer.isRetained = queued.retain
+            writer.isDuplicate = isDuplicate
+            connection.write { writer.writePlain(queued.publication.topic, queued.publication.payload, into: &$0) }
+            return true
+        }
+        let packet = packet(
+            Publication(queued.publication),
+            qos,
+            packetID: next,
+            isRetained: queued.retain,
+            isDuplicate: isDuplicate,
+            identifiers: queued.identifiers
+        )
+        guard let packet, takesPlace() else { return false }
+        connection.write(frame: packet.bytes, sharing: packet.payload)
+        return true
     }
 
     /// Whether the client may read a message of its queue, now and at the time when it came.
@@ -381,7 +403,8 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
 /// The connection's view of its session's queue: the part in memory, and the extent of the store.
 final class MQTTDurableQueue {
     enum Next {
-        case publication(QueuedPublication)
+        /// That of ``MQTTDurableQueue/takeFirst()``.
+        case publication
         /// A message received and not completed over an earlier connection.
         case release(UInt64)
         case nothing
@@ -447,7 +470,7 @@ final class MQTTDurableQueue {
         known = max(known, page.upTo)
     }
 
-    /// The next message to send.
+    /// What to do next.
     ///
     /// - Parameter most: the highest number that may be under way; a later one waits for the oldest.
     func next(notAbove most: UInt64) -> Next {
@@ -459,7 +482,11 @@ final class MQTTDurableQueue {
             return .release(release)
         }
         guard let first else { return known < head ? .load(after: known) : .nothing }
-        guard first <= most else { return .nothing }
+        return first <= most ? .publication : .nothing
+    }
+
+    /// Takes the message that ``next(notAbove:)`` has announced.
+    func takeFirst() -> QueuedPublication {
         let queued = waiting.removeFirst()
         bytes -= queued.weight
         taken += 1
@@ -468,6 +495,6 @@ final class MQTTDurableQueue {
             if taken > 64 { waiting = [] }
             taken = 0
         }
-        return .publication(queued)
+        return queued
     }
 }

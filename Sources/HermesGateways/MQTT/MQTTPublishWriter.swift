@@ -64,15 +64,42 @@ struct MQTTPublishWriter {
         return packet
     }
 
+    /// Whether the packet of a publication is so short that nobody shares it, has no properties, and is not longer than
+    /// that.
+    static func isPlain(_ publication: StoredPublication, maxBytes: Int) -> Bool {
+        guard publication.details == nil else { return false }
+        let bytes = maxPlainHead + publication.topic.rawValue.utf8.count + publication.payload.readableBytes
+        return bytes <= min(maxBytes, Connection.shareAbove)
+    }
+
+    /// The most bytes besides topic and payload of a packet without properties: the fixed header, the topic's length,
+    /// the identifier and the properties' length.
+    private static let maxPlainHead = 5 + 2 + 2 + 1
+
+    /// Appends a packet without properties.
+    func writePlain(_ topic: TopicName, _ payload: ByteBuffer, into buffer: inout ByteBuffer) {
+        writeHead(topic, payload, nil, reserving: payload.readableBytes, into: &buffer)
+        buffer.writeImmutableBuffer(payload)
+    }
+
     /// Appends the packet up to its payload. Cannot fail: topics have at most 65,535 bytes, and every received packet
     /// fits into one.
     ///
     /// - Parameter payloadBytes: the room to be made for the payload.
     private func writeHead(of publication: Publication, reserving payloadBytes: Int, into buffer: inout ByteBuffer) {
-        let (topic, payload, details) = (publication.topic, publication.payload, publication.details)
         let roomType = MQTTTranslation.roomType(of: publication)
+        let properties = version == .v5 ? properties(publication.details, roomType) : nil
+        writeHead(publication.topic, publication.payload, properties, reserving: payloadBytes, into: &buffer)
+    }
+
+    private func writeHead(
+        _ topic: TopicName,
+        _ payload: ByteBuffer,
+        _ properties: ByteBuffer?,
+        reserving payloadBytes: Int,
+        into buffer: inout ByteBuffer
+    ) {
         let topicBytes = omitsTopic ? 0 : topic.rawValue.utf8.count
-        let properties = version == .v5 ? properties(details, roomType) : nil
         var length = 2 + topicBytes + payload.readableBytes
         if qos != .atMostOnce { length += 2 }
         if version == .v5 {
