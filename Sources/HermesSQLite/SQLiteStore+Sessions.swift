@@ -122,6 +122,7 @@ extension SQLiteStore: SessionStore {
             waitingWrites.subtract(1, ordering: .relaxed)
             var taken = sessionCache.withLock { cache in
                 let taken = cache
+                // For the case that the commit fails: nothing that depends on which rows are fresh.
                 cache = SessionCache(
                     freshRows: taken.freshRows,
                     freshBytes: taken.freshBytes,

@@ -107,6 +107,54 @@ struct LongQueueTests {
         #expect(count() == LongQueues.maxSessions - 2)
         long.swept(from: .min, upTo: .max)
         #expect(count() == LongQueues.maxSessions)
+        // Those that got nothing for long are forgotten.
+        long.swept(from: .min, upTo: .max)
+        #expect(count() == 2)
+    }
+
+    @Test
+    func `a commit that fails, and all that removes rows, leave long queues in order`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore(sweepRows: 300)
+        let world = SessionWorld(store)
+        let ids = try ["failing", "expiring", "ending"].map { try world.open($0, expiry: nil).id }
+        let soon = PublicationDetails(expiresAt: StoreWorld.later(.seconds(1)))
+        let identified = ids.map { PublicationTarget(session: $0, qos: .atLeastOnce, identifiers: [7]) }
+        for number in 1...400 {
+            let details = number % 10 == 0 ? soon : nil
+            try world.publish(world.publication("\(number)", topic: "t", details), identified)
+        }
+        for id in ids { #expect(try await rows(store, of: id)["settled"] ?? 0 > 300) }
+
+        try store.limitSize(pages: 1)
+        var failures = 0
+        for number in 0..<200 where failures < 3 {
+            let long = world.publication("failed \(number)" + String(repeating: "x", count: 5_000), topic: "t")
+            do {
+                try world.publish(long, Array(identified[..<1]))
+                try world.change(.completed(ids[0], Array(1...2_000)))
+            } catch { failures += 1 }
+        }
+        #expect(failures == 3)
+        try store.limitSize(pages: 1_000_000)
+        try world.change(.completed(ids[0], Array(1...2_000)))
+        let head = try await store.sessions()[0].head
+        try publish(world, 1...700, [ids[0]])
+        #expect(try await queue(store, ids[0]) == (1...700).map { "\(head + UInt64($0)) \($0)" })
+
+        try await world.purge(at: StoreWorld.later(.seconds(2)), limit: 50)
+        try publish(world, 401...402, [ids[1]])
+        let alive = (1...402).filter { $0 % 10 > 0 || $0 > 400 }
+        #expect(try await queue(store, ids[1]) == alive.map { "\($0) \($0)" })
+        let identifiers = try await store.queued(of: ids[1], after: 0, limit: 1, maxBytes: .max).map(\.identifiers)
+        #expect(identifiers == [[7]])
+
+        let again = try world.open("ending", clean: true, expiry: nil).id
+        try publish(world, 1...2, [again])
+        try await world.purge(at: StoreWorld.later(.seconds(2)))
+        #expect(try await queue(store, again) == ["1 1", "2 2"])
+        #expect(try await rows(store, of: ids[2]) == ["fresh": 0, "settled": 0])
+        try store.close()
     }
 
     /// Long queues, in batches that end anywhere, against the store in memory.

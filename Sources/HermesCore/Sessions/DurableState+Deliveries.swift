@@ -43,7 +43,7 @@ extension DurableState {
     ) {
         guard let index = records.index(forKey: target.session) else { return }
         // In place: a copy of the record would cost more than all else here.
-        switch records.values[index].add(seq, sharedly: target.share != nil, by: node) {
+        switch records.values[index].add(seq, isShared: target.share != nil, by: node) {
         case .dropped:
             // Another member of the shared subscription gets it.
             if target.share == nil { dropped += 1 }
@@ -80,7 +80,7 @@ extension DurableState.Record {
     ///   - seq: its place; 0: it is not queued.
     ///   - isShared: whether it comes by a shared subscription.
     ///   - node: this process among several.
-    fileprivate mutating func add(_ seq: UInt64, sharedly isShared: Bool, by node: NodeIdentity?) -> Addition {
+    fileprivate mutating func add(_ seq: UInt64, isShared: Bool, by node: NodeIdentity?) -> Addition {
         if isShared { load.chosen.subtract(1, ordering: .relaxed) }
         guard seq > 0 else { return .dropped }
         if isShared { mayHoldShared = true }

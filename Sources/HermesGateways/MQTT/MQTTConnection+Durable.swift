@@ -141,14 +141,15 @@ extension MQTTConnection {
         let wasSent = queued.seq <= durable.sentBefore
         let isExpired = !wasSent && queued.publication.hasExpired(at: expiryTime(of: queued.publication.details))
         let isWanted = !isExpired && mayRead(queued, of: client, durable)
-        guard isWanted, write(queued, min(queued.qos, gateway.maximumQoS), isDuplicate: wasSent) else {
+        let qos = min(queued.qos, gateway.maximumQoS)
+        guard isWanted, write(queued, qos, isDuplicate: wasSent) else {
             // No longer allowed for the client, or too large for it: it counts as delivered.
             if isWanted { dropped(.tooLarge) }
             outbound.window.skip(to: queued.seq + 1)
             return isWanted ? complete(queued.seq, of: client) : leave(queued, of: client)
         }
         connection.tally.messagesOut += 1
-        guard min(queued.qos, gateway.maximumQoS) == .atMostOnce else { return }
+        guard qos == .atMostOnce else { return }
         // It will not be acknowledged.
         outbound.window.skip(to: queued.seq + 1)
         complete(queued.seq, of: client)
@@ -160,14 +161,16 @@ extension MQTTConnection {
     private func write(_ queued: QueuedPublication, _ qos: QoS, isDuplicate: Bool) -> Bool {
         let next = outbound.window.nextPacketID
         let isDuplicate = isDuplicate && qos > .atMostOnce
-        func takesPlace() -> Bool {
-            qos == .atMostOnce || outbound.window.send(exactlyOnce: qos == .exactlyOnce) == next
+        func takePlace() {
+            guard qos > .atMostOnce else { return }
+            let id = outbound.window.send(exactlyOnce: qos == .exactlyOnce)
+            assert(id == next)
         }
         // Most are of this kind, and a queue may have many of them: nothing is copied.
         if !outbound.usesAliases, queued.identifiers.isEmpty,
             MQTTPublishWriter.isPlain(queued.publication, maxBytes: outbound.maxPacketBytes)
         {
-            guard takesPlace() else { return false }
+            takePlace()
             var writer = MQTTPublishWriter(version: version, qos: qos, now: Timestamp(rawValue: 0))
             writer.packetID = next
             writer.isRetained = queued.retain
@@ -183,7 +186,8 @@ extension MQTTConnection {
             isDuplicate: isDuplicate,
             identifiers: queued.identifiers
         )
-        guard let packet, takesPlace() else { return false }
+        guard let packet else { return false }
+        takePlace()
         connection.write(frame: packet.bytes, sharing: packet.payload)
         return true
     }

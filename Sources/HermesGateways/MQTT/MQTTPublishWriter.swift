@@ -64,8 +64,8 @@ struct MQTTPublishWriter {
         return packet
     }
 
-    /// Whether the packet of a publication is so short that nobody shares it, has no properties, and is not longer than
-    /// that.
+    /// Whether a publication's packet has no properties and is so short that connections do not share it, and certainly
+    /// not longer than `maxBytes`.
     static func isPlain(_ publication: StoredPublication, maxBytes: Int) -> Bool {
         guard publication.details == nil else { return false }
         let bytes = maxPlainHead + publication.topic.rawValue.utf8.count + publication.payload.readableBytes

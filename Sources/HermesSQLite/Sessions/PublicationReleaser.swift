@@ -23,7 +23,6 @@ struct PublicationReleaser {
 
     /// - Parameter counts: the removed references of each publication.
     func release(_ counts: [Int64: Int64]) throws {
-        guard !counts.isEmpty else { return }
         var run: (keys: ClosedRange<Int64>, count: Int64)?
         for (key, count) in counts.sorted(by: { $0.key < $1.key }) {
             if let last = run, last.count == count, key == last.keys.upperBound + 1 {

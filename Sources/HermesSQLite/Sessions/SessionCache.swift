@@ -16,6 +16,7 @@ struct SessionCache {
     /// Nonexistent sessions are never cached.
     var heads: [DurableSessionID: Head] = [:]
 
+    /// Not carried over to the cache after a failed commit, which may have moved or not moved rows of them.
     var long = LongQueues()
 
     /// An upper bound of the fresh rows.

@@ -59,7 +59,7 @@ struct SessionPurger {
         try deleteGone()
         try deleteExpired()
         try deleteRetained()
-        try PublicationReleaser(db).release(dereferenced)
+        if !dereferenced.isEmpty { try PublicationReleaser(db).release(dereferenced) }
         return done
     }
 
@@ -121,14 +121,14 @@ struct SessionPurger {
             )
             query.bind(now, at: 1)
             query.bind(Int64(remaining), at: 2)
-            var found: [(session: Int64, seq: UInt64, weight: Int64)] = []
+            var found: [(session: Int64, seq: UInt64, weight: Int)] = []
             var sent: [(session: Int64, seq: UInt64)] = []
             try query.forEachRow { row in
                 guard row.integer(4) != 0 else {
                     sent.append((row.integer(0), row.unsigned(1)))
                     return true
                 }
-                found.append((row.integer(0), row.unsigned(1), row.integer(2)))
+                found.append((row.integer(0), row.unsigned(1), row.amount(2)))
                 if !row.isNull(3) { dereferenced[row.integer(3), default: 0] += 1 }
                 return true
             }
@@ -142,13 +142,13 @@ struct SessionPurger {
                 delete.bind(session, at: 1)
                 delete.bind(seq, at: 2)
                 try delete.run()
-                update.bind(weight, at: 1)
+                update.bind(Int64(weight), at: 1)
                 update.bind(session, at: 2)
                 try update.run()
                 payer.bind(session, at: 1)
                 let owner = try payer.first { $0.payer(0) }
                 // The remains of a removed session count for nobody any more.
-                if let owner { queueChanges.add(Holding(entries: -1, bytes: -Int(weight)), of: owner) }
+                if let owner { queueChanges.add(Holding(entries: -1, bytes: -weight), of: owner) }
                 sessions.insert(DurableSessionID(rawValue: session))
             }
             count(found.count + sent.count)

@@ -118,7 +118,11 @@ extension SessionWriter {
     mutating func nextSeq(of id: DurableSessionID, weight: Int) throws -> UInt64 {
         guard let index = try head(of: id) else { return 0 }
         let head = cache.heads.values[index]
-        guard head.queued < settings.maxQueuedMessages, head.bytes < settings.maxQueuedBytes else { return 0 }
+        guard head.queued < settings.maxQueuedMessages, head.bytes < settings.maxQueuedBytes else {
+            // A queue that takes nothing needs no place among the long ones.
+            cache.long.forget(id)
+            return 0
+        }
         let holding = Holding(entries: 1, bytes: weight)
         guard queues.hasRoom(for: holding, of: head.payer, with: queueChanges) else {
             refused += 1

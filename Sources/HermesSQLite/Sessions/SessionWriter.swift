@@ -118,7 +118,7 @@ struct SessionWriter: SlicedWriter {
             try statements.updateHead.run()
             cache.heads.values[index].isDirty = false
         }
-        try PublicationReleaser(db).release(dereferenced)
+        if !dereferenced.isEmpty { try PublicationReleaser(db).release(dereferenced) }
         if !retained.isEmpty { try RetainedWriter(db).write(retained.values) }
         try settleSlice()
         return cache

@@ -96,8 +96,8 @@ extension BatchWriter {
         return .appended(receipt, deliveries: deliveries)
     }
 
-    /// The recipients that have room for a message, in their order. Fails if the direct recipient has none, or too many of the sender's
-    /// messages are unread.
+    /// The recipients that have room for a message, in their order. Fails if the direct recipient has none, or too many
+    /// of the sender's messages are unread.
     private mutating func admitted(
         _ recipients: [UserID],
         for append: MessageAppend,

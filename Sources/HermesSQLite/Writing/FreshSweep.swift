@@ -120,7 +120,7 @@ struct FreshSweep {
 
     var isDone: Bool { left.isEmpty }
 
-    /// How far it has come in the last of its tables; nil: to the end.
+    /// How far it has come in the first of its tables, which is the last to be moved; nil: to the end.
     var place: FreshTables.Place? { left.first?.place }
 
     /// The part of a ``TimeSlice`` for operations: all of it if there is no sweep. The rest is for the sweep. A sweep

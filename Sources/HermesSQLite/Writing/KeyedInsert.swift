@@ -25,12 +25,13 @@ final class KeyedInsert {
                     let own = key.indices.map { "?\(first + $0)" }
                     return "(\((own + shared).joined(separator: ", ")))"
                 }
-                // An error fails the whole transaction. So SQLite need not keep what a statement has changed.
+                // An error fails the transaction or the savepoint. So SQLite need not keep what a statement has changed.
                 return """
                     INSERT OR FAIL INTO \(table) (\((key + columns).joined(separator: ", "))) \
                     VALUES \(rows.joined(separator: ", "))
                     """
             }
+            assert(key.count == 2)
             firstOfKey = Int32(columns.count + 1)
         }
 

@@ -67,6 +67,29 @@ import Testing
         }
     }
 
+    @Test(.statements("5.0 [MQTT-3.1.2-24]"), arguments: MQTTQoS.allCases)
+    func `a kept session's client gets all packets up to its limit, to the byte, and none above it`(
+        _ qos: MQTTQoS
+    ) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let limit = 100
+            let properties: [MQTTProperty] = [
+                .maximumPacketSize(UInt32(limit)), .sessionExpiryInterval(60), .receiveMaximum(1),
+            ]
+            let subscriber = try await harness.mqtt("subscriber", .v5, properties: properties)
+            _ = try await subscriber.subscribe("t", qos: qos)
+            let publisher = try await harness.mqtt("publisher", .v5)
+            // Flags, remaining length, topic, properties' length; the identifier.
+            let head = 1 + 1 + 2 + 1 + 1 + (qos == .atMostOnce ? 0 : 2)
+            let sizes = Array(limit - head - 15...limit - head + 5)
+            for size in sizes { try await publisher.publish("t", String(repeating: "x", count: size), qos: qos) }
+            for size in sizes where size + head <= limit {
+                #expect(try await subscriber.taken().text.utf8.count == size)
+            }
+            #expect(try await subscriber.untilPong().isEmpty)
+        }
+    }
+
     @Test
     func `what was too large for a member of a group is nobody's once the member leaves`() async throws {
         try await GatewayHarness.withMQTT { harness in
