@@ -9,7 +9,7 @@ import Testing
 /// The memory store is the specification: whatever is done to both, both answer the same.
 @Suite("The SQLite store and the memory store cannot be told apart")
 struct SQLiteStoreModelTests {
-    @Test(arguments: 0..<6)
+    @Test(arguments: 0..<4)
     func `random operations`(seed: Int) async throws {
         var random = SplitMix(state: UInt64(seed) &+ 1)
         let directory = try TemporaryDirectory()

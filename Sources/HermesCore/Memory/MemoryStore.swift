@@ -221,9 +221,22 @@ extension MemoryStore: SessionStore {
             func isBefore(_ one: TopicName, _ other: TopicName) -> Bool {
                 one.rawValue.utf8.lexicographicallyPrecedes(other.rawValue.utf8)
             }
-            let behind = state.retained.values.filter { one in topic.map { isBefore($0, one.topic) } ?? true }
-            let page = behind.sorted { isBefore($0.topic, $1.topic) }.prefix(limit)
-            return (Array(page), behind.count > page.count ? page.last?.topic : nil)
+            // The least topics, without sorting all.
+            var page: [StoredPublication] = []
+            var greatest: TopicName?
+            var count = 0
+            for one in state.retained.values where topic.map({ isBefore($0, one.topic) }) ?? true {
+                count += 1
+                guard greatest.map({ isBefore(one.topic, $0) }) ?? true else { continue }
+                page.append(one)
+                guard page.count >= 2 * max(1, limit) else { continue }
+                page.sort { isBefore($0.topic, $1.topic) }
+                page.removeLast(page.count - max(1, limit))
+                greatest = page.last?.topic
+            }
+            page.sort { isBefore($0.topic, $1.topic) }
+            page.removeLast(max(0, page.count - limit))
+            return (page, count > page.count ? page.last?.topic : nil)
         }
     }
 

@@ -130,10 +130,10 @@ import Testing
                     .compactMap { $0.rule(for: identity) }
                 for topic in Self.topics {
                     let isAllowed = concerned.first { $0.matches(topic) }.map { !$0.isDenial } ?? false
-                    #expect(
-                        bound.allows(action, topic.name.rawValue) == isAllowed,
-                        "\(action) \(topic.name) \(identity) \(file)"
-                    )
+                    // An expectation takes a hundred times as long as what it is about.
+                    if bound.allows(action, topic.name.rawValue) != isAllowed {
+                        Issue.record("\(action) \(topic.name) \(identity) \(file): not \(isAllowed)")
+                    }
                     if action == .subscribe, isAllowed { readable.insert(topic.name) }
                 }
             }

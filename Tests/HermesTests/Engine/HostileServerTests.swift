@@ -226,7 +226,7 @@ struct HostileServerTests {
         return packet
     }
 
-    @Test(arguments: 0..<4) func `Delimited frames`(seed: Int) throws {
+    @Test(arguments: 0..<2) func `Delimited frames`(seed: Int) throws {
         var dice = Dice(random: SplitMix64(state: UInt64(seed)))
         var bench = Self.delimited()
         bench.connect()
@@ -293,17 +293,19 @@ struct HostileServerTests {
         packet.body = .result(result)
         bench.receive(.delimited(try DelimitedFrame(packet)))
         let long = String(repeating: "x", count: 1 << 20)
-        for seq in UInt64(1)...50 {
+        packet.id = 0
+        var notice = Hermes_V1_Notice()
+        notice.message = long
+        packet.body = .notice(notice)
+        let texts = try DelimitedFrame(packet)
+        for seq in UInt64(1)...80 {
             var event = Hermes_V1_Event()
             event.seq = seq
-            event.message.content.text = long
-            packet.id = 0
+            // A debug build takes a third of a second to read a text of this length.
+            event.message.content.custom.data = Data(repeating: 1, count: long.utf8.count)
             packet.body = .event(event)
             bench.receive(.delimited(try DelimitedFrame(packet)))
-            var notice = Hermes_V1_Notice()
-            notice.message = long
-            packet.body = .notice(notice)
-            bench.receive(.delimited(try DelimitedFrame(packet)))
+            if seq % 10 == 0 { bench.receive(.delimited(texts)) }
         }
         #expect(bench.bytes <= Backlog.maxBytes + 2 * (long.utf8.count + 1000))
         // What was not kept is asked for once there is room.
