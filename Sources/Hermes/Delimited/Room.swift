@@ -66,6 +66,19 @@ public struct RoomEvent: Hashable, Sendable {
     }
 }
 
+extension RoomEvent {
+    /// The bytes of its texts and data.
+    package var textBytes: Int {
+        let user = user.map { $0.name.utf8.count + ($0.iconURL?.absoluteString.utf8.count ?? 0) } ?? 0
+        return switch kind {
+        case .joined, .left: user
+        case .text(let text), .notice(let text), .kicked(let text): user + text.utf8.count
+        case .gift(let name, _, let url): user + name.utf8.count + (url?.absoluteString.utf8.count ?? 0)
+        case .custom(_, let data): user + data.count
+        }
+    }
+}
+
 // MARK: - From the schema
 
 extension RoomUser {

@@ -22,7 +22,7 @@ extension DelimitedConnection: TopicSubscriber {
                 try leave(room)
             case .text, .gift, .custom, nil:
                 let member = try (rooms ?? RoomMemberships()).speaker(in: room, mayTalk: may(.publish, room))
-                try publish(try DelimitedRoomTranslation.content(of: request.request, by: member), to: room)
+                try publish(try RoomEvent.Content(request.request, by: member), to: room)
             }
             succeed(id)
         } catch {
@@ -34,7 +34,7 @@ extension DelimitedConnection: TopicSubscriber {
         var rooms = rooms ?? RoomMemberships()
         let joined = try rooms.enter(
             room,
-            as: DelimitedRoomTranslation.member(user, orNamed: sender.principal.nickName.rawValue),
+            as: RoomMember(user, orNamed: sender.principal.nickName.rawValue),
             mayHear: may(.subscribe, room),
             isTold: may(.publish, room) && connection.tellsArrival(in: room.topic)
         ) {

@@ -85,20 +85,9 @@ enum LiveRoomTranslation {
 
     // MARK: Room events
 
-    /// The kind of a viewer's frame. The server's types are the application's, from a viewer that may send them.
-    static func kind(of type: LiveRoomFrameType) -> RoomEvent.Kind {
-        switch type {
-        case .join: .joined
-        case .leave: .left
-        case .text: .said
-        case .gift: .gave
-        default: .application(type.rawValue)
-        }
-    }
-
     /// The publication of a viewer's frame to a room.
     static func publication(of frame: LiveRoomFrame, to topic: TopicName, sender: UserID?) -> Publication {
-        Publication(kind(of: frame.type), frame.body, to: topic, sender: sender)
+        Publication(RoomEvent.Kind(frame.type), frame.body, to: topic, sender: sender)
     }
 
     /// The frame of a publication for viewers, around the payload as it came; encoded once per loop, copied to each.
@@ -128,8 +117,7 @@ enum LiveRoomTranslation {
     private static func frame(of kind: RoomEvent.Kind, _ body: ByteBuffer) -> ByteBuffer {
         var bytes = ByteBuffer()
         do throws(WireError) {
-            let type = LiveRoomFrameType(rawValue: kind.number)
-            try LiveRoomFrame.writeHeader(type: type, bodyBytes: body.readableBytes, into: &bytes)
+            try LiveRoomFrame.writeHeader(type: LiveRoomFrameType(kind), bodyBytes: body.readableBytes, into: &bytes)
         } catch {
             // Above 4 GiB, which no protocol accepts.
             return bytes

@@ -73,15 +73,7 @@ struct LiveRoomLink: ConnectionLink {
         try LiveRoomFrame(type: .heartbeat, body: body).write(into: &buffer)
     }
 
-    func bytes(of event: RoomEvent) -> Int {
-        let user = event.user.map { $0.name.utf8.count + ($0.iconURL?.absoluteString.utf8.count ?? 0) } ?? 0
-        return switch event.kind {
-        case .joined, .left: user
-        case .text(let text), .notice(let text), .kicked(let text): user + text.utf8.count
-        case .gift(let name, _, let url): user + name.utf8.count + (url?.absoluteString.utf8.count ?? 0)
-        case .custom(_, let data): user + data.count
-        }
-    }
+    func bytes(of event: RoomEvent) -> Int { event.textBytes }
 
     mutating func backlogChanged(_ count: Int, bytes: Int) {
         backlog = count

@@ -1,6 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import NIOCore
+internal import SwiftProtobuf
+
 /// The type of a LiveRoom frame, which defines its body.
 package struct LiveRoomFrameType: RawRepresentable, Hashable, Sendable {
     /// The number on the wire; it may be undefined.
@@ -31,11 +34,22 @@ package struct LiveRoomFrameType: RawRepresentable, Hashable, Sendable {
     /// Whether only the server sends the type to viewers that entered.
     package var isServers: Bool { self == .notice || self == .kicked }
 
-    /// Whether Hermes defines the type.
-    package var isKnown: Bool {
+    /// The message in the body; nil for a heartbeat and for types that Hermes does not define.
+    var message: (any SwiftProtobuf.Message.Type)? {
         switch self {
-        case .join, .leave, .text, .gift, .notice, .kicked, .heartbeat, .enter: true
-        default: false
+        case .join, .leave: LiveRoom_UserInfo.self
+        case .text: LiveRoom_ChatMessage.self
+        case .gift: LiveRoom_GiftMessage.self
+        case .notice: LiveRoom_SystemNotice.self
+        case .kicked: LiveRoom_Kicked.self
+        case .enter: LiveRoom_Enter.self
+        default: nil
         }
     }
+
+    /// The parts of a body of this type (``MessageParts``); 0 for an application's own.
+    package func partCount(of body: ByteBuffer) -> Int { message.map { MessageParts.count($0, wire: body) } ?? 0 }
+
+    /// Whether Hermes defines the type.
+    package var isKnown: Bool { self == .heartbeat || message != nil }
 }

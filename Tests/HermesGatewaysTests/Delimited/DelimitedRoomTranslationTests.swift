@@ -57,7 +57,7 @@ import Testing
         func content(_ change: (inout Hermes_V1_RoomRequest) -> Void) throws(HermesError) -> RoomEvent.Content {
             var request = Hermes_V1_RoomRequest()
             change(&request)
-            return try DelimitedRoomTranslation.content(of: request.request, by: Self.ann)
+            return try RoomEvent.Content(request.request, by: Self.ann)
         }
         func code(_ change: (inout Hermes_V1_RoomRequest) -> Void) -> HermesError.Code? {
             do throws(HermesError) {
@@ -96,9 +96,9 @@ import Testing
         var user = Hermes_V1_RoomUser()
         user.level = 2
         user.iconURL = "i"
-        let account = DelimitedRoomTranslation.member(user, orNamed: "ann")
+        let account = RoomMember(user, orNamed: "ann")
         #expect(account == RoomMember(level: 2, name: "ann", iconURL: "i"))
         user.name = "Queen"
-        #expect(DelimitedRoomTranslation.member(user, orNamed: "ann").name == "Queen")
+        #expect(RoomMember(user, orNamed: "ann").name == "Queen")
     }
 }

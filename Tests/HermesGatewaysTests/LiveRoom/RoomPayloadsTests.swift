@@ -70,7 +70,7 @@ import Testing
 
     @Test
     func `of a viewer's frame only the four types are the room's; all others are the application's`() {
-        let kinds = (0...16).map { LiveRoomTranslation.kind(of: LiveRoomFrameType(rawValue: $0)) }
+        let kinds = (0...16).map { RoomEvent.Kind(LiveRoomFrameType(rawValue: $0)) }
         #expect(kinds.prefix(4) == [.joined, .left, .said, .gave])
         #expect(Array(kinds.dropFirst(4)) == (4...16).map { .application($0) })
     }

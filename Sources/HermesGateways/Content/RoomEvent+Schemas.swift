@@ -5,6 +5,77 @@ import HermesCore
 import HermesWire
 import NIOCore
 
+/// Room events in the two schemas that have them: the native one, and that of LiveRoom, whose bodies are the payloads of
+/// a room's topic. A new kind needs its lines here; the compiler names those that are missing.
+
+// MARK: - The native schema
+
+extension Hermes_V1_RoomEvent {
+    init(_ event: RoomEvent) {
+        self.init()
+        room = event.room.rawValue
+        uid = UInt32(event.sender?.rawValue ?? 0)
+        if let member = event.content.member { user = Hermes_V1_RoomUser(member) }
+        switch event.content {
+        case .joined: joined = Hermes_V1_RoomJoined()
+        case .left: left = Hermes_V1_RoomLeft()
+        case .said(_, let text): self.text.text = text
+        case .gave(_, let gift):
+            self.gift.name = gift.name
+            self.gift.url = gift.url
+            self.gift.count = gift.count
+        case .noticed(let text, _):
+            notice.text = text
+            topicSeq = event.place?.seq ?? 0
+            topicEpoch = event.place?.epoch ?? 0
+        case .kicked(let removal): kicked.reason = removal.reason
+        case .application(let type, let data):
+            custom.type = UInt32(type)
+            custom.data = protobufBytes(data.readableBytesView)
+        }
+    }
+}
+
+extension RoomEvent.Content {
+    /// The event that a member asks to publish.
+    ///
+    /// - Throws: `.unsupported` for a request that publishes nothing; `.tooLarge`, `.invalidArgument`.
+    init(_ request: Hermes_V1_RoomRequest.OneOf_Request?, by member: RoomMember) throws(HermesError) {
+        switch request {
+        case .text(let text): self = .said(member, text.text)
+        case .gift(let gift): self = .gave(member, RoomGift(name: gift.name, url: gift.url, count: gift.count))
+        case .custom(let custom):
+            guard let type = UInt16(exactly: custom.type), custom.data.count <= RoomLimits.maxApplicationBytes else {
+                throw Self.badApplicationEvent
+            }
+            self = .application(type, ByteBuffer(bytes: custom.data))
+        case .enter, .leave, nil:
+            throw HermesError(.unsupported, "the server does not know this room request")
+        }
+        try check()
+    }
+}
+
+extension Hermes_V1_RoomUser {
+    fileprivate init(_ member: RoomMember) {
+        self.init()
+        level = member.level
+        name = member.name
+        iconURL = member.iconURL
+    }
+}
+
+extension RoomMember {
+    /// The room member as the client describes it.
+    ///
+    /// - Parameter name: the name of the client's account, for a client that chooses no name.
+    init(_ user: Hermes_V1_RoomUser, orNamed name: String) {
+        self.init(level: user.level, name: user.name.isEmpty ? name : user.name, iconURL: user.iconURL)
+    }
+}
+
+// MARK: - The schema of LiveRoom
+
 /// Room events as the bodies of LiveRoom's frames: the form in which subscribers of a room's topic get them.
 struct LiveRoomPayloads: RoomPayloads {
     func payload(of content: RoomEvent.Content) throws(HermesError) -> ByteBuffer {
@@ -67,13 +138,23 @@ struct LiveRoomPayloads: RoomPayloads {
     }
 
     func partCount(of kind: RoomEvent.Kind, in payload: ByteBuffer) -> Int {
-        switch kind {
-        case .joined, .left: MessageParts.count(LiveRoom_UserInfo.self, wire: payload)
-        case .said: MessageParts.count(LiveRoom_ChatMessage.self, wire: payload)
-        case .gave: MessageParts.count(LiveRoom_GiftMessage.self, wire: payload)
-        case .noticed: MessageParts.count(LiveRoom_SystemNotice.self, wire: payload)
-        case .kicked: MessageParts.count(LiveRoom_Kicked.self, wire: payload)
-        case .application: 0
+        if case .application = kind { return 0 }
+        return LiveRoomFrameType(kind).partCount(of: payload)
+    }
+}
+
+extension LiveRoomFrameType {
+    /// The type of an event's frame: a kind has the same number everywhere.
+    init(_ kind: RoomEvent.Kind) { self.init(rawValue: kind.number) }
+}
+
+extension RoomEvent.Kind {
+    /// The kind of a viewer's frame. The server's types are the application's, from a viewer that may send them.
+    init(_ type: LiveRoomFrameType) {
+        if let kind = Self(number: type.rawValue), !kind.isServers {
+            self = kind
+        } else {
+            self = .application(type.rawValue)
         }
     }
 }
