@@ -4,12 +4,12 @@
 /// An error with a ``code`` for programs, a ``message`` for people and a ``cause`` for logs.
 ///
 /// The only error type that leaves the core. Messages name a remedy and never contain a secret.
-package struct HermesError: Error, Sendable {
+public struct HermesError: Error, Sendable {
     /// A stable number from the catalogue in `docs/errors.md`; never reused.
-    package struct Code: RawRepresentable, Hashable, Sendable {
-        package let rawValue: UInt32
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        public let rawValue: UInt32
 
-        package init(rawValue: UInt32) { self.rawValue = rawValue }
+        public init(rawValue: UInt32) { self.rawValue = rawValue }
     }
 
     package let code: Code

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A time of the wall clock, in milliseconds since 1970-01-01 UTC. For storing and showing, never for intervals.
-package struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
-    package var rawValue: Int64
+public struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
+    public var rawValue: Int64
 
-    package init(rawValue: Int64) { self.rawValue = rawValue }
+    public init(rawValue: Int64) { self.rawValue = rawValue }
 
-    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
     /// Returns the time `duration` later; saturates instead of overflowing.
     package func advanced(by duration: Duration) -> Timestamp {

@@ -161,7 +161,8 @@ extension SQLiteStore {
         var configuration = Configuration()
         configuration.label = "hermes.store"
         configuration.foreignKeysEnabled = false
-        // As many as all gates of the core let in together, so that a read that has passed its gate never waits here for reads of another gate: 2 for accounts, 2 for logins, 2 for kept sessions, 1 for keys, 1 for operators.
+        // As many as all gates of the core let in together: 2 for accounts, 2 for logins, 2 for kept sessions, 1 for keys,
+        // 1 for operators. So a read that has passed its gate never waits here for reads of another gate.
         configuration.maximumReaderCount = 8
         configuration.busyMode = .timeout(busyTimeout)
         configuration.prepareDatabase { db in

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The number of an account: 1 … 2³¹−1, because IMPB carries it as int32. Never reused.
-package struct UserID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
-    package let rawValue: Int32
+public struct UserID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let rawValue: Int32
 
     /// - Returns: nil for 0 and below.
-    package init?(rawValue: Int32) {
+    public init?(rawValue: Int32) {
         guard rawValue > 0 else { return nil }
         self.rawValue = rawValue
     }
@@ -17,7 +17,7 @@ package struct UserID: RawRepresentable, Hashable, Comparable, Sendable, CustomS
         self.init(rawValue: rawValue)
     }
 
-    package var description: String { String(rawValue) }
+    public var description: String { String(rawValue) }
 
-    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }

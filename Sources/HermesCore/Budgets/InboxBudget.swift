@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The source of an inbox entry, which decides whose share it counts for.
-package enum EntrySource: Hashable, Sendable {
+public enum EntrySource: Hashable, Sendable {
     /// The server: contact and group events, marks, pushes.
     case server
     /// A 1:1 message.

@@ -2,17 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A group's number: 1 … 2³¹−1.
-package struct GroupID: RawRepresentable, Hashable, Sendable {
-    package let rawValue: Int32
+public struct GroupID: RawRepresentable, Hashable, Sendable {
+    public let rawValue: Int32
 
-    package init?(rawValue: Int32) {
+    public init?(rawValue: Int32) {
         guard rawValue > 0 else { return nil }
         self.rawValue = rawValue
     }
 }
 
 /// The place that messages are addressed to and numbered in.
-package enum ConversationID: Hashable, Sendable {
+public enum ConversationID: Hashable, Sendable {
     /// 1:1; the lower id comes first, so that both sides use the same value. Made by ``direct(between:and:)``.
     case direct(UserID, UserID)
     case group(GroupID)

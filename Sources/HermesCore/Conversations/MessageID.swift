@@ -5,7 +5,7 @@
 ///
 /// 48 bits of milliseconds, 16 bits that count within one from a random number, 64 random bits. As text: 26 characters
 /// of Crockford's base 32, like a ULID.
-package struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible {
+public struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible {
     package let high: UInt64
     package let low: UInt64
 
@@ -49,7 +49,7 @@ package struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertibl
     /// The time of its creation, if the clock was right.
     package var timestamp: Timestamp { Timestamp(rawValue: Int64(high >> 16)) }
 
-    package var description: String {
+    public var description: String {
         String(unsafeUninitializedCapacity: 26) { text in
             var high = high
             var low = low
@@ -62,7 +62,7 @@ package struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertibl
         }
     }
 
-    package static func < (left: Self, right: Self) -> Bool { (left.high, left.low) < (right.high, right.low) }
+    public static func < (left: Self, right: Self) -> Bool { (left.high, left.low) < (right.high, right.low) }
 
     private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A client's name for its device: 1 to 64 bytes of printable ASCII, unique within the account.
-package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
-    package let rawValue: String
+public struct DeviceID: Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: String
 
     /// The longest id, in bytes.
     package static let maxBytes = 64
@@ -32,7 +32,7 @@ package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
         self.init(text)
     }
 
-    package var description: String { rawValue }
+    public var description: String { rawValue }
 }
 
 /// A client's description of its device at login. Longer texts are cut, not refused.

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The name of a room: 1 to 64 of ASCII letters, digits, `-`, `_` and `.`.
-package struct RoomName: Hashable, Sendable, CustomStringConvertible {
-    package let rawValue: String
+public struct RoomName: Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: String
 
     /// The longest name, in bytes.
     package static let maxBytes = 64
@@ -22,7 +22,7 @@ package struct RoomName: Hashable, Sendable, CustomStringConvertible {
     /// The room of the default LiveRoom port.
     package static let lobby = RoomName(checked: "lobby")
 
-    package var description: String { rawValue }
+    public var description: String { rawValue }
 
     /// The topic that members of the room subscribe to.
     package var topic: TopicName { TopicName(room: self) }

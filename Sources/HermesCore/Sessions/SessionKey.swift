@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The key of a session: the same client id of two owners is two sessions. Client ids are compared byte by byte.
-package struct SessionKey: Hashable, Sendable {
+public struct SessionKey: Hashable, Sendable {
     package let owner: SessionOwner
     package let clientID: String
 
@@ -11,21 +11,21 @@ package struct SessionKey: Hashable, Sendable {
         self.clientID = clientID
     }
 
-    package static func == (left: Self, right: Self) -> Bool {
+    public static func == (left: Self, right: Self) -> Bool {
         left.owner == right.owner && left.clientID.hasBytes(of: right.clientID)
     }
 
-    package func hash(into hasher: inout Hasher) {
+    public func hash(into hasher: inout Hasher) {
         hasher.combine(owner)
         clientID.hashBytes(into: &hasher)
     }
 }
 
 /// The store's number of a durable session; never reused.
-package struct DurableSessionID: RawRepresentable, Hashable, Comparable, Sendable {
-    package let rawValue: Int64
+public struct DurableSessionID: RawRepresentable, Hashable, Comparable, Sendable {
+    public let rawValue: Int64
 
-    package init(rawValue: Int64) { self.rawValue = rawValue }
+    public init(rawValue: Int64) { self.rawValue = rawValue }
 
-    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }

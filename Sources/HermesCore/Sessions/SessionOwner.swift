@@ -5,7 +5,7 @@
 ///
 /// An account keeps its sessions when its name changes. A name without an account is an owner of its own: its sessions
 /// belong neither to an account that gets the name later, nor to one that had it before.
-package enum SessionOwner: Hashable, Sendable {
+public enum SessionOwner: Hashable, Sendable {
     /// Nobody: clients without a name. They share their sessions by client id.
     case anonymous
     case account(UserID)

@@ -3,7 +3,7 @@
 
 /// The source of an operation, which pays for what the operation leaves behind. The waiting operations of one source do
 /// not delay another's. A person with an account is one source, over every protocol and under every name.
-package enum CommitSource: Hashable, Sendable {
+public enum CommitSource: Hashable, Sendable {
     /// The server itself, and clients that are not distinguished.
     case server
     case account(UserID)

@@ -5,12 +5,12 @@ package import NIOCore
 
 /// The slot of a gateway's encoding of publications. Each gateway declares its slots, with numbers that no other
 /// gateway has; the core knows none of them.
-package struct EncodingSlot: Hashable, Sendable {
-    package let rawValue: UInt8
+public struct EncodingSlot: Hashable, Sendable {
+    public let rawValue: UInt8
 
     /// Inlined into the gateways, so that a slot is a constant there.
     @inlinable
-    package init(rawValue: UInt8) { self.rawValue = rawValue }
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
 }
 
 /// A publication for the subscribers of one loop, with its encodings: each protocol encodes once per loop.

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The quality of service (MQTT 4.3).
-package enum QoS: UInt8, Sendable, Hashable, Comparable, CaseIterable {
+public enum QoS: UInt8, Sendable, Hashable, Comparable, CaseIterable {
     case atMostOnce = 0
     case atLeastOnce = 1
     case exactlyOnce = 2
 
-    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// The options of a subscription.

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A topic name: a path of levels separated by `/`, without wildcards. The room `lobby` is the topic `room/lobby`.
-package struct TopicName: Hashable, Sendable, CustomStringConvertible {
-    package let rawValue: String
+public struct TopicName: Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: String
 
     /// The longest name in bytes of UTF-8 [MQTT-4.7.3-3].
     package static let maxBytes = 65_535
@@ -41,9 +41,9 @@ package struct TopicName: Hashable, Sendable, CustomStringConvertible {
         return rawValue.hasBytes(of: own) || rawValue.hasBytes(startingWith: own + "/")
     }
 
-    package var description: String { rawValue }
+    public var description: String { rawValue }
 
-    package static func == (left: Self, right: Self) -> Bool { left.rawValue.hasBytes(of: right.rawValue) }
+    public static func == (left: Self, right: Self) -> Bool { left.rawValue.hasBytes(of: right.rawValue) }
 
-    package func hash(into hasher: inout Hasher) { rawValue.hashBytes(into: &hasher) }
+    public func hash(into hasher: inout Hasher) { rawValue.hashBytes(into: &hasher) }
 }

@@ -68,11 +68,11 @@ package struct IMPBFrame: WireFrame {
 }
 
 /// The type of an IMPB frame, which defines its body.
-package struct IMPBFrameType: RawRepresentable, Hashable, Sendable {
+public struct IMPBFrameType: RawRepresentable, Hashable, Sendable {
     /// The number on the wire; it may be undefined.
-    package let rawValue: UInt8
+    public let rawValue: UInt8
 
-    package init(rawValue: UInt8) { self.rawValue = rawValue }
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// A heartbeat; the server returns the same bytes.
     package static let ping = Self(rawValue: 1)

@@ -5,11 +5,11 @@ package import NIOCore
 internal import SwiftProtobuf
 
 /// The type of a LiveRoom frame, which defines its body.
-package struct LiveRoomFrameType: RawRepresentable, Hashable, Sendable {
+public struct LiveRoomFrameType: RawRepresentable, Hashable, Sendable {
     /// The number on the wire; it may be undefined.
-    package let rawValue: UInt16
+    public let rawValue: UInt16
 
-    package init(rawValue: UInt16) { self.rawValue = rawValue }
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// A user joined (LiveRoom_UserInfo).
     package static let join = Self(rawValue: 0)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The control packet types, by their number in the fixed header (2.1.2).
-package enum MQTTPacketType: UInt8, Hashable, Sendable, CaseIterable {
+public enum MQTTPacketType: UInt8, Hashable, Sendable, CaseIterable {
     case connect = 1
     case connack = 2
     case publish = 3

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The outcome of an operation as in MQTT 5.0 (2.4); 0x80 and above are failures.
-package struct MQTTReasonCode: RawRepresentable, Hashable, Sendable {
-    package let rawValue: UInt8
+public struct MQTTReasonCode: RawRepresentable, Hashable, Sendable {
+    public let rawValue: UInt8
 
-    package init(rawValue: UInt8) { self.rawValue = rawValue }
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// Whether the operation failed.
     package var isFailure: Bool { rawValue >= 0x80 }

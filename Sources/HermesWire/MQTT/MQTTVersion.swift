@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The supported versions of MQTT; the raw value is CONNECT's protocol level.
-package enum MQTTVersion: UInt8, Hashable, Sendable, CaseIterable {
+public enum MQTTVersion: UInt8, Hashable, Sendable, CaseIterable {
     /// MQTT 3.1.1 [MQTT-3.1.2-2].
     case v311 = 4
     /// MQTT 5.0 [MQTT-3.1.2-2].
@@ -10,10 +10,10 @@ package enum MQTTVersion: UInt8, Hashable, Sendable, CaseIterable {
 }
 
 /// The quality of service.
-package enum MQTTQoS: UInt8, Hashable, Sendable, Comparable, CaseIterable {
+public enum MQTTQoS: UInt8, Hashable, Sendable, Comparable, CaseIterable {
     case atMostOnce = 0
     case atLeastOnce = 1
     case exactlyOnce = 2
 
-    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }

@@ -73,11 +73,11 @@ package struct QSIOPFrame: WireFrame {
 }
 
 /// The operation of a QSIOP frame (`op`).
-package struct QSIOPOperation: RawRepresentable, Hashable, Sendable {
+public struct QSIOPOperation: RawRepresentable, Hashable, Sendable {
     /// The number on the wire; it may be undefined.
-    package let rawValue: UInt16
+    public let rawValue: UInt16
 
-    package init(rawValue: UInt16) { self.rawValue = rawValue }
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// Asks for a pong.
     package static let ping = Self(rawValue: 0)

@@ -52,6 +52,13 @@ import Testing
         of world: ClusterWorld
     ) async {
         sessions(world, core).detach(id, connection, sentUpTo: 0, expiry: expiry)
+        // Another thread commits it.
+        let node = sessions(world, core).shared.state.withLock { $0.node }
+        for _ in 0..<1_000 {
+            let session = try? await world.store.sessions().first { $0.id == id }
+            guard let open = session?.place?.node, open == node else { break }
+            try? await Task.sleep(for: .milliseconds(1))
+        }
         await work(world)
     }
 
