@@ -7,8 +7,10 @@
 public struct HermesError: Error, Sendable {
     /// A stable number from the catalogue in `docs/errors.md`; never reused.
     public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The number.
         public let rawValue: UInt32
 
+        /// Creates the code with a number.
         public init(rawValue: UInt32) { self.rawValue = rawValue }
     }
 

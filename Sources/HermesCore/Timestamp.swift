@@ -3,10 +3,13 @@
 
 /// A time of the wall clock, in milliseconds since 1970-01-01 UTC. For storing and showing, never for intervals.
 public struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
+    /// The milliseconds.
     public var rawValue: Int64
 
+    /// Creates the time so many milliseconds after 1970-01-01 UTC.
     public init(rawValue: Int64) { self.rawValue = rawValue }
 
+    /// Compares the times.
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
     /// Returns the time `duration` later; saturates instead of overflowing.

@@ -3,6 +3,7 @@
 
 /// The number of an account: 1 … 2³¹−1, because IMPB carries it as int32. Never reused.
 public struct UserID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// The number.
     public let rawValue: Int32
 
     /// - Returns: nil for 0 and below.
@@ -17,7 +18,9 @@ public struct UserID: RawRepresentable, Hashable, Comparable, Sendable, CustomSt
         self.init(rawValue: rawValue)
     }
 
+    /// The number in decimal.
     public var description: String { String(rawValue) }
 
+    /// Compares the numbers.
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }

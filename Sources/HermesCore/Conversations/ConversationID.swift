@@ -3,8 +3,10 @@
 
 /// A group's number: 1 … 2³¹−1.
 public struct GroupID: RawRepresentable, Hashable, Sendable {
+    /// The number.
     public let rawValue: Int32
 
+    /// - Returns: nil for 0 and below.
     public init?(rawValue: Int32) {
         guard rawValue > 0 else { return nil }
         self.rawValue = rawValue

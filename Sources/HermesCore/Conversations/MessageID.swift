@@ -49,6 +49,7 @@ public struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible
     /// The time of its creation, if the clock was right.
     package var timestamp: Timestamp { Timestamp(rawValue: Int64(high >> 16)) }
 
+    /// The 26 digits of its text.
     public var description: String {
         String(unsafeUninitializedCapacity: 26) { text in
             var high = high
@@ -62,6 +63,7 @@ public struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible
         }
     }
 
+    /// Compares the numbers.
     public static func < (left: Self, right: Self) -> Bool { (left.high, left.low) < (right.high, right.low) }
 
     private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)

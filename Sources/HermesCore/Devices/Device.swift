@@ -3,7 +3,7 @@
 
 /// A client's name for its device: 1 to 64 bytes of printable ASCII, unique within the account.
 public struct DeviceID: Hashable, Sendable, CustomStringConvertible {
-    public let rawValue: String
+    package let rawValue: String
 
     /// The longest id, in bytes.
     package static let maxBytes = 64
@@ -32,6 +32,7 @@ public struct DeviceID: Hashable, Sendable, CustomStringConvertible {
         self.init(text)
     }
 
+    /// The id.
     public var description: String { rawValue }
 }
 

@@ -3,7 +3,7 @@
 
 /// The name of a room: 1 to 64 of ASCII letters, digits, `-`, `_` and `.`.
 public struct RoomName: Hashable, Sendable, CustomStringConvertible {
-    public let rawValue: String
+    package let rawValue: String
 
     /// The longest name, in bytes.
     package static let maxBytes = 64
@@ -22,6 +22,7 @@ public struct RoomName: Hashable, Sendable, CustomStringConvertible {
     /// The room of the default LiveRoom port.
     package static let lobby = RoomName(checked: "lobby")
 
+    /// The name.
     public var description: String { rawValue }
 
     /// The topic that members of the room subscribe to.

@@ -11,10 +11,12 @@ public struct SessionKey: Hashable, Sendable {
         self.clientID = clientID
     }
 
+    /// Compares the owners, and the client ids byte by byte.
     public static func == (left: Self, right: Self) -> Bool {
         left.owner == right.owner && left.clientID.hasBytes(of: right.clientID)
     }
 
+    /// Hashes what is compared.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(owner)
         clientID.hashBytes(into: &hasher)
@@ -23,9 +25,12 @@ public struct SessionKey: Hashable, Sendable {
 
 /// The store's number of a durable session; never reused.
 public struct DurableSessionID: RawRepresentable, Hashable, Comparable, Sendable {
+    /// The number.
     public let rawValue: Int64
 
+    /// Creates the id with a number.
     public init(rawValue: Int64) { self.rawValue = rawValue }
 
+    /// Compares the numbers.
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }

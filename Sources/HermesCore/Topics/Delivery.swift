@@ -6,6 +6,7 @@ package import NIOCore
 /// The slot of a gateway's encoding of publications. Each gateway declares its slots, with numbers that no other
 /// gateway has; the core knows none of them.
 public struct EncodingSlot: Hashable, Sendable {
+    /// The number.
     public let rawValue: UInt8
 
     /// Inlined into the gateways, so that a slot is a constant there.

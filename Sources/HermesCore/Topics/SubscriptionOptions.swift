@@ -7,6 +7,7 @@ public enum QoS: UInt8, Sendable, Hashable, Comparable, CaseIterable {
     case atLeastOnce = 1
     case exactlyOnce = 2
 
+    /// Compares the guarantees.
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 

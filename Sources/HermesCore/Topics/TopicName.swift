@@ -3,7 +3,7 @@
 
 /// A topic name: a path of levels separated by `/`, without wildcards. The room `lobby` is the topic `room/lobby`.
 public struct TopicName: Hashable, Sendable, CustomStringConvertible {
-    public let rawValue: String
+    package let rawValue: String
 
     /// The longest name in bytes of UTF-8 [MQTT-4.7.3-3].
     package static let maxBytes = 65_535
@@ -41,9 +41,12 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
         return rawValue.hasBytes(of: own) || rawValue.hasBytes(startingWith: own + "/")
     }
 
+    /// The name.
     public var description: String { rawValue }
 
+    /// Compares byte by byte.
     public static func == (left: Self, right: Self) -> Bool { left.rawValue.hasBytes(of: right.rawValue) }
 
+    /// Hashes the bytes.
     public func hash(into hasher: inout Hasher) { rawValue.hashBytes(into: &hasher) }
 }

@@ -72,6 +72,7 @@ public struct IMPBFrameType: RawRepresentable, Hashable, Sendable {
     /// The number on the wire; it may be undefined.
     public let rawValue: UInt8
 
+    /// Creates the type with a number.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// A heartbeat; the server returns the same bytes.

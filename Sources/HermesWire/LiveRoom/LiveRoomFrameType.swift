@@ -9,6 +9,7 @@ public struct LiveRoomFrameType: RawRepresentable, Hashable, Sendable {
     /// The number on the wire; it may be undefined.
     public let rawValue: UInt16
 
+    /// Creates the type with a number.
     public init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// A user joined (LiveRoom_UserInfo).

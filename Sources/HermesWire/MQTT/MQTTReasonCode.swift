@@ -3,8 +3,10 @@
 
 /// The outcome of an operation as in MQTT 5.0 (2.4); 0x80 and above are failures.
 public struct MQTTReasonCode: RawRepresentable, Hashable, Sendable {
+    /// The byte on the wire.
     public let rawValue: UInt8
 
+    /// Creates the code of a byte; it may be undefined.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// Whether the operation failed.

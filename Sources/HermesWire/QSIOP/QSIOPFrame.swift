@@ -77,6 +77,7 @@ public struct QSIOPOperation: RawRepresentable, Hashable, Sendable {
     /// The number on the wire; it may be undefined.
     public let rawValue: UInt16
 
+    /// Creates the operation with a number.
     public init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// Asks for a pong.
