@@ -5,8 +5,8 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// Room events in the two schemas that have them: the native one, and that of LiveRoom, whose bodies are the payloads of
-/// a room's topic. A new kind needs its lines here; the compiler names those that are missing.
+// Room events in the two schemas that have them: the native one, and that of LiveRoom, whose bodies are the payloads of
+// a room's topic. A new kind needs its lines here; the compiler names those that are missing.
 
 // MARK: - The native schema
 
