@@ -64,7 +64,7 @@ package final class InboxLedger: Sendable {
     /// - Parameter lying: the entries that are there already.
     package init(lying: Holding = Holding()) { sum = Mutex(Changes(holding: lying)) }
 
-    /// The sums since the store was opened. They include the entries that were there before.
+    /// The sums of all changes since the store was opened, including the entries that it held at that time.
     package var now: Changes { sum.withLock { $0 } }
 
     /// The largest inbox that got an entry since the last call, by entries and by bytes.

@@ -10,7 +10,8 @@ import Foundation
 /// A ticket contains its expiry and its account, and an HMAC-SHA-256 of these, cut to 16 bytes. Nothing is stored: any
 /// server with the same key can check it, be it the same one after a restart or another node.
 package struct ReconnectTickets: Sendable {
-    /// The size of a generated key, in bytes. Its tickets end with the process.
+    /// The size of a key, in bytes. If ``init(key:)`` generates the key, its tickets are valid only until the process
+    /// ends.
     package static let keyBytes = 32
     /// The time that a ticket is valid.
     package static let lifetime = Duration.seconds(3600)

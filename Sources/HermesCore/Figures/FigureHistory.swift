@@ -84,7 +84,7 @@ extension FigureHistory {
     /// "HFG" and the version.
     private static let mark: [UInt8] = [0x48, 0x46, 0x47, 1]
 
-    /// For a file.
+    /// The history, encoded for a file.
     package var bytes: [UInt8] {
         var bytes = Self.mark
         bytes.append(UInt8(names.count))

@@ -39,7 +39,7 @@ extension DurableState {
         return [.changed(id)]
     }
 
-    /// This process may know an old state of a session.
+    /// The actions for a session of which this process may know an outdated state; none if the process is alone.
     func outdated(_ id: DurableSessionID) -> [Action] { node == nil ? [] : [.outdated(id)] }
 
     /// Takes over what the record has of a session, but for its subscriptions.

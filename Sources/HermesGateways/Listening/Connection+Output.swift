@@ -191,7 +191,7 @@ extension Connection {
         }
     }
 
-    /// Marks a write, because NIO reports in the middle of one that the channel is full, or no longer full.
+    /// Sets ``isWriting`` during a write, because NIO may report a change of writability in the middle of one.
     private func inWrite(_ body: () -> Void) {
         let isNested = isWriting
         isWriting = true

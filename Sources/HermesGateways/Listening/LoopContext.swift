@@ -97,7 +97,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     static let longBytesPerLook = 1 << 20
     /// The number of silent connections ended in one turn of the wheel, for the same reason.
     static let maxEndsPerTurn = 1_024
-    /// The bytes that may go unreported until the next turn of the wheel.
+    /// A change of the held memory by fewer bytes than this is reported only at the next turn of the wheel.
     static let memoryStep = 65_536
 
     fileprivate init(

@@ -41,7 +41,7 @@ package struct OutboundQueue {
     private struct Waiting {
         let number: UInt64
         let bytes: ByteBuffer
-        /// Behind them.
+        /// The bytes that follow ``bytes``, written without a copy; nil: none.
         let body: ByteBuffer?
         /// The number of frames in the bytes.
         let frameCount: Int

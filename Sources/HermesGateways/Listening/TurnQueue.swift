@@ -38,9 +38,9 @@ struct TurnQueue {
 
     var isEmpty: Bool { waiting.isEmpty }
 
-    /// Begins a turn's time, unless it has begun.
+    /// Starts the time of the present turn, unless it has started already.
     ///
-    /// - Returns: whether it begins now.
+    /// - Returns: whether this call has started it.
     mutating func begin(now: NIODeadline) -> Bool {
         guard endsAt == nil else { return false }
         endsAt = now + duration(now: now)

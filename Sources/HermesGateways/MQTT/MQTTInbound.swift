@@ -53,7 +53,7 @@ struct MQTTInbound {
     private var receivedBeingStored: Set<UInt16> = []
     /// The number of QoS 1 messages that are being stored.
     private var acknowledgedBeingStored = 0
-    /// In the order of the messages; the first is still being stored.
+    /// The acknowledgements to send, in the order of their messages. The message of the first is still being stored.
     private var due = Deque<Acknowledgement>()
     /// The number of the last acknowledgement that was added to ``due``; numbers begin at 1.
     private var lastNumber: UInt64 = 0

@@ -22,7 +22,7 @@ final class MQTTSharedQuota: Sendable {
 
     private let state: Mutex<State>
 
-    /// The most members of an owner's groups, on average.
+    /// An owner may have this many memberships for each group that it may have.
     static let membersPerGroup = 16
 
     init(_ limit: SharedLimit) {

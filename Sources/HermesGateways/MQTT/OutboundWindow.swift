@@ -95,7 +95,7 @@ struct OutboundWindow: Sendable {
         return id
     }
 
-    /// Records that the next message was released before: PUBCOMP is awaited.
+    /// Records the next message as one that was released over an earlier connection, so that only PUBCOMP is awaited.
     mutating func resumeReleased() -> UInt16 {
         let id = packetID(of: next)
         phases.append(.completion)

@@ -88,7 +88,7 @@ package actor PublicNames {
         case nobody
     }
 
-    /// A thread that waits in the resolver cannot be stopped, so these are not the threads of anything else.
+    /// The threads for lookups. Nothing else uses them, because a thread that waits in the resolver cannot be stopped.
     private static let threads: NIOThreadPool = {
         let threads = NIOThreadPool(numberOfThreads: Settings().lookups.total)
         threads.start()

@@ -19,8 +19,8 @@ package final class WebPushSender: PushSender {
         package var privateKeyFile: String
         /// `mailto:` or `https:`, the push service's contact for complaints.
         package var subject: String
-        /// The hosts of push services; `*.` before a name includes all hosts below it; `*`: any host. `:` and a number
-        /// behind it allow that port in place of 443.
+        /// The hosts of push services; `*.` before a name includes all hosts below it; `*`: any host. A port behind the
+        /// host (`:` and a number) is allowed instead of 443.
         package var hosts: [String]
         /// Replaces the endpoint's origin; empty: no. For tests.
         package var endpoint: String

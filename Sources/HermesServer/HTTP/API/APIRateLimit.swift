@@ -16,7 +16,7 @@ final class APIRateLimit: Sendable {
         let remaining: Int
         /// The time until all are back.
         let secondsToReset: Int
-        /// The time until one is back.
+        /// The time until one request is allowed again; at least one second.
         let secondsToRetry: Int
     }
 
