@@ -34,6 +34,8 @@ package final class Messenger: Sendable {
     package let clientStatistics = ClientStatistics()
     /// This process among several; nil: it is alone.
     package let cluster: ClusterMember?
+    /// The wills of this process in the record of several nodes; nil: there are none.
+    package let wills: WillLedger?
     /// The topics of the other nodes; nil: there are none.
     package let topicLinks: TopicLinks?
     let deletions: AccountDeletions
@@ -141,14 +143,17 @@ package final class Messenger: Sendable {
             clearTopics: { [durable] in await durable.clear($0, isLate: $1) }
         )
         topicLinks = roster.map { TopicLinks($0) }
-        if let roster, let topicLinks, let placeStore {
+        wills = roster.map { WillLedger($0) }
+        if let roster, let topicLinks, let wills, let placeStore {
             accounts.counted.observe { roster.bus.hint(.attempt($0), to: roster.peers) }
+            clientStatistics.received.observe { roster.bus.hint(.report($0), to: roster.peers) }
             cluster = ClusterMember(
                 roster,
                 devices: devices,
                 topics: topicLinks,
                 retained: ReplicaLinks(roster, durable.retained, store: sessionStore),
                 sessions: ReplicaLinks(roster, durable, store: placeStore),
+                wills: wills,
                 tokens: pushTokens,
                 stores: .init(places: placeStore, messages: messageStore, accounts: accountStore),
                 time: time,
@@ -162,8 +167,7 @@ package final class Messenger: Sendable {
             cluster = nil
         }
         cluster?.attemptCounted.observe { [accounts] in accounts.add($0) }
-        cluster?.queued.observe { [durable] in durable.queuedElsewhere($0) }
-        cluster?.clientAttached.observe { [durable] in durable.attachedElsewhere($0) }
+        cluster?.reported.observe { [clientStatistics] in clientStatistics.add($0, now: time.now()) }
         cluster?.repaired.observe { [weak self] in self?.mustTakeOver.store(true, ordering: .relaxed) }
     }
 

@@ -90,7 +90,7 @@ struct WebhookTests {
         let network = MemoryNetwork()
         var nodes: [(messenger: Messenger, outbox: WebhookOutbox, poster: WebhookPoster)] = []
         for number in UInt8(0)...1 {
-            let node = try await store.join(try #require(NodeID(rawValue: number)), now: time.now())
+            let node = try await store.join(try #require(NodeID(rawValue: number)))
             let messenger = Messenger(
                 accountStore: store,
                 messageStore: store,

@@ -29,45 +29,68 @@ package final class AdministratorService: Sendable {
     }
 
     /// A place from which an administrator logged in.
-    private struct Place: Sendable, Hashable {
+    struct Place: Sendable, Hashable {
         let name: AdministratorName
         let address: String
     }
 
-    private struct State {
+    struct State {
         var throttle: LoginThrottle
         /// The charge of the last attempt that lacked only the code of the second factor.
         var codesNeeded: [Place: LoginThrottle.Charge] = [:]
         var sessions: ConsoleSessions
         var known: Set<Place> = []
+        /// The administrators as they were when their sessions began, by session; some may have ended.
+        var standings: [TokenHash: Administrator] = [:]
+        /// Whether ``standings`` must be compared with the store, and whether a task does so.
+        var mustCompare = false
+        var isComparing = false
+
+        /// - Returns: what to compare; nil: this is not to be done now.
+        mutating func beginComparing() -> [TokenHash: Administrator]? {
+            isComparing = mustCompare
+            mustCompare = false
+            return isComparing ? standings : nil
+        }
+
+        mutating func began(_ session: TokenHash, of administrator: Administrator) {
+            standings = standings.filter { sessions.has($0.key) }
+            standings[session] = administrator
+        }
     }
 
     private static let maxKnownPlaces = 1_000
 
-    private let store: any AdministratorStore
-    private let time: any TimeSource
+    let store: any AdministratorStore
+    let time: any TimeSource
+    let cluster: ClusterMember?
     /// The turns of logins, by address.
     let reads = ReadGate(maxRunning: 1, maxWaiting: .max)
     private let hasher: PasswordHasher
     private let auditLimits: AuditLimits
-    private let state: Mutex<State>
+    let state: Mutex<State>
     /// An event was stored in the audit log, or could not be stored there.
     package let recorded = Hook<(event: AuditEvent, failure: HermesError?)>()
 
-    /// - Parameter passwordCost: lowered only by tests.
+    /// - Parameters:
+    ///   - passwordCost: lowered only by tests.
+    ///   - cluster: the other nodes; nil: there are none.
     package init(
         store: any AdministratorStore,
         time: any TimeSource,
         sessions: ConsoleSessions.Limits = ConsoleSessions.Limits(),
         throttle: LoginThrottle.Limits = LoginThrottle.Limits(maxEntries: 4_096),
         audit: AuditLimits = AuditLimits(),
-        passwordCost: PasswordHasher.Parameters = .standard
+        passwordCost: PasswordHasher.Parameters = .standard,
+        cluster: ClusterMember? = nil
     ) {
         self.store = store
         self.time = time
+        self.cluster = cluster
         auditLimits = audit
         hasher = PasswordHasher(parameters: passwordCost, maxConcurrent: 1, maxWaiting: 64, maxWaitingOfOne: 4)
         state = Mutex(State(throttle: LoginThrottle(limits: throttle), sessions: ConsoleSessions(limits: sessions)))
+        observe(cluster)
     }
 
     // MARK: Administrators
@@ -184,6 +207,7 @@ package final class AdministratorService: Sendable {
             throw error
         }
         guard let administrator, verification.isRight else {
+            cluster?.tell(failed: charge)
             throw await refused(text, address, "wrong name or password")
         }
         if let factor = administrator.secondFactor {
@@ -196,6 +220,7 @@ package final class AdministratorService: Sendable {
                 return .codeNeeded
             }
             guard try await isRight(code, factor, administrator) else {
+                cluster?.tell(failed: charge)
                 throw await refused(text, address, "wrong code")
             }
         }
@@ -213,15 +238,15 @@ package final class AdministratorService: Sendable {
         let current = try? await reads.turn(of: .address(network)) { () async throws(HermesError) in
             try await store.administrator(administrator.name)
         }
-        guard let current, current.password == administrator.password, current.role == administrator.role,
-            current.secondFactor?.secret == administrator.secondFactor?.secret
-        else {
+        guard administrator.isSame(as: current) else {
             logOut(token.hash)
             throw await refused(text, address, "changed meanwhile")
         }
+        if cluster != nil { state.withLock { $0.began(token.hash, of: administrator) } }
         // Neither keeps anybody out: the login is good, and the next one tries again.
         if let renewed = verification.renewed {
             try? await store.change(administrator.name, .renewedPassword(renewed, of: administrator.password))
+            state.withLock { $0.standings[token.hash]?.password = renewed }
         }
         try? await store.change(administrator.name, .loggedIn(time.now()))
         await record(AuditEvent(who: administrator.name.rawValue, address: address, action: "logIn", result: "done"))
@@ -316,8 +341,6 @@ package final class AdministratorService: Sendable {
     }
 
     package func logOut(_ token: TokenHash) { state.withLock { _ = $0.sessions.end(token) } }
-
-    private func endSessions(of name: AdministratorName) { state.withLock { $0.sessions.end(of: name) } }
 
     // MARK: The audit log
 

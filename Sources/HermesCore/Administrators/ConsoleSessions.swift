@@ -84,6 +84,8 @@ package struct ConsoleSessions: Sendable {
         now < session.endsAt && now - session.usedAt < limits.idle
     }
 
+    func has(_ token: TokenHash) -> Bool { sessions[token] != nil }
+
     /// Finds the session of a token.
     ///
     /// - Parameter isUse: false for requests that a page makes by itself; they do not keep a session alive.

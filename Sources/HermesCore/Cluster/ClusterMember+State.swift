@@ -13,6 +13,11 @@ extension ClusterMember {
         var silentUntil = Duration.zero
     }
 
+    struct SeenLease: Sendable {
+        let renewals: UInt64
+        let at: Duration
+    }
+
     struct State: Sendable {
         var peers: [NodeID: Peer] = [:]
         /// The last process of each node that has gone.
@@ -26,6 +31,8 @@ extension ClusterMember {
         var mustLoadTokens = false
         /// Whether a node has gone whose last ends may be lost.
         var mustCheckAccounts = false
+        /// The last renewals of the nodes, and when this process saw the first of each.
+        var leases: [NodeID: SeenLease] = [:]
         var renewedAt = Duration.zero
         var nextRenewal = Duration.zero
         /// The last entry of each user that came from elsewhere.
@@ -34,6 +41,17 @@ extension ClusterMember {
         var maxHeads = 1_024
 
         var nodes: NodeSet { peers.keys.reduce(into: NodeSet()) { $0.formUnion(NodeSet($1)) } }
+
+        /// - Parameters:
+        ///   - asked: the uptime at which the record was asked for the lease.
+        ///   - answered: the uptime at which it has answered.
+        /// - Returns: the time for which the node has not renewed its lease, as far as this process has seen.
+        mutating func silence(of lease: NodeLease, from asked: Duration, to answered: Duration) -> Duration {
+            let id = lease.node.id
+            if let seen = leases[id], seen.renewals == lease.renewals { return asked - seen.at }
+            leases[id] = SeenLease(renewals: lease.renewals, at: answered)
+            return .zero
+        }
 
         /// A process has gone: nobody can be asked what it published last, so the record is read.
         mutating func lost(_ node: NodeIdentity) {

@@ -28,11 +28,17 @@ package final class ClusterMember: BusReceiver {
     let topics: TopicLinks
     let retained: ReplicaLinks<RetainedReplica>
     let sessions: ReplicaLinks<SessionReplica>
+    let wills: WillLedger
     let tokens: PushTokenService
     let stores: Stores
     let time: any TimeSource
     let topicClients: TopicClients
     let state = Mutex(State())
+    let figures = PeerFigures()
+    /// A client of another node has sent a report.
+    let reported = Hook<ClientStatistics.Received>()
+    /// Nil before the first connection.
+    let numbered = Mutex<NumberedPublisher?>(nil)
     /// Nodes have come or gone, or messages were lost: ``owner(of:)`` may be another, and may have missed what is to be
     /// done.
     package let repaired = Hook<Void>()
@@ -44,10 +50,10 @@ package final class ClusterMember: BusReceiver {
     let handOffArrived = Hook<[HandOffDue]>()
     /// An attempt of another node counts against the limits.
     let attemptCounted = Hook<AccountService.CountedAttempt>()
-    /// Another node has queued publications for kept sessions.
-    let queued = Hook<[DurableSessionID: UInt64]>()
-    /// Another node has a connection of a client.
-    let clientAttached = Hook<DurableSessions.AttachedClient>()
+    /// The sessions of an administrator end.
+    let administratorChanged = Hook<AdministratorName>()
+    /// A login to the console of another node has failed.
+    let administratorFailed = Hook<LoginThrottle.Charge>()
 
     init(
         _ roster: ClusterRoster,
@@ -55,6 +61,7 @@ package final class ClusterMember: BusReceiver {
         topics: TopicLinks,
         retained: ReplicaLinks<RetainedReplica>,
         sessions: ReplicaLinks<SessionReplica>,
+        wills: WillLedger,
         tokens: PushTokenService,
         stores: Stores,
         time: any TimeSource,
@@ -65,6 +72,7 @@ package final class ClusterMember: BusReceiver {
         self.topics = topics
         self.retained = retained
         self.sessions = sessions
+        self.wills = wills
         self.tokens = tokens
         self.stores = stores
         self.time = time
@@ -72,6 +80,8 @@ package final class ClusterMember: BusReceiver {
     }
 
     var bus: any ClusterBus { roster.bus }
+
+    private var durable: DurableSessions { sessions.copy.sessions }
 
     /// Whether the record knows this process as a member. A process that was removed stays out: its node joins again
     /// with another process.
@@ -85,7 +95,7 @@ package final class ClusterMember: BusReceiver {
     }
 
     /// This node and the others, ascending.
-    private var members: [NodeID] { roster.peers.union(NodeSet(roster.node.id)).nodes }
+    var members: [NodeID] { roster.peers.union(NodeSet(roster.node.id)).nodes }
 
     /// A process that is no member owns nobody.
     func owns(_ user: UserID) -> Bool { isMember && isThis(owner(of: user)) }
@@ -104,6 +114,11 @@ package final class ClusterMember: BusReceiver {
 
     /// Tells another node what it is to hand off.
     func tell(_ dues: [HandOffDue], to node: NodeID) { bus.publish(.handOff(dues), to: NodeSet(node)) }
+
+    func tell(changed administrator: AdministratorName) { bus.publish(.administrator(administrator), to: roster.peers) }
+
+    /// A login to the console has failed.
+    func tell(failed charge: LoginThrottle.Charge) { bus.hint(.administratorFailed(charge), to: roster.peers) }
 
     // MARK: Working
 
@@ -154,6 +169,7 @@ package final class ClusterMember: BusReceiver {
 
     private func workOnce() async {
         await recordPlaces()
+        await recordWills()
         await repair()
         tellChanges()
         // What cannot be read now is read the next time.
@@ -171,12 +187,15 @@ package final class ClusterMember: BusReceiver {
     /// - Parameter work: commits what waits; while it runs, this node is a member.
     package func leave(after work: () async -> Void = {}) async {
         await renewing {
+            await recordLastWills()
             await work()
             await recordPlaces()
+            await recordWills()
             tellChanges()
         }
+        wills.leave()
         state.withLock { $0.isOut = true }
-        while !(await clear(roster.node, silentSince: nil)) {}
+        while !(await clear(roster.node, .yes)) {}
         bus.stop()
     }
 
@@ -184,19 +203,22 @@ package final class ClusterMember: BusReceiver {
 
     private func renew() async {
         let uptime = time.uptime()
-        let now = time.now()
         guard state.withLock({ !$0.isOut && uptime >= $0.nextRenewal }) else { return }
         do throws(HermesError) {
-            guard let leases = try await stores.places.renew(roster.node, now: now) else { return expelled() }
+            guard let leases = try await stores.places.renew(roster.node) else { return expelled() }
             state.withLock { state in
                 state.renewedAt = uptime
                 state.nextRenewal = uptime + Self.renewal
             }
+            let seenAt = time.uptime()
             view(leases)
-            let silentSince = now.advanced(by: .zero - Self.expulsion)
             for lease in leases {
-                let isSilent = lease.isIn && lease.renewedAt <= silentSince
-                if isSilent || lease.mustClear { _ = await clear(lease.node, silentSince: silentSince) }
+                let silence = state.withLock { $0.silence(of: lease, from: uptime, to: seenAt) }
+                if lease.isIn, silence >= Self.expulsion {
+                    _ = await clear(lease.node, .ifNotRenewed(since: lease.renewals))
+                } else if lease.mustClear {
+                    _ = await clear(lease.node, .no)
+                }
             }
         } catch {
             if state.withLock({ uptime - $0.renewedAt > Self.patience }) { endAll() }
@@ -208,19 +230,22 @@ package final class ClusterMember: BusReceiver {
     /// Clears the places of a node that is gone, or of its earlier processes.
     ///
     /// - Returns: false if some are left, because the lease must be renewed: this node or another goes on then.
-    private func clear(_ node: NodeIdentity, silentSince: Timestamp?) async -> Bool {
+    private func clear(_ node: NodeIdentity, _ kind: LeaseRemoval) async -> Bool {
         let end = time.uptime() + Self.renewal
         // A step that fails is repeated at the next renewal.
         while let removal = try? await stores.places.remove(
             node,
-            silentSince: silentSince,
+            kind,
             now: time.now(),
             limit: Self.batch
         ) {
             tell(removal.presence)
             for id in removal.sessions { sessions.changed(id) }
             sessions.told(.some(removal.sessions))
-            if removal.isDone { return true }
+            if removal.isDone {
+                await inheritWills(of: node.id, until: end)
+                return true
+            }
             if time.uptime() >= end { return false }
         }
         return true
@@ -234,7 +259,8 @@ package final class ClusterMember: BusReceiver {
             roster.setPeers(NodeSet())
             return state.peers.values.map(\.node)
         }
-        for peer in peers { topics.left(peer) }
+        for peer in peers { left(peer) }
+        wills.leave()
         endAll()
     }
 
@@ -262,7 +288,7 @@ package final class ClusterMember: BusReceiver {
             roster.setPeers(state.nodes)
             return gone
         }
-        for node in gone { topics.left(node) }
+        for node in gone { left(node) }
         if !gone.isEmpty { roster.wakeUp.signal() }
     }
 
@@ -285,10 +311,16 @@ package final class ClusterMember: BusReceiver {
         if isNew {
             topics.joined(node)
             // It may have gone meanwhile.
-            if !isPresent(node) { topics.left(node) }
+            if !isPresent(node) { left(node) }
             roster.wakeUp.signal()
         }
         return isKnown
+    }
+
+    /// A process has gone.
+    private func left(_ node: NodeIdentity) {
+        topics.left(node)
+        figures.left(node.id)
     }
 
     private func isPresent(_ node: NodeIdentity) -> Bool { state.withLock { $0.peers[node.id]?.node == node } }
@@ -369,7 +401,8 @@ package final class ClusterMember: BusReceiver {
             if !topics.told(interest, number: number, by: node) { missed(from: node) }
         case .retained(let topics): retained.told(topics)
         case .sessions(let ids): sessions.told(ids)
-        case .queued(let heads): queued(heads)
+        case .queued(let heads): durable.queuedElsewhere(heads)
+        case .administrator(let name): administratorChanged(name)
         }
     }
 
@@ -438,7 +471,13 @@ package final class ClusterMember: BusReceiver {
             topics.received(publications, loop: loop, number: number, from: node)
         case .webhooksStored: webhooksStored()
         case .attempt(let attempt): attemptCounted(attempt)
-        case .attached(let client): clientAttached(client)
+        case .administratorFailed(let charge): administratorFailed(charge)
+        case .figures(let figures):
+            self.figures.told(figures, by: node.id)
+            // It may have gone meanwhile.
+            if !isPresent(node) { self.figures.left(node.id) }
+        case .report(let report): reported(report)
+        case .attached(let client): durable.attachedElsewhere(client)
         }
     }
 
@@ -457,6 +496,7 @@ package final class ClusterMember: BusReceiver {
         case .session(let id):
             await sessions.readUntilKnown(id)
             return .session
+        case .publish(let publication): return .published(await publishHere(publication))
         }
     }
 }

@@ -15,8 +15,8 @@ package enum ClusterMessage: Sendable {
     case token(DeviceKey, number: UInt64)
     /// Entries that the receiver hands off to push services. Lost: the users with entries to push are read.
     case handOff([HandOffDue])
-    /// Filters have other numbers of subscribers. Numbered by the node in the count of such messages. Lost: the node is
-    /// asked.
+    /// The numbers of subscribers of these filters have changed. The sending node numbers such messages. Lost: the
+    /// receiver asks that node.
     case topics([TopicInterest], number: UInt64)
     /// Retained publications of these topics were stored or removed. Lost: all are read.
     case retained(ChangedNames<TopicName>)
@@ -25,6 +25,9 @@ package enum ClusterMessage: Sendable {
     /// Publications were queued for kept sessions that the receiver has open: the new heads of their queues. Lost: all
     /// sessions are read.
     case queued([DurableSessionID: UInt64])
+    /// An administrator was removed, or has other rights, another password or another second factor. Lost: all with
+    /// sessions are read.
+    case administrator(AdministratorName)
 }
 
 /// A message that may be lost.
@@ -39,6 +42,12 @@ package enum ClusterHint: Sendable {
     /// A login failed, or an account was created; it counts against the limits. Lost: it counts on its node alone.
     /// Repeated: it counts twice.
     case attempt(AccountService.CountedAttempt)
+    /// The same for a login to the console.
+    case administratorFailed(LoginThrottle.Charge)
+    /// The node's figures. Lost: its last ones count.
+    case figures(BrokerFigures)
+    /// A client's report. Lost: it counts on its node alone. Repeated: it counts twice.
+    case report(ClientStatistics.Received)
     /// A client has a connection and a session that is not stored. Its earlier connection ends. Lost: it stays.
     case attached(DurableSessions.AttachedClient)
 }
@@ -60,6 +69,8 @@ package enum ClusterQuestion: Sendable, Hashable {
     case devices(of: UserID)
     /// Reads a kept session from the record.
     case session(DurableSessionID)
+    /// Publishes with the topic's next number.
+    case publish(NumberedPublication)
 }
 
 package enum ClusterAnswer: Sendable {
@@ -76,6 +87,8 @@ package enum ClusterAnswer: Sendable {
     case devices([DeviceID])
     /// The session was read.
     case session
+    /// It was published, or was not; nil: it was not asked whether it is retained.
+    case published(Result<Bool?, HermesError>)
 }
 
 /// A change of an account that ends connections of it, gives them another name, or hides the account from another.

@@ -10,6 +10,11 @@ protocol Replica: Sendable {
     /// The names of everything in this node's copy.
     var names: Set<Name> { get }
 
+    /// The record is going to be read, by one task at a time. ``endReading()`` follows.
+    func beginReading()
+
+    func endReading()
+
     /// Reads these from the record, and takes over what it finds.
     ///
     /// - Returns: what cannot be taken over now; it is read again by a later call.
@@ -154,7 +159,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
     func readNow(_ name: Name) async -> Bool {
         state.withLock { _ = $0.urgent.insert(name) }
         do throws(HermesError) {
-            try await turns.turn(of: .server) { () async throws(HermesError) in
+            try await reading { () async throws(HermesError) in
                 let part = state.withLock { $0.takeUrgent(name) }
                 guard !part.isEmpty else { return }
                 do throws(HermesError) {
@@ -195,8 +200,19 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         }
     }
 
+    /// Reads in a turn of its own.
+    private func reading<Value: Sendable>(
+        _ body: () async throws(HermesError) -> Value
+    ) async throws(HermesError) -> Value {
+        try await turns.turn(of: .server) { () async throws(HermesError) in
+            copy.beginReading()
+            defer { copy.endReading() }
+            return try await body()
+        }
+    }
+
     private func read(_ names: [Name]) async throws(HermesError) {
-        later(try await turns.turn(of: .server) { () async throws(HermesError) in try await copy.read(names) })
+        later(try await reading { () async throws(HermesError) in try await copy.read(names) })
     }
 
     /// The record may have another state of these: they are read by the next call.
@@ -212,9 +228,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
             return scan.missing.subtract(part)
         }
         let place = scan.place
-        let page = try await turns.turn(of: .server) { () async throws(HermesError) in
-            try await copy.readPage(after: place)
-        }
+        let page = try await reading { () async throws(HermesError) in try await copy.readPage(after: place) }
         later(page.later)
         scan.missing.subtract(page.names)
         (scan.place, scan.isAtEnd) = (page.next, page.next == nil)

@@ -8,16 +8,16 @@ struct RetainedReplica: Replica {
 
     var names: Set<TopicName> { retained.topics }
 
+    func beginReading() { retained.beginReading() }
+
+    func endReading() { retained.endReading() }
+
     func read(_ names: [TopicName]) async throws(HermesError) -> [TopicName] {
-        retained.beginReading()
-        defer { retained.endReading() }
         retained.learn(try await store.retained(of: names), of: names)
         return []
     }
 
     func readPage(after name: TopicName?) async throws(HermesError) -> ReplicaPage<TopicName> {
-        retained.beginReading()
-        defer { retained.endReading() }
         let page = try await store.retained(after: name, limit: RetainedMessages.slice)
         let topics = page.publications.map(\.topic)
         retained.learn(page.publications, of: topics)

@@ -5,7 +5,7 @@
 struct MemoryPlaces: Sendable {
     struct Node: Sendable {
         var epoch: UInt64 = 0
-        var renewedAt = Timestamp(rawValue: 0)
+        var renewals: UInt64 = 0
         var isIn = false
         var mustClear = false
     }
@@ -38,36 +38,42 @@ struct MemoryPlaces: Sendable {
 }
 
 extension MemoryState {
-    mutating func join(_ id: NodeID, now: Timestamp) -> NodeIdentity {
+    mutating func join(_ id: NodeID) -> NodeIdentity {
         var node = places.nodes[id] ?? MemoryPlaces.Node()
         node.mustClear = node.epoch > 0
         node.epoch += 1
-        node.renewedAt = now
+        node.renewals += 1
         node.isIn = true
         places.nodes[id] = node
         return NodeIdentity(id: id, epoch: node.epoch)
     }
 
-    mutating func renew(_ node: NodeIdentity, now: Timestamp) -> [NodeLease]? {
+    mutating func renew(_ node: NodeIdentity) -> [NodeLease]? {
         guard places.isIn(node) else { return nil }
-        places.nodes[node.id]?.renewedAt = now
+        places.nodes[node.id]?.renewals += 1
         return places.nodes.sorted { $0.key < $1.key }.map { id, row in
             NodeLease(
                 node: NodeIdentity(id: id, epoch: row.epoch),
-                renewedAt: row.renewedAt,
+                renewals: row.renewals,
                 isIn: row.isIn,
                 mustClear: row.mustClear
             )
         }
     }
 
-    mutating func remove(_ node: NodeIdentity, silentSince: Timestamp?, now: Timestamp, limit: Int) -> NodeRemoval {
+    mutating func remove(_ node: NodeIdentity, _ kind: LeaseRemoval, now: Timestamp, limit: Int) -> NodeRemoval {
         var removal = NodeRemoval()
         guard var row = places.nodes[node.id], row.epoch >= node.epoch else {
             removal.isDone = true
             return removal
         }
-        if places.isIn(node), silentSince.map({ row.renewedAt <= $0 }) ?? true {
+        let isRemoved =
+            switch kind {
+            case .no: false
+            case .ifNotRenewed(let renewals): row.renewals <= renewals
+            case .yes: true
+            }
+        if isRemoved, places.isIn(node) {
             row.isIn = false
             row.mustClear = true
         }
@@ -83,7 +89,8 @@ extension MemoryState {
         removal.sessions = Array(sessions.prefix(limit))
         for id in removal.sessions { close(id, now: now) }
         removal.isDone = users.count <= limit && sessions.count <= limit
-        if removal.isDone { places.nodes[node.id]?.mustClear = false }
+        let hasLeftWills = hasLeftWills(node.id)
+        if removal.isDone { places.nodes[node.id]?.mustClear = hasLeftWills }
         return removal
     }
 
@@ -125,21 +132,21 @@ extension MemoryState {
 }
 
 extension MemoryStore: PlaceStore {
-    package func join(_ node: NodeID, now: Timestamp) async throws(HermesError) -> NodeIdentity {
-        try run { (state) throws(HermesError) in state.join(node, now: now) }
+    package func join(_ node: NodeID) async throws(HermesError) -> NodeIdentity {
+        try run { (state) throws(HermesError) in state.join(node) }
     }
 
-    package func renew(_ node: NodeIdentity, now: Timestamp) async throws(HermesError) -> [NodeLease]? {
-        try run { (state) throws(HermesError) in state.renew(node, now: now) }
+    package func renew(_ node: NodeIdentity) async throws(HermesError) -> [NodeLease]? {
+        try run { (state) throws(HermesError) in state.renew(node) }
     }
 
     package func remove(
         _ node: NodeIdentity,
-        silentSince: Timestamp?,
+        _ removal: LeaseRemoval,
         now: Timestamp,
         limit: Int
     ) async throws(HermesError) -> NodeRemoval {
-        try run { (state) throws(HermesError) in state.remove(node, silentSince: silentSince, now: now, limit: limit) }
+        try run { (state) throws(HermesError) in state.remove(node, removal, now: now, limit: limit) }
     }
 
     package func sessions(of ids: [DurableSessionID]) async throws(HermesError) -> [StoredSession] {

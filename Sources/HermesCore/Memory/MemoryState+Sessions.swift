@@ -31,6 +31,15 @@ extension MemoryState {
             }
         }
 
+        /// - Parameter sentUpTo: beyond the head, the head.
+        mutating func close(sentUpTo: UInt64, expiresAt: Timestamp?, now: Timestamp) {
+            stored.isOnline = false
+            stored.place?.node = nil
+            stored.place?.since = now
+            stored.sentUpTo = min(max(stored.sentUpTo, sentUpTo), stored.head)
+            stored.expiresAt = expiresAt
+        }
+
         var partial: [UInt16: PartialPublication] {
             parts.compactMapValues { parts -> PartialPublication? in
                 let sorted = parts.sorted { $0.key < $1.key }
@@ -85,13 +94,7 @@ extension MemoryState {
             return .done
         case .close(let id, let sentUpTo, let expiresAt, let opening):
             try check(id, wasLast: opening)
-            return try change(id) { session in
-                session.stored.isOnline = false
-                session.stored.place?.node = nil
-                session.stored.place?.since = now
-                session.stored.sentUpTo = min(max(session.stored.sentUpTo, sentUpTo), session.stored.head)
-                session.stored.expiresAt = expiresAt
-            }
+            return try change(id) { $0.close(sentUpTo: sentUpTo, expiresAt: expiresAt, now: now) }
         case .subscribe(let id, let subscriptions):
             return try change(id) { session in
                 for added in subscriptions { session.subscriptions[TopicText(added.filter)] = added.options }
@@ -153,6 +156,7 @@ extension MemoryState {
         payer: CommitSource,
         at place: SessionPlace?
     ) -> StoredSession {
+        replaceWills(of: key, isClean: clean)
         if clean, let old = durableKeys[key] { remove(old) }
         let id: DurableSessionID
         let wasPresent: Bool
@@ -185,12 +189,8 @@ extension MemoryState {
 
     /// The process that had its connection is gone.
     mutating func close(_ id: DurableSessionID, now: Timestamp) {
-        guard let stored = durable[id]?.stored else { return }
-        durable[id]?.stored.isOnline = false
-        durable[id]?.stored.place?.node = nil
-        durable[id]?.stored.place?.since = now
-        durable[id]?.stored.sentUpTo = stored.head
-        durable[id]?.stored.expiresAt = stored.expiry.map { now.advanced(by: $0) }
+        let expiresAt = durable[id]?.stored.expiry.map { now.advanced(by: $0) }
+        durable[id]?.close(sentUpTo: .max, expiresAt: expiresAt, now: now)
     }
 
     mutating func remove(_ id: DurableSessionID) {

@@ -138,6 +138,8 @@ struct MemoryState {
     var webhooks = WebhookQueue()
     /// The places of connected devices, if several nodes share the store.
     var places = MemoryPlaces()
+    /// The wills of the clients of several nodes.
+    var wills: [WillID: HeldWill] = [:]
     /// The bytes of each account's unread 1:1 messages in others' inboxes.
     var unread: [UserID: Int] = [:]
     let queues: QueueBudget

@@ -23,9 +23,9 @@ package protocol ClusterBus: Sendable {
     /// Sends a message that may be lost and is of use only now. Never waits.
     func hint(_ hint: ClusterHint, to nodes: NodeSet)
 
-    /// Asks a node.
+    /// Asks a node. A question is carried out once at most.
     ///
-    /// - Returns: nil if no answer came in time.
+    /// - Returns: nil if no answer came in time; the question may have been carried out.
     func ask(_ question: ClusterQuestion, of node: NodeID) async -> ClusterAnswer?
 
     /// Ends receiving.

@@ -6,26 +6,29 @@
 /// commits to the inbox (``InboxDelivery/nodes``).
 ///
 /// Implementation: `Memory/MemoryStore`. A store of a single process has none.
-package protocol PlaceStore: Sendable {
+package protocol PlaceStore: WillStore {
     /// Enters a node, with a higher epoch than its earlier processes had.
-    func join(_ node: NodeID, now: Timestamp) async throws(HermesError) -> NodeIdentity
+    func join(_ node: NodeID) async throws(HermesError) -> NodeIdentity
 
     /// Renews a node's lease.
     ///
     /// - Returns: all nodes of the record, this one included; nil: this process has been removed, and must end its
     ///   connections.
-    func renew(_ node: NodeIdentity, now: Timestamp) async throws(HermesError) -> [NodeLease]?
+    func renew(_ node: NodeIdentity) async throws(HermesError) -> [NodeLease]?
 
-    /// Removes a process, if it is still the node's present one, and clears its places, a bounded number per call;
-    /// repeat until done.
+    /// Removes a node's present process, if it is to be removed, and clears the places of those that were removed, a
+    /// bounded number per call; repeat until done.
     ///
     /// The kept sessions that it had open have no connection any more. All that waits for one of them may have been
     /// sent, and its expiry begins.
     ///
-    /// - Parameter silentSince: only if it has not renewed its lease after that; nil: in any case.
+    /// - Parameters:
+    ///   - node: the process; no effect on a later one of its node.
+    ///   - removal: whether it is to be removed.
+    ///   - now: the wall clock, for the expiry of sessions.
     func remove(
         _ node: NodeIdentity,
-        silentSince: Timestamp?,
+        _ removal: LeaseRemoval,
         now: Timestamp,
         limit: Int
     ) async throws(HermesError) -> NodeRemoval
@@ -50,7 +53,16 @@ package protocol PlaceStore: Sendable {
     func sessions(after id: DurableSessionID?, limit: Int) async throws(HermesError) -> [StoredSession]
 }
 
-/// The effect of one call of ``PlaceStore/remove(_:silentSince:now:limit:)``.
+/// Whether a process is removed from the record.
+package enum LeaseRemoval: Sendable, Hashable {
+    /// It stays; only what was left by earlier processes is cleared.
+    case no
+    /// It is removed if it has not renewed its lease more often (``NodeLease/renewals``).
+    case ifNotRenewed(since: UInt64)
+    case yes
+}
+
+/// The effect of one call of ``PlaceStore/remove(_:_:now:limit:)``.
 package struct NodeRemoval: Sendable {
     /// The accounts that went offline. Each transition is returned to one caller, which tells the others.
     package var presence: [PresenceChange] = []
@@ -65,16 +77,18 @@ package struct NodeRemoval: Sendable {
 /// A node in the record.
 package struct NodeLease: Sendable, Hashable {
     package let node: NodeIdentity
-    package let renewedAt: Timestamp
+    /// Grows with each renewal. Whoever sees for a while that it does not grow knows that the node is silent; clocks are
+    /// not compared.
+    package let renewals: UInt64
     /// Whether the node is a member; false: it has been removed.
     package let isIn: Bool
-    /// Whether places of removed or earlier processes of the node are left
-    /// (``PlaceStore/remove(_:silentSince:now:limit:)``).
+    /// Whether places or wills of removed or earlier processes of the node are left
+    /// (``PlaceStore/remove(_:_:now:limit:)``, ``WillStore/inheritWills(of:by:now:limit:)``).
     package let mustClear: Bool
 
-    package init(node: NodeIdentity, renewedAt: Timestamp, isIn: Bool, mustClear: Bool) {
+    package init(node: NodeIdentity, renewals: UInt64, isIn: Bool, mustClear: Bool) {
         self.node = node
-        self.renewedAt = renewedAt
+        self.renewals = renewals
         self.isIn = isIn
         self.mustClear = mustClear
     }

@@ -107,15 +107,15 @@ struct SessionReplica: Replica {
 
     var names: Set<DurableSessionID> { sessions.ids }
 
+    func beginReading() { sessions.beginReading() }
+
+    func endReading() { sessions.endReading() }
+
     func read(_ names: [DurableSessionID]) async throws(HermesError) -> [DurableSessionID] {
-        sessions.beginReading()
-        defer { sessions.endReading() }
         return sessions.learn(try await store.sessions(of: names), of: names)
     }
 
     func readPage(after name: DurableSessionID?) async throws(HermesError) -> ReplicaPage<DurableSessionID> {
-        sessions.beginReading()
-        defer { sessions.endReading() }
         let page = try await store.sessions(after: name, limit: Self.pageSize)
         let names = page.map(\.id)
         let later = sessions.learn(page, of: names)

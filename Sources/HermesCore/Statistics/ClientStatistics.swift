@@ -26,7 +26,16 @@ package final class ClientStatistics: Sendable {
     /// The most reports of an account in an hour: as many as fifty devices make.
     package static let reportsPerHour = 3_000
 
+    /// A report, and how it counts.
+    package struct Received: Sendable, Hashable {
+        let report: ClientReport
+        let user: UserID
+        let learnsHeartbeats: Bool
+    }
+
     private let state = Mutex(State())
+    /// A client of this node has sent a report.
+    let received = Hook<Received>()
 
     package init() {}
 
@@ -38,24 +47,33 @@ package final class ClientStatistics: Sendable {
         throw HermesError(.rateLimited, "this account has sent too many statistics", retryAfter: wait)
     }
 
-    /// Adds a client's report.
+    /// Adds a report of a client of this node.
     ///
     /// - Parameters:
     ///   - user: whose client it is.
     ///   - learnsHeartbeats: whether its settled heartbeat intervals are used for other clients.
     /// - Returns: the app version under which metrics count the report: since the start one of few.
     package func add(_ report: ClientReport, of user: UserID, learnsHeartbeats: Bool, now: Timestamp) -> String {
-        state.withLock { state in
-            if learnsHeartbeats {
-                for network in report.networks where network.isHeartbeatStable {
-                    state.priors.settled(at: network.heartbeat, in: network.label, by: user)
-                }
-            }
-            state.history.add(report, now: now)
+        let new = Received(report: report, user: user, learnsHeartbeats: learnsHeartbeats)
+        defer { received(new) }
+        add(new, now: now)
+        return state.withLock { state in
             guard !state.metricVersions.contains(report.appVersion) else { return report.appVersion }
             guard state.metricVersions.count < Self.maxMetricVersions else { return DeliveryHistory.other }
             state.metricVersions.insert(report.appVersion)
             return report.appVersion
+        }
+    }
+
+    /// Adds a report of a client of any node.
+    func add(_ received: Received, now: Timestamp) {
+        state.withLock { state in
+            if received.learnsHeartbeats {
+                for network in received.report.networks where network.isHeartbeatStable {
+                    state.priors.settled(at: network.heartbeat, in: network.label, by: received.user)
+                }
+            }
+            state.history.add(received.report, now: now)
         }
     }
 

@@ -69,18 +69,13 @@ package final class GatewayEnvironment: Sendable {
         )
         self.counter = counter ?? ConnectionCounter(limits)
         loginBudget = LoginBudget(limit: limits.maxLoginBytes)
-        wills = MQTTWills(
-            durable: messenger.durable,
-            access: access,
-            accounts: messenger.accounts,
-            time: messenger.time,
-            memoryBytes: limits.memoryBytes
-        )
+        wills = MQTTWills(messenger: messenger, access: access, loops: loops, memoryBytes: limits.memoryBytes)
+        messenger.wills?.inherited.observe { [wills] in wills.inherited($0) }
         messenger.durable.ended.observe { [wills] in wills.sessionEnded($0) }
         messenger.durable.nameFreed.observe { [wills] in wills.nameFreed($0) }
         brokerStatistics = MQTTStatistics(
             loops: loops,
-            durable: messenger.durable,
+            messenger: messenger,
             interval: settings.broker.sysInterval,
             version: serverVersion
         )

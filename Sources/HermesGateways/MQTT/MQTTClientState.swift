@@ -10,7 +10,7 @@ final class MQTTClientState {
     /// The time that the session outlives its connection; zero: it ends with the connection.
     var sessionExpiry: Duration
     /// The will, published unless the client disconnects properly.
-    var will: MQTTPendingWill?
+    var will: PendingWill?
     /// Whether reason strings are welcome [MQTT-3.1.2-29].
     var wantsProblemInformation = true
     /// Whether the same client is connected anew.
@@ -162,40 +162,4 @@ final class MQTTSharedState {
 
     /// 16 KiB.
     private static let stepBits = 14
-}
-
-/// A waiting will. A class, so that the many clients without one need no room for it.
-final class MQTTPendingWill: Sendable {
-    let publication: Publication
-    /// When the client gave it: its expiry counts only from its publication.
-    let givenAt: Timestamp
-    /// The delay after the end of the connection.
-    let delay: Duration
-
-    /// The source that pays for the retained copy that it leaves.
-    let source: CommitSource
-    /// The client that gave it: the rules are asked again when it is published.
-    let identity: ClientIdentity
-
-    init(
-        publication: Publication,
-        givenAt: Timestamp,
-        delay: Duration,
-        source: CommitSource,
-        identity: ClientIdentity
-    ) {
-        self.source = source
-        self.identity = identity
-        self.publication = publication
-        self.givenAt = givenAt
-        self.delay = delay
-    }
-
-    /// The same of a client with other permissions.
-    func by(_ identity: ClientIdentity) -> MQTTPendingWill {
-        MQTTPendingWill(publication: publication, givenAt: givenAt, delay: delay, source: source, identity: identity)
-    }
-
-    /// Its approximate bytes.
-    var weight: Int { publication.weight + publication.topic.rawValue.utf8.count + 512 }
 }

@@ -232,7 +232,7 @@ extension MQTTConnection {
     private func pendingWill(
         _ will: MQTTWill,
         of client: MQTTClientState
-    ) throws(MQTTPacketError) -> MQTTPendingWill {
+    ) throws(MQTTPacketError) -> PendingWill {
         guard let topic = TopicName(will.topic), client.access(environment.access).allows(.publish, will.topic) else {
             throw Self.willNotAuthorized
         }
@@ -245,7 +245,7 @@ extension MQTTConnection {
         kept.payload = ByteBuffer(bytes: will.payload.readableBytesView)
         let publication = publication(of: kept, to: topic, sender: client.identity.principal?.user)
         guard let kind = MQTTTranslation.kind(of: publication) else { throw Self.willDoesNotFit }
-        return MQTTPendingWill(
+        return PendingWill(
             publication: publication.ofKind(kind),
             givenAt: now(),
             delay: delay,

@@ -57,6 +57,7 @@ extension MQTTConnection {
             }
             // The previous connection has ended by now, and left its will.
             environment.wills.connected(client.key, isClean: connect.cleanStart)
+            client.will = environment.wills.given(client.will, of: client.key, sessionExpiry: client.sessionExpiry)
             resume(client, opening) { [self] in
                 connected(client, connect, isAssigned: isAssigned, sessionPresent: opening.isPresent)
                 sendQueued()
@@ -310,10 +311,32 @@ extension MQTTConnection {
     // MARK: The end
 
     /// Whether the present rules allow the will; they may have changed since it was given.
-    private func mayPublish(_ will: MQTTPendingWill, of client: MQTTClientState) -> Bool {
+    private func mayPublish(_ will: PendingWill, of client: MQTTClientState) -> Bool {
         let isAllowed = client.access(environment.access).allows(.publish, will.publication.topic.rawValue)
         if !isAllowed { gateway.metrics.refusedPublishes.increment() }
         return isAllowed
+    }
+
+    /// The connection has ended without DISCONNECT. A refused CONNECT left no will.
+    private func leave(_ will: PendingWill, of client: MQTTClientState) {
+        guard let link = client.link, link.id.rawValue != 0, mayPublish(will, of: client) else {
+            return environment.wills.withdraw(will)
+        }
+        // Whenever it is published: then there is nobody any more who could pay.
+        connection.chargeInTheEnd(.queues(environment.wills.reach(of: will)))
+        environment.wills.ended(
+            will,
+            of: client.key,
+            sessionExpiry: client.sessionExpiry,
+            isNameFree: link.isNameFree,
+            on: connection.loop
+        )
+    }
+
+    /// Nobody publishes the client's will.
+    func withdrawWill() {
+        if let will = client?.will { environment.wills.withdraw(will) }
+        client?.will = nil
     }
 
     /// The connection is closed: releases everything, and publishes the will if due.
@@ -324,19 +347,8 @@ extension MQTTConnection {
         outbound.waiting = MQTTWaitingQueue()
         lastTarget = nil
         inboxClosed(client)
-        // Before the session is released, because its next connection takes the will back. A refused CONNECT left no
-        // will.
-        if let will = client.will, let link = client.link, link.id.rawValue != 0, mayPublish(will, of: client) {
-            // Whenever it is published: then there is nobody any more who could pay.
-            connection.chargeInTheEnd(.queues(environment.wills.reach(of: will)))
-            environment.wills.ended(
-                will,
-                of: client.key,
-                sessionExpiry: client.sessionExpiry,
-                isNameFree: link.isNameFree,
-                on: connection.loop
-            )
-        }
+        // Before the session is released, because its next connection takes the will back.
+        if let will = client.will { leave(will, of: client) }
         let messenger = environment.messenger
         if let link = client.link, link.id.rawValue != 0 {
             if !link.completed.isEmpty { messenger.durable.acknowledged(link.id, link.completed) }

@@ -53,6 +53,11 @@ extension MQTTConnection {
                 let isSame = identity.claims == client.identity.claims
                 client.renew(identity)
                 if !isSame {
+                    client.will = environment.wills.given(
+                        client.will,
+                        of: client.key,
+                        sessionExpiry: client.sessionExpiry
+                    )
                     // The new token may allow other topics than the old one: that costs as much as to subscribe anew.
                     lastTarget = nil
                     connection.charge(.filters(client.subscriptions.count, isKept: false))

@@ -232,7 +232,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
             client.sessionExpiry = gateway.settings.sessionExpiry(expiry)
         }
         // [MQTT-3.14.4-3]
-        if packet.reason == .success { client.will = nil }
+        if packet.reason == .success { withdrawWill() }
         phase = .ended
         connection.end(.goodbye)
     }
@@ -251,7 +251,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         switch phase {
         case .new, .connecting:
             // A refused CONNECT leaves no will.
-            client?.will = nil
+            withdrawWill()
             // Before CONNECT the client's version is unknown; 3.1.1 has few codes [MQTT-3.2.2-6].
             guard let parting, version == .v5 || MQTTTranslation.hasReturnCode(parting.reason) else { return }
             connack(refusal: parting.reason, parting.text)

@@ -5,7 +5,8 @@ import HermesCore
 import NIOCore
 import Synchronization
 
-/// The broker's statistics below `$SYS/broker/`: published at an interval, and to new subscribers.
+/// The broker's statistics below `$SYS/broker/`: published at an interval, and to new subscribers. With several nodes,
+/// they are those of all nodes; only the uptime is this node's.
 ///
 /// State: a `Mutex` around the last values; nothing is called under it.
 final class MQTTStatistics: Sendable {
@@ -18,13 +19,15 @@ final class MQTTStatistics: Sendable {
     private let state = Mutex(State())
     private let loops: LoopContexts
     private let durable: DurableSessions
+    private let cluster: ClusterMember?
     private let interval: Duration
     private let startedAt = ContinuousClock.now
     private let version: String
 
-    init(loops: LoopContexts, durable: DurableSessions, interval: Duration, version: String) {
+    init(loops: LoopContexts, messenger: Messenger, interval: Duration, version: String) {
         self.loops = loops
-        self.durable = durable
+        durable = messenger.durable
+        cluster = messenger.cluster
         self.interval = interval
         self.version = version
     }
@@ -65,26 +68,42 @@ final class MQTTStatistics: Sendable {
     }
 
     private func refresh() {
-        let metrics = Array(state.withLock { $0.metrics.values })
-        func sum(_ total: (GatewayMetrics) -> Int) -> String { "\(metrics.reduce(0) { $0 + total($1) })" }
         let sessions = durable.statistics
+        let own = figures(of: sessions)
+        let all = cluster?.exchange(own) ?? own
         let retained = durable.retained.statistics
         let uptime = (ContinuousClock.now - startedAt).components.seconds
         let values = [
             "$SYS/broker/version": version,
             "$SYS/broker/uptime": "\(uptime) seconds",
-            "$SYS/broker/clients/connected": sum { $0.openTotal },
-            "$SYS/broker/clients/total": sum { $0.openedTotal },
+            "$SYS/broker/clients/connected": "\(all.connected)",
+            "$SYS/broker/clients/total": "\(all.connections)",
             "$SYS/broker/sessions/durable": "\(sessions.sessions)",
-            "$SYS/broker/sessions/online": "\(sessions.online)",
-            "$SYS/broker/packets/received": sum { $0.framesInTotal },
-            "$SYS/broker/packets/sent": sum { $0.framesOutTotal },
-            "$SYS/broker/bytes/received": sum { $0.bytesInTotal },
-            "$SYS/broker/bytes/sent": sum { $0.bytesOutTotal },
+            "$SYS/broker/sessions/online": "\(all.online)",
+            "$SYS/broker/packets/received": "\(all.packetsReceived)",
+            "$SYS/broker/packets/sent": "\(all.packetsSent)",
+            "$SYS/broker/bytes/received": "\(all.bytesReceived)",
+            "$SYS/broker/bytes/sent": "\(all.bytesSent)",
             "$SYS/broker/retained messages/count": "\(retained.count)",
-            "$SYS/broker/publish/messages/dropped": "\(sessions.dropped)",
+            "$SYS/broker/publish/messages/dropped": "\(all.dropped)",
         ]
         state.withLock { $0.values = values }
+    }
+
+    /// Those of this node.
+    private func figures(of sessions: DurableSessions.Statistics) -> BrokerFigures {
+        var figures = BrokerFigures()
+        for metrics in state.withLock({ Array($0.metrics.values) }) {
+            figures.connected += metrics.openTotal
+            figures.connections += metrics.openedTotal
+            figures.packetsReceived += metrics.framesInTotal
+            figures.packetsSent += metrics.framesOutTotal
+            figures.bytesReceived += metrics.bytesInTotal
+            figures.bytesSent += metrics.bytesOutTotal
+        }
+        figures.online = sessions.online
+        figures.dropped = sessions.dropped
+        return figures
     }
 
     private func publish(on loop: LoopContext) {

@@ -6,14 +6,15 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// Wills of clients that are gone: they wait for their delay (3.1.3.2.2), or for room in the store.
+/// Wills of clients that are gone: they wait for their delay (3.1.3.2.2), or for room in the store. With several nodes,
+/// the record has each will, too; it is published by the node that takes it from the record (``WillLedger``).
 ///
 /// A waiting will counts for its owner (``OwnerShares``), so that nobody's wills use up the room of others.
 ///
 /// State: a `Mutex` around a dictionary; nothing is called under it.
 final class MQTTWills: Sendable {
     private struct Waiting: Sendable {
-        let will: MQTTPendingWill
+        let will: PendingWill
         let loop: LoopContext
     }
 
@@ -41,18 +42,18 @@ final class MQTTWills: Sendable {
         }
 
         /// A will is on its way to the store.
-        mutating func begin(_ will: MQTTPendingWill) {
+        mutating func begin(_ will: PendingWill) {
             if let name = will.name { underWay[name, default: UnderWay()].count += 1 }
         }
 
-        mutating func end(_ will: MQTTPendingWill) {
+        mutating func end(_ will: PendingWill) {
             guard let name = will.name, var found = underWay[name] else { return }
             found.count -= 1
             underWay[name] = found.count > 0 ? found : nil
         }
 
         /// A will as it is to be published now.
-        func current(_ will: MQTTPendingWill) -> MQTTPendingWill {
+        func current(_ will: PendingWill) -> PendingWill {
             will.name.flatMap { underWay[$0] }?.isNameFree == true ? will.leavingNothing() : will
         }
     }
@@ -78,36 +79,60 @@ final class MQTTWills: Sendable {
     private let state: Mutex<State>
     private let metrics = MQTTMetrics()
     private let durable: DurableSessions
+    private let ledger: WillLedger?
     private let access: TopicAccess
     private let accounts: AccountService
     private let time: any TimeSource
+    /// The loop of wills that another node left.
+    private let heirLoop: LoopContext?
 
     /// - Parameter memoryBytes: `limits.memory`; a quarter of it may wait, and a quarter of that of one owner.
-    init(
-        durable: DurableSessions,
-        access: TopicAccess,
-        accounts: AccountService,
-        time: any TimeSource,
-        memoryBytes: Int
-    ) {
+    init(messenger: Messenger, access: TopicAccess, loops: LoopContexts, memoryBytes: Int) {
         let total = memoryBytes / 4
         let bytes = SharedLimit(total, perAccount: total / 4, perAddress: total / 4)
         state = Mutex(State(shares: OwnerShares(entries: SharedLimit(.max), bytes: bytes)))
-        self.durable = durable
         self.access = access
-        self.accounts = accounts
-        self.time = time
+        durable = messenger.durable
+        ledger = messenger.wills
+        accounts = messenger.accounts
+        time = messenger.time
+        heirLoop = loops.all.first
     }
 
     /// The wills that wait for their delay or for the store, and their bytes.
     var waiting: Holding { state.withLock { $0.shares.tally.total } }
+
+    /// A client has connected, or renewed its token.
+    ///
+    /// - Returns: the will to use from now on; nil: the client gave none.
+    func given(_ will: PendingWill?, of key: SessionKey, sessionExpiry: Duration) -> PendingWill? {
+        guard let will, let ledger else { return will }
+        return ledger.give(will, of: key, delay: min(will.delay, sessionExpiry))
+    }
+
+    /// The will is not published: its client has disconnected, or may not publish it.
+    func withdraw(_ will: PendingWill) {
+        if let id = will.id { ledger?.remove(id) }
+    }
+
+    /// Another node left wills.
+    func inherited(_ wills: [StoredWill]) {
+        guard let loop = heirLoop else { return }
+        for stored in wills {
+            // The client may be back: then it is decided at once.
+            let isWaiting =
+                stored.state == .gone && stored.isReplacedByClean == nil
+                && wait(for: stored.delay, stored.will, of: stored.key, on: loop)
+            if !isWaiting { loop.post(.run { self.publishWaiting(stored.will, on: loop) }) }
+        }
+    }
 
     /// A connection ended without DISCONNECT: its will is published after its delay, or when the session ends,
     /// whichever comes first [MQTT-3.1.3-9]. Called on the connection's loop.
     ///
     /// - Parameter isNameFree: whether the session's owner has lost its name; then the will is published at once.
     func ended(
-        _ will: MQTTPendingWill,
+        _ will: PendingWill,
         of key: SessionKey,
         sessionExpiry: Duration,
         isNameFree: Bool,
@@ -116,17 +141,26 @@ final class MQTTWills: Sendable {
         guard !isNameFree else { return publish(will.leavingNothing(), on: loop) }
         let delay = min(will.delay, sessionExpiry)
         guard delay > .zero else { return publish(will, on: loop) }
+        if let id = will.id { ledger?.wait(id, delay: delay) }
+        if !wait(for: delay, will, of: key, on: loop) { publish(will, on: loop) }
+    }
+
+    /// - Returns: false if the will has no delay, or finds no room to wait.
+    private func wait(for delay: Duration, _ will: PendingWill, of key: SessionKey, on loop: LoopContext) -> Bool {
+        guard delay > .zero else { return false }
         let dueAt = time.uptime() + delay
-        let (isWaiting, isFirst) = state.withLock { state in
-            _ = state.remove(key)
-            guard state.shares.take(will.holding, of: will.source) else { return (false, false) }
+        let (isWaiting, isFirst, other) = state.withLock { state in
+            let other = state.remove(key)
+            guard state.shares.take(will.holding, of: will.source) else { return (false, false, other) }
             state.waiting.insert(Waiting(will: will, loop: loop), for: key, dueAt: dueAt)
             defer { state.isTicking = true }
-            return (true, !state.isTicking)
+            return (true, !state.isTicking, other)
         }
-        guard isWaiting else { return publish(will, on: loop) }
+        // Another node left it. The client has been back since; the record knows what becomes of it.
+        if let other, other.will.id != nil { loop.post(.run { self.publishWaiting(other.will, on: loop) }) }
         // One timer for all: a timer for each would stay after a client that returns, for as long as the client said.
         if isFirst { loop.eventLoop.scheduleTask(in: Self.tick) { self.publishDue(on: loop) } }
+        return isWaiting
     }
 
     private func publishDue(on loop: LoopContext) {
@@ -145,7 +179,8 @@ final class MQTTWills: Sendable {
 
     /// The client returned before its will was due: the will is discarded, unless the session starts clean.
     func connected(_ key: SessionKey, isClean: Bool) {
-        guard let waiting = state.withLock({ $0.remove(key) }), isClean else { return }
+        guard let waiting = state.withLock({ $0.remove(key) }) else { return }
+        guard isClean else { return withdraw(waiting.will) }
         let wills = self
         waiting.loop.post(.run { wills.publishWaiting(waiting.will, on: waiting.loop) })
     }
@@ -173,23 +208,23 @@ final class MQTTWills: Sendable {
     }
 
     /// The number of queues that a will would be written to now.
-    func reach(of will: MQTTPendingWill) -> Int {
+    func reach(of will: PendingWill) -> Int {
         guard will.publication.qos > .atMostOnce, durable.hasSubscriptions else { return 0 }
         let publication = StoredPublication(will.publication, publishedAt: time.now())
         return durable.reach(of: publication, to: durable.targets(of: publication.topic))
     }
 
     /// Publishes a will that has waited, unless its account was disabled meanwhile.
-    private func publishWaiting(_ will: MQTTPendingWill, on loop: LoopContext) {
-        if !isSuspended(will) { publish(will, on: loop) }
+    private func publishWaiting(_ will: PendingWill, on loop: LoopContext) {
+        if isSuspended(will) { withdraw(will) } else { publish(will, isLate: true, on: loop) }
     }
 
-    private func isSuspended(_ will: MQTTPendingWill) -> Bool {
+    private func isSuspended(_ will: PendingWill) -> Bool {
         will.identity.account.map(accounts.isSuspended) == true
     }
 
     /// Whether the rules allow a will; they may have changed while it waited, up to as long as a session lasts.
-    private func isAllowed(_ will: MQTTPendingWill) -> Bool {
+    private func isAllowed(_ will: PendingWill) -> Bool {
         let isAllowed = access.current.allows(.publish, will.publication.topic.rawValue, for: will.identity)
         if !isAllowed { metrics.refusedPublishes.increment() }
         return isAllowed
@@ -197,26 +232,42 @@ final class MQTTWills: Sendable {
 
     /// Publishes the will of a client that is gone. Connected subscribers get it after the commit, like a PUBLISH. If
     /// the commit fails, they still get it, because nobody sends it again.
-    private func publish(_ will: MQTTPendingWill, on loop: LoopContext) {
-        guard isAllowed(will) else { return }
+    ///
+    /// - Parameter isLate: whether it has waited.
+    private func publish(_ will: PendingWill, isLate: Bool = false, on loop: LoopContext) {
+        guard isAllowed(will) else { return withdraw(will) }
         if will.publication.isComingOrGoing, !loop.tellsArrival(in: will.publication.topic, by: will.source) {
-            return metrics.droppedCrowded.increment()
+            metrics.droppedCrowded.increment()
+            return withdraw(will)
         }
         state.withLock { $0.begin(will) }
-        store(will, on: loop, attempts: 0)
+        guard let ledger, will.id != nil else { return store(will, on: loop, attempts: 0) }
+        ledger.take(will, isLate: isLate) { [self] verdict in
+            switch verdict {
+            case .publish: loop.post(.run { self.store(will, on: loop, attempts: 0) })
+            case .publishLeavingNothing: loop.post(.run { self.store(will.leavingNothing(), on: loop, attempts: 0) })
+            case .drop: state.withLock { $0.end(will) }
+            }
+        }
+    }
+
+    /// The will was published, or given up.
+    private func finished(_ will: PendingWill) {
+        state.withLock { $0.end(will) }
+        withdraw(will)
     }
 
     /// Stores a will if it must be, and publishes it.
     ///
     /// - Parameter attempts: the number of times that the store had no room for it.
-    private func store(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int) {
+    private func store(_ will: PendingWill, on loop: LoopContext, attempts: Int) {
         let will = state.withLock { $0.current(will) }
         let now = time.now()
         let publication = will.publication.living(from: now, insteadOf: will.givenAt)
         let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
         let decided = publication.deciding(DecidedShares(targets))
         guard publication.retain || !targets.isEmpty else {
-            state.withLock { $0.end(will) }
+            finished(will)
             return toConnected(decided, on: loop)
         }
         durable.publish(
@@ -228,8 +279,12 @@ final class MQTTWills: Sendable {
             if case .failure(let error) = result {
                 if error.code == .overloaded, isTriedAgain(will, on: loop, attempts: attempts) { return }
                 metrics.droppedUnstored.increment()
+                if error.code == .shuttingDown, let ledger, let id = will.id {
+                    state.withLock { $0.end(will) }
+                    return ledger.leaveToOthers(id)
+                }
             }
-            state.withLock { $0.end(will) }
+            finished(will)
             loop.post(.run { self.toConnected(decided, on: loop) })
         }
     }
@@ -241,13 +296,13 @@ final class MQTTWills: Sendable {
     }
 
     /// Too much waits for the store at the moment: the will waits too, within its owner's share. False: it does not.
-    private func isTriedAgain(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int) -> Bool {
+    private func isTriedAgain(_ will: PendingWill, on loop: LoopContext, attempts: Int) -> Bool {
         guard attempts < Self.maxAttempts,
             state.withLock({ $0.shares.take(will.holding, of: will.source) })
         else { return false }
         loop.eventLoop.scheduleTask(in: .milliseconds(250 << Int64(min(attempts, 5)))) { [self] in
             state.withLock { $0.shares.add(-will.holding, of: will.source) }
-            guard !isSuspended(will), isAllowed(will) else { return state.withLock { $0.end(will) } }
+            guard !isSuspended(will), isAllowed(will) else { return finished(will) }
             store(will, on: loop, attempts: attempts + 1)
         }
         return true
@@ -257,31 +312,13 @@ final class MQTTWills: Sendable {
     private static let maxAttempts = 16
 }
 
-extension MQTTPendingWill {
+extension PendingWill {
     fileprivate var holding: Holding { Holding(entries: 1, bytes: weight) }
 
     /// Its owner's name, if the will is for `user/NAME` or below it.
     fileprivate var name: MQTTWills.OwnerName? {
-        guard let user = identity.account, let name = identity.userName, publication.topic.belongs(to: name) else {
-            return nil
-        }
+        guard belongsToName, let user = identity.account, let name = identity.userName else { return nil }
         return MQTTWills.OwnerName(user: user, name: name)
-    }
-
-    /// The same, but not retained for `user/NAME` or below it: the next owner of the name finds nothing there.
-    fileprivate func leavingNothing() -> MQTTPendingWill {
-        guard publication.retain, let userName = identity.userName,
-            publication.topic.belongs(to: userName)
-        else {
-            return self
-        }
-        return MQTTPendingWill(
-            publication: publication.with(retain: false, publication.details),
-            givenAt: givenAt,
-            delay: delay,
-            source: source,
-            identity: identity
-        )
     }
 }
 
@@ -302,19 +339,6 @@ extension Publication {
                 correlationData: details.correlationData,
                 userProperties: details.userProperties
             )
-        )
-    }
-
-    fileprivate func with(retain: Bool, _ details: PublicationDetails?) -> Publication {
-        Publication(
-            topic: topic,
-            payload: payload,
-            kind: kind,
-            dropClass: dropClass,
-            sender: sender,
-            qos: qos,
-            retain: retain,
-            details: details
         )
     }
 }

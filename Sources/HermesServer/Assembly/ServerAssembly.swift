@@ -190,7 +190,8 @@ package final class ServerAssembly: Sendable {
                 store: store.administrators,
                 time: time,
                 sessions: settings.console.sessions,
-                passwordCost: settings.passwordCost
+                passwordCost: settings.passwordCost,
+                cluster: messenger.cluster
             )
             let running = RunningServer(time: time)
             let administration = Administration(

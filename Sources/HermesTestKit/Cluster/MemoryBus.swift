@@ -186,13 +186,16 @@ package final class MemoryNetwork: Sendable {
     }
 
     fileprivate func ask(_ question: ClusterQuestion, _ from: NodeIdentity, _ node: NodeID) async -> ClusterAnswer? {
-        let receiver = state.withLock { state -> (any BusReceiver)? in
-            guard state.receivers[from.id]?.node == from, !state.happens(state.faults.unanswered),
-                !state.isInterrupted(from.id, node), !state.isInterrupted(node, from.id)
-            else { return nil }
-            return state.receivers[node]?.receiver
+        let (receiver, isLost) = state.withLock { state -> ((any BusReceiver)?, Bool) in
+            guard state.receivers[from.id]?.node == from, !state.isInterrupted(from.id, node),
+                !state.isInterrupted(node, from.id)
+            else { return (nil, true) }
+            let isLost = state.happens(state.faults.unanswered)
+            // Either the question gets lost, or the answer.
+            return (isLost && state.happens(50) ? nil : state.receivers[node]?.receiver, isLost)
         }
-        return await receiver?.answer(to: question, from: from)
+        let answer = await receiver?.answer(to: question, from: from)
+        return isLost ? nil : answer
     }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import NIOCore
 
 /// The cases for every ``PlaceStore``.
 package enum PlaceStoreConformance {
@@ -62,22 +63,23 @@ package enum PlaceStoreConformance {
             let world = try await PlaceWorld(makeStore)
             let (one, two) = (try await world.join(1), try await world.join(2))
             _ = try await world.change([.claim(world.phone, connection: 1)], on: one)
-            let later = StoreWorld.now.advanced(by: .seconds(10))
-            let leases = try await world.places.renew(two, now: later)
-            try expectEqual(leases?.map(\.renewedAt), [StoreWorld.now, later])
-            let early = StoreWorld.now.advanced(by: .seconds(-1))
-            let kept = try await world.remove(one, silentSince: early)
+            let before = try await world.leases(by: two)
+            let after = try await world.leases(by: two)
+            try expectEqual(zip(before, after).map { $0.renewals < $1.renewals }, [false, true])
+            _ = try await world.places.renew(one)
+            let kept = try await world.remove(one, .ifNotRenewed(since: after[0].renewals))
             try expect(kept.presence.isEmpty && kept.isDone)
-            let removed = try await world.remove(one)
+            let seen = try await world.leases(by: two)[0].renewals
+            let removed = try await world.remove(one, .ifNotRenewed(since: seen))
             try expectEqual(removed.presence.map(\.isOnline), [false])
             try expect(removed.isDone)
             let again = try await world.remove(one)
             try expect(again.presence.isEmpty && again.isDone, "told twice")
             // It wakes up.
-            try expectEqual(try await world.places.renew(one, now: later), nil)
+            try expectEqual(try await world.places.renew(one), nil)
             let claim = PlaceChange.claim(world.phone, connection: 2)
             try expectEqual(try await world.places.change([claim], on: one), nil)
-            try expectEqual(try await world.places.renew(two, now: later)?.map(\.isIn), [false, true])
+            try expectEqual(try await world.places.renew(two)?.map(\.isIn), [false, true])
         },
         ConformanceCase("A new process of a node has another epoch, and clears what the old one left") { makeStore in
             let world = try await PlaceWorld(makeStore)
@@ -88,14 +90,13 @@ package enum PlaceStoreConformance {
             )
             let new = try await world.join(1)
             try expect(new.epoch > old.epoch)
-            try expectEqual(try await world.places.renew(old, now: StoreWorld.now), nil)
+            try expectEqual(try await world.places.renew(old), nil)
             _ = try await world.change([.claim(world.phone, connection: 1)], on: new)
-            try expectEqual(try await world.places.renew(new, now: StoreWorld.now)?.map(\.mustClear), [true])
-            let early = StoreWorld.now.advanced(by: .seconds(-1))
-            let cleared = try await world.remove(new, silentSince: early, limit: 1)
+            try expectEqual(try await world.places.renew(new)?.map(\.mustClear), [true])
+            let cleared = try await world.remove(new, .no, limit: 1)
             try expectEqual(cleared.presence.map(\.user), [world.other.user])
             try expectEqual(try await world.connections(on: new), [1])
-            try expectEqual(try await world.places.renew(new, now: StoreWorld.now)?.map(\.mustClear), [false])
+            try expectEqual(try await world.places.renew(new)?.map(\.mustClear), [false])
         },
         ConformanceCase("A kept session has one place: the node that opened it last") { makeStore in
             let world = try await PlaceWorld(makeStore)
@@ -155,6 +156,67 @@ package enum PlaceStoreConformance {
             }
             try expectEqual(versions.count, 3)
         },
+    ] + wills
+
+    private static let wills = [
+        ConformanceCase("A will is published by the node that takes it, and by no other") { makeStore in
+            let world = try await PlaceWorld(makeStore)
+            let (one, two) = (try await world.join(1), try await world.join(2))
+            let will = try world.will(1, of: one)
+            try expectEqual(try await world.change([.give(will)], on: one), [false])
+            try expectEqual(try await world.change([.take(will.id)], on: two), [false])
+            try expectEqual(try await world.change([.remove(will.id)], on: two), [false])
+            // Repeated as after an answer that was lost.
+            try expectEqual(try await world.change([.take(will.id), .take(will.id)], on: one), [true, true])
+            try expectEqual(try await world.change([.remove(will.id), .take(will.id)], on: one), [false, false])
+        },
+        ConformanceCase("The wills of a process that has gone are another's") { makeStore in
+            let world = try await PlaceWorld(makeStore)
+            let (one, two) = (try await world.join(1), try await world.join(2))
+            let delay = Duration.seconds(30)
+            let shorter = Duration.seconds(5)
+            let wills = try (1...4).map { try world.will($0, of: one, delay: delay) }
+            _ = try await world.change(wills.map { .give($0) }, on: one)
+            let states: [WillChange] = [.wait(wills[1].id, delay: shorter), .take(wills[2].id), .remove(wills[3].id)]
+            _ = try await world.change(states, on: one)
+            try expectEqual(try await world.inherited(of: one, by: two).count, 0)
+            _ = try await world.remove(one)
+            try expectEqual(try await world.places.renew(two)?.map(\.mustClear), [true, false])
+            var left: [StoredWill] = []
+            while true {
+                let some = try await world.inherited(of: one, by: two, limit: 2)
+                try expect(some.count <= 2)
+                if some.isEmpty { break }
+                left += some
+            }
+            left.sort { $0.id.number < $1.id.number }
+            try expectEqual(left.map(\.id), wills.prefix(3).map(\.id))
+            try expectEqual(left.map(\.state), [.gone, .gone, .due])
+            try expectEqual(left.map(\.delay), [delay, shorter, delay])
+            _ = try await world.remove(one)
+            try expectEqual(try await world.places.renew(two)?.map(\.mustClear), [false, false])
+            try expectEqual(try await world.change([.take(wills[0].id)], on: two), [true])
+            // It wakes up.
+            try expectEqual(try await world.places.change([WillChange.take(wills[1].id)], on: one), nil)
+            try expectEqual(try await world.places.inheritWills(of: two.id, by: one, limit: 1)?.count, nil)
+        },
+        ConformanceCase("A client that opens its session again takes its will back, unless it begins a clean one") {
+            makeStore in
+            let world = try await PlaceWorld(makeStore)
+            let (one, two) = (try await world.join(1), try await world.join(2))
+            for (number, name, isClean) in [(1, "kept", false), (2, "clean", true)] {
+                let waiting = try world.will(UInt64(number), of: one, client: name, delay: .seconds(30))
+                let immediate = try world.will(UInt64(number + 10), of: one, client: name)
+                let present = try world.will(UInt64(number), of: two, client: name, delay: .seconds(30))
+                let gone = WillChange.wait(waiting.id, delay: .seconds(30))
+                _ = try await world.change([.give(waiting), gone, .give(immediate)], on: one)
+                _ = try world.opened(name, clean: isClean, on: two)
+                _ = try await world.change([.give(present)], on: two)
+                let outcomes = try await world.change([.take(waiting.id), .take(immediate.id)], on: one)
+                try expectEqual(outcomes, [isClean, true])
+                try expectEqual(try await world.change([.take(present.id)], on: two), [true])
+            }
+        },
     ]
 }
 
@@ -181,7 +243,7 @@ private struct PlaceWorld {
 
     func join(_ number: UInt8) async throws -> NodeIdentity {
         guard let id = NodeID(rawValue: number) else { throw ConformanceFailure(description: "no such node") }
-        return try await places.join(id, now: StoreWorld.now)
+        return try await places.join(id)
     }
 
     func change(_ changes: [PlaceChange], on node: NodeIdentity) async throws -> [PlaceOutcome] {
@@ -194,10 +256,17 @@ private struct PlaceWorld {
 
     func remove(
         _ node: NodeIdentity,
-        silentSince: Timestamp = StoreWorld.now,
+        _ kind: LeaseRemoval = .yes,
         limit: Int = 10
     ) async throws -> NodeRemoval {
-        try await places.remove(node, silentSince: silentSince, now: StoreWorld.now, limit: limit)
+        try await places.remove(node, kind, now: StoreWorld.now, limit: limit)
+    }
+
+    func leases(by node: NodeIdentity) async throws -> [NodeLease] {
+        guard let leases = try await places.renew(node) else {
+            throw ConformanceFailure(description: "the node was removed")
+        }
+        return leases
     }
 
     func commit(_ operation: SessionOperation) throws -> SessionOutcome {
@@ -207,12 +276,52 @@ private struct PlaceWorld {
         return try sessions.commit([operation], now: StoreWorld.now)[0]
     }
 
-    func opened(_ name: String = "client", expiry: Duration? = nil, on node: NodeIdentity) throws -> StoredSession {
+    func opened(
+        _ name: String = "client",
+        clean: Bool = false,
+        expiry: Duration? = nil,
+        on node: NodeIdentity
+    ) throws -> StoredSession {
         let key = SessionKey(owner: .anonymous, clientID: name)
-        guard case .opened(let session) = try commit(.open(key, clean: false, expiry: expiry, on: node)) else {
+        guard case .opened(let session) = try commit(.open(key, clean: clean, expiry: expiry, on: node)) else {
             throw ConformanceFailure(description: "not opened")
         }
         return session
+    }
+
+    func will(
+        _ number: UInt64,
+        of node: NodeIdentity,
+        client: String = "client",
+        delay: Duration = .zero
+    ) throws -> StoredWill {
+        guard let topic = TopicName("will") else { throw ConformanceFailure(description: "no topic") }
+        return StoredWill(
+            id: WillID(node: node, number: number),
+            key: SessionKey(owner: .anonymous, clientID: client),
+            will: PendingWill(
+                publication: Publication(topic: topic, payload: ByteBuffer(), kind: Publication.plainKind),
+                givenAt: StoreWorld.now,
+                delay: delay,
+                source: .server,
+                identity: ClientIdentity(clientID: client)
+            ),
+            delay: delay
+        )
+    }
+
+    func change(_ changes: [WillChange], on node: NodeIdentity) async throws -> [Bool] {
+        guard let outcomes = try await places.change(changes, on: node) else {
+            throw ConformanceFailure(description: "the node was removed")
+        }
+        return outcomes
+    }
+
+    func inherited(of node: NodeIdentity, by heir: NodeIdentity, limit: Int = 10) async throws -> [StoredWill] {
+        guard let wills = try await places.inheritWills(of: node.id, by: heir, limit: limit) else {
+            throw ConformanceFailure(description: "the heir was removed")
+        }
+        return wills
     }
 
     func connections(on node: NodeIdentity) async throws -> Set<UInt64> {

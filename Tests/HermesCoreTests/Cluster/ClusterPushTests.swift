@@ -158,7 +158,7 @@ import Testing
         try await world.cluster.settle()
         try world.cluster.vanish(2)
         // Its next process is in the record before the others miss it.
-        _ = try await world.cluster.store.join(try #require(NodeID(rawValue: 2)), now: world.cluster.time.now())
+        _ = try await world.cluster.store.join(try #require(NodeID(rawValue: 2)))
         try await world.wait(40)
         #expect(world.sender.sent.sorted() == ["to 2", "to 3", "to 4"])
         await world.cluster.shutdown()

@@ -417,7 +417,7 @@ import Testing
     @Test func `a core that starts leaves the sessions of others open, and has all subscriptions`() async throws {
         let world = try await ClusterWorld(people: 1)
         let (id, connection) = try await subscribed("sensor", to: "home/#", on: 0, of: world)
-        let node = try await world.store.join(try #require(NodeID(rawValue: 3)), now: world.time.now())
+        let node = try await world.store.join(try #require(NodeID(rawValue: 3)))
         let late = Messenger(
             accountStore: world.store,
             messageStore: world.store,

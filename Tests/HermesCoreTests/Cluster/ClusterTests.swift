@@ -60,6 +60,20 @@ import Testing
         await world.shutdown()
     }
 
+    @Test func `cores whose clocks differ by minutes stay members, and see that one has gone`() async throws {
+        let world = try await ClusterWorld(people: 2, ahead: [.zero, .seconds(-300), .seconds(300)])
+        let phones = [try world.attach(1, to: 1), try world.attach(2, to: 2)]
+        for _ in 0..<20 { await world.pass() }
+        #expect(world.cores.allSatisfy { $0.cluster?.isMember == true })
+        #expect(phones.allSatisfy { $0.ends.isEmpty })
+        try world.vanish(2)
+        for _ in 0..<7 { await world.pass() }
+        #expect(world.cores[0].devices.isOnline(try user(2)), "it may come back")
+        for _ in 0..<3 { await world.pass() }
+        for core in [0, 1] { #expect(!world.cores[core].devices.isOnline(try user(2))) }
+        await world.shutdown()
+    }
+
     @Test func `the same device on another node replaces the connection`() async throws {
         let world = try await ClusterWorld(people: 1)
         let first = try world.attach(1, to: 0)
@@ -325,7 +339,7 @@ import Testing
     @Test func `the lease is renewed however long the rest takes`() async throws {
         let world = try await ClusterWorld(people: 1)
         let places = GatedPlaces(world.store)
-        let node = try await places.join(try #require(NodeID(rawValue: 3)), now: world.time.now())
+        let node = try await places.join(try #require(NodeID(rawValue: 3)))
         let core = Messenger(
             accountStore: world.store,
             messageStore: world.store,
@@ -343,7 +357,7 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await member.run() }
             defer { places.open() }
-            _ = try await places.join(try #require(NodeID(rawValue: 4)), now: world.time.now())
+            _ = try await places.join(try #require(NodeID(rawValue: 4)))
             let before = places.renewals
             let start = ContinuousClock.now
             while places.renewals < before + 3, start.duration(to: .now) < .seconds(20) {
@@ -420,22 +434,32 @@ private final class GatedPlaces: PlaceStore {
         for one in waiting { one.resume() }
     }
 
-    func join(_ node: NodeID, now: Timestamp) async throws(HermesError) -> NodeIdentity {
-        try await base.join(node, now: now)
-    }
+    func join(_ node: NodeID) async throws(HermesError) -> NodeIdentity { try await base.join(node) }
 
-    func renew(_ node: NodeIdentity, now: Timestamp) async throws(HermesError) -> [NodeLease]? {
+    func renew(_ node: NodeIdentity) async throws(HermesError) -> [NodeLease]? {
         state.withLock { $0.renewals += 1 }
-        return try await base.renew(node, now: now)
+        return try await base.renew(node)
     }
 
     func remove(
         _ node: NodeIdentity,
-        silentSince: Timestamp?,
+        _ removal: LeaseRemoval,
         now: Timestamp,
         limit: Int
     ) async throws(HermesError) -> NodeRemoval {
-        try await base.remove(node, silentSince: silentSince, now: now, limit: limit)
+        try await base.remove(node, removal, now: now, limit: limit)
+    }
+
+    func change(_ changes: [WillChange], on node: NodeIdentity) async throws(HermesError) -> [Bool]? {
+        try await base.change(changes, on: node)
+    }
+
+    func inheritWills(
+        of node: NodeID,
+        by heir: NodeIdentity,
+        limit: Int
+    ) async throws(HermesError) -> [StoredWill]? {
+        try await base.inheritWills(of: node, by: heir, limit: limit)
     }
 
     func sessions(of ids: [DurableSessionID]) async throws(HermesError) -> [StoredSession] {

@@ -17,11 +17,14 @@ final class ClusterWorld: Sendable {
     private let dead = Mutex<Set<Int>>([])
 
     /// The cores have started, and know each other. There are the accounts 1 … people, each with these devices.
+    ///
+    /// - Parameter ahead: how far the wall clocks of the cores are ahead; by default they agree.
     init(
         seed: UInt64 = 1,
         cores count: UInt8 = 3,
         people: Int32,
         devices: [String] = ["phone"],
+        ahead: [Duration] = [],
         store: MemoryStore = MemoryStore()
     ) async throws {
         self.store = store
@@ -35,7 +38,7 @@ final class ClusterWorld: Sendable {
         }
         var cores: [Messenger] = []
         for number in 0..<count {
-            let node = try await store.join(try #require(NodeID(rawValue: number)), now: time.now())
+            let node = try await store.join(try #require(NodeID(rawValue: number)))
             let core = Messenger(
                 accountStore: store,
                 messageStore: store,
@@ -43,7 +46,7 @@ final class ClusterWorld: Sendable {
                 sessionStore: store,
                 pushTokenStore: store,
                 accountSettings: AccountSettings(passwordParameters: PasswordTests.cheap),
-                time: time,
+                time: ahead.isEmpty ? time : TimeAhead(time, by: ahead[Int(number)]),
                 bus: network.bus(of: node),
                 placeStore: store
             )
@@ -114,6 +117,21 @@ final class ClusterWorld: Sendable {
     }
 
     func shutdown() async { for core in cores { await core.shutdown() } }
+}
+
+/// A wall clock that is ahead of another, or behind it.
+private struct TimeAhead: TimeSource {
+    private let time: ManualTime
+    private let lead: Duration
+
+    init(_ time: ManualTime, by lead: Duration) {
+        self.time = time
+        self.lead = lead
+    }
+
+    func now() -> Timestamp { time.now().advanced(by: lead) }
+
+    func uptime() -> Duration { time.uptime() }
 }
 
 /// What observers of all cores hear.

@@ -21,12 +21,16 @@ struct GatewayHarness {
 
     /// Starts one gateway, runs `body` and stops it.
     ///
-    /// - Parameter sessionStore: nil: that of everything else.
+    /// - Parameters:
+    ///   - sessionStore: nil: that of everything else.
+    ///   - bus: the way to other nodes over the same store.
     static func with(
         _ gateway: any Gateway.Type,
         on listening: ListenerSettings = ListenerSettings(port: 0),
         settings: GatewaySettings = GatewaySettings(),
         loops: Int = 1,
+        store: MemoryStore = MemoryStore(),
+        bus: any ClusterBus = LoneNode(),
         sessionStore: (any SessionStore)? = nil,
         tokenVerifier: (any TokenVerifier)? = nil,
         durableSettings: DurableSettings = DurableSettings(),
@@ -34,8 +38,13 @@ struct GatewayHarness {
         _ body: (GatewayHarness) async throws -> Void
     ) async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: loops)
-        let store = MemoryStore()
-        let messenger = messenger(store, sessionStore: sessionStore, durableSettings: durableSettings, time: time)
+        let messenger = messenger(
+            store,
+            bus: bus,
+            sessionStore: sessionStore,
+            durableSettings: durableSettings,
+            time: time
+        )
         let environment = GatewayEnvironment(
             messenger: messenger,
             loops: LoopContexts(group, memory: MemoryBudget(limit: settings.limits.memoryBytes)),
@@ -71,6 +80,7 @@ struct GatewayHarness {
 
     private static func messenger(
         _ store: MemoryStore,
+        bus: any ClusterBus = LoneNode(),
         sessionStore: (any SessionStore)? = nil,
         messages: MessageSettings = MessageSettings(),
         durableSettings: DurableSettings = DurableSettings(),
@@ -85,7 +95,9 @@ struct GatewayHarness {
             accountSettings: AccountSettings(passwordParameters: .init(ln: 1, r: 1, p: 1)),
             messageSettings: messages,
             durableSettings: durableSettings,
-            time: time
+            time: time,
+            bus: bus,
+            placeStore: store
         )
     }
 

@@ -296,8 +296,7 @@ extension APICore {
         let members = await topics.subscriberCount(of: room.topic)
         let answer: JSON = ["id": .string(push.id.description), "recipients": .integer(members)]
         return try await once(call, answer) { _ in
-            try await publisher.announce(text, in: room)
-            return nil
+            try await publisher.publish(.notice(text, in: room))
         }
     }
 
@@ -309,13 +308,14 @@ extension APICore {
         let push = try pushDraft(call)
         let answer: JSON = ["id": .string(push.id.description)]
         return try await once(call, answer) { id in
-            try await publisher.push(
+            let publication = TopicPush(
                 id.map { Push(push, id: $0) } ?? push,
-                expires: call.body["ttl_seconds"] != nil,
                 to: topic,
+                expires: call.body["ttl_seconds"] != nil,
                 isJSON: target["format"]?.string != "protobuf",
                 retains: target["retain"]?.boolean ?? false
             )
+            return try await publisher.publish(.push(publication))
         }
     }
 

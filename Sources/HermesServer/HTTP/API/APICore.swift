@@ -42,7 +42,21 @@ struct APICore: Sendable {
         self.access = access
         self.loops = loops
         topics = loops.topicPlane
-        publisher = TopicPublisher(plane: loops.topicPlane, durable: messenger.durable, time: messenger.time)
+        let publisher = TopicPublisher(
+            plane: loops.topicPlane,
+            durable: messenger.durable,
+            time: messenger.time,
+            cluster: messenger.cluster
+        )
+        self.publisher = publisher
+        messenger.cluster?.publishNumbered { [weak publisher] publication in
+            guard let publisher else { return .failure(TopicPublisher.congested) }
+            do throws(HermesError) {
+                return .success(try await publisher.publishHere(publication))
+            } catch {
+                return .failure(error)
+            }
+        }
         rooms = RoomDirectory(
             uptime: { [time = messenger.time] in time.uptime() },
             counts: { [plane = loops.topicPlane] in await plane.subscriberCounts(withPrefix: TopicName.roomPrefix) }

@@ -6,7 +6,7 @@ import HermesGateways
 import NIOCore
 
 /// Publishes for the API. Numbers pushes per topic in the order of publishing; the numbers begin anew with each start
-/// of the server, with a new epoch.
+/// of the server, with a new epoch. With several nodes, each topic's numbers are one node's.
 ///
 /// State: an actor's.
 actor TopicPublisher {
@@ -23,43 +23,56 @@ actor TopicPublisher {
     private let plane: TopicPlane
     private let durable: DurableSessions
     private let time: any TimeSource
+    private let cluster: ClusterMember?
     private var numbers = TopicNumbers(maxTopics: TopicPublisher.maxTopics)
     /// All subscribers get the publications to a topic in one order.
     private let turns = TaskTurns<TopicName>()
 
-    init(plane: TopicPlane, durable: DurableSessions, time: any TimeSource) {
+    init(plane: TopicPlane, durable: DurableSessions, time: any TimeSource, cluster: ClusterMember?) {
         self.plane = plane
         self.durable = durable
         self.time = time
+        self.cluster = cluster
     }
 
-    /// Publishes a push with the topic's next number, in its payload and in the user properties `epoch` and `seq`. A
-    /// room's topic gets no numbers here: a room's numbers belong to its notices.
+    /// Publishes with the topic's next number, on the node that numbers the topic.
     ///
     /// - Returns: whether it is retained; nil if the request did not ask for this.
-    /// - Throws: `.overloaded`, `.storageUnavailable`.
-    func push(
-        _ push: Push,
-        expires: Bool,
-        to topic: TopicName,
-        isJSON: Bool,
-        retains: Bool
-    ) async throws(HermesError) -> Bool? {
+    /// - Throws: `.overloaded`, `.storageUnavailable`; `.tooLarge` for a notice.
+    func publish(_ publication: NumberedPublication) async throws(HermesError) -> Bool? {
+        if let result = await cluster?.publishElsewhere(publication) { return try result.get() }
+        return try await publishHere(publication)
+    }
+
+    /// The same on this node.
+    func publishHere(_ publication: NumberedPublication) async throws(HermesError) -> Bool? {
+        switch publication {
+        case .push(let push): return try await self.push(push)
+        case .notice(let text, let room):
+            try announce(text, in: room)
+            return nil
+        }
+    }
+
+    /// The number is in the payload and in the user properties `epoch` and `seq`. A room's topic gets no numbers here: a
+    /// room's numbers belong to its notices.
+    private func push(_ request: TopicPush) async throws(HermesError) -> Bool? {
+        let topic = request.topic
         await turns.begin(topic)
         defer { turns.pass(topic) }
         let place = topic.room == nil ? numbers.next(on: topic) : nil
         let payload = try TopicPushTranslation.payload(
-            of: push,
-            expires: expires,
+            of: request.push,
+            expires: request.expires,
             topic: topic,
             seq: place?.seq ?? 0,
             epoch: place?.epoch ?? 0,
-            isJSON: isJSON
+            isJSON: request.isJSON
         )
         let details = PublicationDetails(
-            expiresAt: expires ? push.expiresAt : nil,
-            payloadIsUTF8: isJSON,
-            contentType: isJSON ? "application/json" : "application/x-protobuf",
+            expiresAt: request.expires ? request.push.expiresAt : nil,
+            payloadIsUTF8: request.isJSON,
+            contentType: request.isJSON ? "application/json" : "application/x-protobuf",
             userProperties: place.map(PublicationDetails.properties) ?? []
         )
         let publication = Publication(
@@ -67,7 +80,7 @@ actor TopicPublisher {
             payload: payload,
             kind: Publication.plainKind,
             qos: .atLeastOnce,
-            retain: retains,
+            retain: request.retains,
             details: details
         )
         let isRetained = try await deliver(publication)
@@ -76,10 +89,7 @@ actor TopicPublisher {
         return isRetained
     }
 
-    /// Publishes a notice to a room, with the room's next number.
-    ///
-    /// - Throws: `.tooLarge`, `.overloaded`.
-    func announce(_ text: String, in room: RoomName) throws(HermesError) {
+    private func announce(_ text: String, in room: RoomName) throws(HermesError) {
         let place = numbers.next(on: room.topic)
         let notice = try RoomAnnouncement.notice(text, to: room, at: time.now(), place: place)
         guard plane.publish(notice) else { throw Self.congested }

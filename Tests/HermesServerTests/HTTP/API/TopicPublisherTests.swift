@@ -13,9 +13,11 @@ import Testing
 
 @Suite("Publishing by the API", .timeLimit(.minutes(1)))
 struct TopicPublisherTests {
-    private static func push(_ title: String) -> HermesCore.Push {
+    private static func push(_ title: String, to topic: TopicName) -> NumberedPublication {
+        let id = HermesCore.MessageID(high: 0, low: 1)
         let content = PushContent(title: title)
-        return HermesCore.Push(id: MessageID(high: 0, low: 1), content: content, expiresAt: Timestamp(rawValue: .max))
+        let push = HermesCore.Push(id: id, content: content, expiresAt: Timestamp(rawValue: .max))
+        return .push(TopicPush(push, to: topic, expires: false, isJSON: true, retains: true))
     }
 
     @Test
@@ -24,7 +26,7 @@ struct TopicPublisherTests {
             let store = ScriptedSessionStore()
             let core = try #require(try server.assembly().api).core
             let durable = DurableSessions(store: store, time: core.messenger.time)
-            let publisher = TopicPublisher(plane: core.topics, durable: durable, time: core.messenger.time)
+            let publisher = TopicPublisher(plane: core.topics, durable: durable, time: core.messenger.time, cluster: nil)
             let client = try MQTTClient(
                 MQTTClient.Configuration(server: ServerAddress(port: server.port("mqtt")))
             )
@@ -46,9 +48,7 @@ struct TopicPublisherTests {
             }
             store.fail([1, 2])
             await #expect(throws: HermesError.self) { try await publish("lost", retain: true) }
-            await #expect(throws: HermesError.self) {
-                _ = try await publisher.push(Self.push("lost"), expires: false, to: topic, isJSON: true, retains: true)
-            }
+            await #expect(throws: HermesError.self) { try await publisher.publish(Self.push("lost", to: topic)) }
             // Behind what is being stored, in one order.
             store.close()
             async let first: Void = publish("1", retain: true)
@@ -57,14 +57,7 @@ struct TopicPublisherTests {
             store.open()
             _ = try await (first, second)
             for text in ["1", "2"] { #expect(await messages.next()?.text == text) }
-            let isRetained = try await publisher.push(
-                Self.push("kept"),
-                expires: false,
-                to: topic,
-                isJSON: true,
-                retains: true
-            )
-            #expect(isRetained == true)
+            #expect(try await publisher.publish(Self.push("kept", to: topic)) == true)
             let push = await messages.next()
             #expect(push?.properties.userProperties.first { $0.name == "seq" }?.value == "1")
             await client.close()

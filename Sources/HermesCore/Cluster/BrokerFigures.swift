@@ -1,0 +1,56 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// The figures of a node's MQTT listeners, for `$SYS`.
+package struct BrokerFigures: Sendable, Hashable {
+    package var connected = 0
+    /// Connections with a kept session.
+    package var online = 0
+    /// Since the start of the node, as all that follow.
+    package var connections = 0
+    package var packetsReceived = 0
+    package var packetsSent = 0
+    package var bytesReceived = 0
+    package var bytesSent = 0
+    package var dropped: UInt64 = 0
+
+    package init() {}
+
+    package static func + (left: Self, right: Self) -> Self {
+        var sum = Self()
+        sum.connected = left.connected + right.connected
+        sum.online = left.online + right.online
+        sum.connections = left.connections + right.connections
+        sum.packetsReceived = left.packetsReceived + right.packetsReceived
+        sum.packetsSent = left.packetsSent + right.packetsSent
+        sum.bytesReceived = left.bytesReceived + right.bytesReceived
+        sum.bytesSent = left.bytesSent + right.bytesSent
+        sum.dropped = left.dropped + right.dropped
+        return sum
+    }
+}
+
+/// The last figures that the other nodes told.
+///
+/// State: a `Mutex` around a dictionary.
+final class PeerFigures: Sendable {
+    private let figures = Mutex<[NodeID: BrokerFigures]>([:])
+
+    func told(_ figures: BrokerFigures, by node: NodeID) { self.figures.withLock { $0[node] = figures } }
+
+    func left(_ node: NodeID) { figures.withLock { $0[node] = nil } }
+
+    var sum: BrokerFigures { figures.withLock { $0.values.reduce(BrokerFigures(), +) } }
+}
+
+extension ClusterMember {
+    /// Tells the other nodes this one's figures.
+    ///
+    /// - Returns: the sum of all nodes, as far as their figures have come.
+    package func exchange(_ own: BrokerFigures) -> BrokerFigures {
+        bus.hint(.figures(own), to: roster.peers)
+        return own + figures.sum
+    }
+}

@@ -1,0 +1,56 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Numbered publications: each topic is numbered by one node, so that its numbers follow each other.
+extension ClusterMember {
+    /// Publishes on this node. Returns whether the publication is retained; nil if this was not asked for.
+    package typealias Publisher = @Sendable (NumberedPublication) async -> Result<Bool?, HermesError>
+
+    /// Sets the function that publishes what another node asks for; called once, before the first connection.
+    package func publishNumbered(_ publisher: @escaping Publisher) {
+        numbered.withLock { $0 = NumberedPublisher(publish: publisher) }
+    }
+
+    /// Publishes on the node that numbers the topic.
+    ///
+    /// - Returns: nil if this node numbers it. `.overloaded` if the node does not answer; it may have published all the
+    ///   same.
+    package func publishElsewhere(_ publication: NumberedPublication) async -> Result<Bool?, HermesError>? {
+        let owner = owner(of: publication.topic)
+        guard isMember, !isThis(owner) else { return nil }
+        guard case .published(let result)? = await bus.ask(.publish(publication), of: owner) else {
+            let message = "Node \(owner), which numbers this topic, does not answer; try again shortly."
+            return .failure(HermesError(.overloaded, message, retryAfter: Self.renewal))
+        }
+        return result
+    }
+
+    func publishHere(_ publication: NumberedPublication) async -> Result<Bool?, HermesError> {
+        guard let publisher = numbered.withLock({ $0 }) else {
+            return .failure(HermesError(.overloaded, "The server is starting; try again shortly."))
+        }
+        return await publisher.publish(publication)
+    }
+
+    /// The node with the highest weight, so that a node that comes or goes changes the owner only of its own topics.
+    /// While nodes disagree, two may number a topic: their numbers have different epochs.
+    private func owner(of topic: TopicName) -> NodeID {
+        let hash = topic.stableHash
+        return members.max { Self.weight(of: $0, hash) < Self.weight(of: $1, hash) } ?? roster.node.id
+    }
+
+    /// The finalizer of SplitMix64.
+    private static func weight(of node: NodeID, _ hash: UInt64) -> UInt64 {
+        var bits = hash &+ (UInt64(node.rawValue) + 1) &* 0x9E37_79B9_7F4A_7C15
+        bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        bits = (bits ^ (bits >> 27)) &* 0x94D0_49BB_1331_11EB
+        return bits ^ (bits >> 31)
+    }
+}
+
+/// A struct of its own: a function in a lock would be converted each time it is read, and grow (``Hook``).
+struct NumberedPublisher: Sendable {
+    let publish: ClusterMember.Publisher
+}

@@ -1,0 +1,78 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Wills of clients: in the record, each is held by one node.
+extension ClusterMember {
+    /// The transactions of one call of ``recordWills()``. Then the caller does its other work.
+    private static let batchesPerCall = 16
+    /// The looks of a process that leaves for the wills of its last connections, and the time between two looks.
+    private static let lastLooks = 100
+    private static let lookInterval = Duration.milliseconds(20)
+
+    /// Writes what waits to the record. What cannot be written is written the next time.
+    func recordWills() async {
+        for _ in 0..<Self.batchesPerCall {
+            let changes = wills.takeChanges(Self.batch)
+            guard !changes.isEmpty else { return }
+            do throws(HermesError) {
+                guard let outcomes = try await stores.places.change(changes, on: roster.node) else { return expelled() }
+                wills.recorded(changes)
+                var undecided: [WillChange] = []
+                for (change, isToBePublished) in zip(changes, outcomes) {
+                    guard case .take(let id) = change else { continue }
+                    if !(await decide(id, isToBePublished)) { undecided.append(change) }
+                }
+                // Taken again, they have the same outcome.
+                if !undecided.isEmpty { return wills.putBack(undecided) }
+            } catch {
+                return wills.putBack(changes)
+            }
+        }
+        roster.wakeUp.signal()
+    }
+
+    /// Writes what waits, until the wills of this process's last connections are on their way.
+    func recordLastWills() async {
+        await recordWills()
+        for _ in 0..<Self.lastLooks where wills.isBusy {
+            // Event loops publish them; the store and the ticks of the loops take a moment.
+            guard (try? await Task.sleep(for: Self.lookInterval)) != nil else { return }
+            await recordWills()
+        }
+    }
+
+    /// - Returns: false if the account of the will's client cannot be read.
+    private func decide(_ id: WillID, _ isToBePublished: Bool) async -> Bool {
+        guard isToBePublished, let taking = wills.taking(id) else {
+            wills.taken(id, .drop)
+            return true
+        }
+        guard let verdict = try? await verdict(on: taking) else { return false }
+        wills.taken(id, verdict)
+        return true
+    }
+
+    /// The account may have changed on another node while the will waited.
+    private func verdict(on taking: WillLedger.Taking) async throws(HermesError) -> WillLedger.Verdict {
+        let identity = taking.will.identity
+        guard taking.isLate, let user = identity.account else { return .publish }
+        let account = try await stores.accounts.find(.id(user))?.account
+        if account?.isDisabled == true { return .drop }
+        return account?.nickName.key == identity.userName ? .publish : .publishLeavingNothing
+    }
+
+    /// Takes over the wills of a node that has gone. What is left at the end is taken over after the next renewal.
+    ///
+    /// - Parameter end: the uptime at which the lease must be renewed.
+    func inheritWills(of node: NodeID, until end: Duration) async {
+        // One that is starting has nobody who would publish them.
+        while isMember, !state.withLock({ $0.isStarting }), time.uptime() < end,
+            let wills = try? await stores.places.inheritWills(of: node, by: roster.node, limit: Self.batch),
+            !wills.isEmpty
+        {
+            self.wills.inherited(wills)
+        }
+    }
+}

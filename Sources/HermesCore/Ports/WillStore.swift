@@ -1,0 +1,101 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Records the wills of the clients of several nodes. Each will is held by one process, which publishes it when it is
+/// due. The wills of a process that has gone are given to another one.
+///
+/// Implementation: `Memory/MemoryStore`. A store of a single process has none.
+package protocol WillStore: Sendable {
+    /// Changes wills in order, in one transaction. If it throws, nothing was changed.
+    ///
+    /// - Parameter node: the process that holds the wills. A change of another process's will has no effect.
+    /// - Returns: for each change whether it is ``WillChange/take(_:)`` and the will is to be published; nil: this
+    ///   process has been removed.
+    func change(_ changes: [WillChange], on node: NodeIdentity) async throws(HermesError) -> [Bool]?
+
+    /// Gives wills of processes that have gone to another one. A client that was connected to such a process counts as
+    /// disconnected from now on, without DISCONNECT. If it throws, nothing was changed.
+    ///
+    /// - Parameters:
+    ///   - node: the node whose processes have gone; its present process keeps its wills.
+    ///   - heir: the process that gets the wills.
+    ///   - limit: the largest number of wills, at least 1.
+    /// - Returns: the wills that changed hands; none if there are none left; nil: the heir has been removed.
+    func inheritWills(
+        of node: NodeID,
+        by heir: NodeIdentity,
+        limit: Int
+    ) async throws(HermesError) -> [StoredWill]?
+}
+
+/// A will in the record, by the process that recorded it first.
+package struct WillID: Sendable, Hashable {
+    package let node: NodeIdentity
+    package let number: UInt64
+
+    package init(node: NodeIdentity, number: UInt64) {
+        self.node = node
+        self.number = number
+    }
+}
+
+/// A will in the record.
+package struct StoredWill: Sendable {
+    /// The state of the client that gave the will.
+    package enum State: Sendable, Hashable {
+        case connected
+        /// It has gone without DISCONNECT, and the will waits for its delay. The clocks of two nodes cannot be compared:
+        /// on a node that takes over the will, the delay begins anew.
+        case gone
+        /// The will is being published.
+        case due
+    }
+
+    package let id: WillID
+    /// The session of its client.
+    package let key: SessionKey
+    package var will: PendingWill
+    /// How long the will waits after the end of the connection: its own delay or the session's expiry, whichever is
+    /// shorter.
+    package var delay: Duration
+    package var state: State
+    /// Whether its client has opened its session again since, and whether it began a clean one. Nil: it has not.
+    package var isReplacedByClean: Bool?
+
+    package init(
+        id: WillID,
+        key: SessionKey,
+        will: PendingWill,
+        delay: Duration,
+        state: State = .connected
+    ) {
+        self.id = id
+        self.key = key
+        self.will = will
+        self.delay = delay
+        self.state = state
+    }
+
+    /// Whether the will is published when it is due: a client that comes back during the delay takes the will back,
+    /// unless it begins a clean session (MQTT 5, 3.1.3.2.2).
+    package var isToBePublished: Bool { isReplacedByClean ?? true || delay <= .zero }
+}
+
+/// A change of a will in the record.
+package enum WillChange: Sendable {
+    /// A connected client has given it, or given it anew.
+    case give(StoredWill)
+    /// Its client has gone without DISCONNECT; the will waits.
+    case wait(WillID, delay: Duration)
+    /// It is due. Repeated, it has the same outcome.
+    case take(WillID)
+    /// It was published, or is not to be published.
+    case remove(WillID)
+
+    package var id: WillID {
+        switch self {
+        case .give(let will): will.id
+        case .wait(let id, _), .take(let id), .remove(let id): id
+        }
+    }
+}

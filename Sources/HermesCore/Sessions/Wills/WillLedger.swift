@@ -1,0 +1,246 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import Synchronization
+
+/// Keeps the wills of this process in the record, so that another node publishes them if this one vanishes. A will that
+/// is due is published by the process that takes it from the record. A process that is alone has none.
+///
+/// State: a `Mutex` around a struct; nothing is called under it. One task at a time takes the changes.
+package final class WillLedger: Sendable {
+    /// What is to be done with a will that is due.
+    package enum Verdict: Sendable, Hashable {
+        case publish
+        /// Its client's account has lost its name, so ``PendingWill/leavingNothing()`` is published.
+        case publishLeavingNothing
+        /// It was taken back, or another node publishes it.
+        case drop
+    }
+
+    package typealias Completion = @Sendable (Verdict) -> Void
+
+    /// A will that is due, and is being taken from the record.
+    struct Taking: Sendable {
+        let will: PendingWill
+        /// Whether its client's account must be looked at: it may have changed since the connection ended.
+        let isLate: Bool
+        let completion: Completion
+    }
+
+    /// With so many wills or bytes that wait for the record, further wills are not recorded.
+    static let maxWaiting = 65_536
+    static let maxWaitingBytes = 16 << 20
+
+    /// What the record does not have yet of a will.
+    private struct Waiting: Sendable {
+        var gift: StoredWill?
+        /// The delay; nil: its client is connected.
+        var delay: Duration?
+        var isTaken = false
+        var isRemoved = false
+
+        init() {}
+
+        init(_ change: WillChange) {
+            switch change {
+            case .give(let will): gift = will
+            case .wait(_, let delay): self.delay = delay
+            case .take: isTaken = true
+            case .remove: isRemoved = true
+            }
+        }
+
+        var bytes: Int { gift?.will.weight ?? 0 }
+
+        mutating func add(_ later: Waiting) {
+            gift = later.gift ?? gift
+            delay = later.delay ?? delay
+            isTaken = isTaken || later.isTaken
+            isRemoved = isRemoved || later.isRemoved
+        }
+
+        func changes(of id: WillID) -> [WillChange] {
+            let changes: [WillChange?] = [
+                gift.map { .give($0) }, delay.map { .wait(id, delay: $0) }, isTaken ? .take(id) : nil,
+                isRemoved ? .remove(id) : nil,
+            ]
+            return changes.compactMap(\.self)
+        }
+    }
+
+    private struct State: Sendable {
+        var lastNumber: UInt64 = 0
+        var waiting: [WillID: Waiting] = [:]
+        /// The wills that wait, in the order of their first changes; some may be gone.
+        var order = Deque<WillID>()
+        var bytes = 0
+        /// Those that the record does not have yet.
+        var unrecorded: Set<WillID> = []
+        var taking: [WillID: Taking] = [:]
+        /// Those that were taken and are being published.
+        var publishing: Set<WillID> = []
+        /// Whether this process has left the record, and its wills belong to another one.
+        var isOut = false
+
+        var hasRoom: Bool { unrecorded.count < maxWaiting && bytes < maxWaitingBytes }
+
+        /// - Parameter isFirst: whether later changes wait already.
+        mutating func add(_ change: WillChange, isFirst: Bool = false) {
+            let known = waiting[change.id]
+            bytes -= known?.bytes ?? 0
+            var sum = isFirst ? Waiting(change) : known ?? Waiting()
+            sum.add(isFirst ? known ?? Waiting() : Waiting(change))
+            waiting[change.id] = sum
+            bytes += sum.bytes
+            guard known == nil else { return }
+            if isFirst { order.prepend(change.id) } else { order.append(change.id) }
+        }
+
+        mutating func remove(_ id: WillID) -> Waiting? {
+            let removed = waiting.removeValue(forKey: id)
+            bytes -= removed?.bytes ?? 0
+            return removed
+        }
+    }
+
+    /// This process got wills of one that has gone.
+    package let inherited = Hook<[StoredWill]>()
+    private let node: NodeIdentity
+    private let wakeUp: WakeUp
+    private let state = Mutex(State())
+
+    init(_ roster: ClusterRoster) {
+        node = roster.node
+        wakeUp = roster.wakeUp
+    }
+
+    /// A client has connected with a will, or has other permissions now.
+    ///
+    /// - Parameters:
+    ///   - key: the client's session.
+    ///   - delay: how long the will waits after the end of the connection.
+    /// - Returns: the will to use from now on. Without an id: too much waits for the record, so this process alone
+    ///   knows it.
+    package func give(_ will: PendingWill, of key: SessionKey, delay: Duration) -> PendingWill {
+        let recorded = state.withLock { state -> PendingWill? in
+            guard !state.isOut, state.hasRoom else { return nil }
+            if will.id == nil { state.lastNumber += 1 }
+            let id = will.id ?? WillID(node: node, number: state.lastNumber)
+            if will.id == nil { state.unrecorded.insert(id) }
+            let recorded = will.recorded(as: id)
+            state.add(.give(StoredWill(id: id, key: key, will: recorded, delay: delay)))
+            return recorded
+        }
+        if recorded != nil { wakeUp.signal() }
+        return recorded ?? will
+    }
+
+    /// The client has gone without DISCONNECT; the will waits.
+    package func wait(_ id: WillID, delay: Duration) { add(.wait(id, delay: delay)) }
+
+    /// The will was published, or is not to be published.
+    package func remove(_ id: WillID) {
+        let isTold = state.withLock { state in
+            state.publishing.remove(id)
+            guard !state.isOut else { return false }
+            // It has come and gone since the record was last written.
+            if state.waiting[id]?.gift != nil, state.unrecorded.contains(id) {
+                _ = state.remove(id)
+                state.unrecorded.remove(id)
+                return false
+            }
+            state.add(.remove(id))
+            return true
+        }
+        if isTold { wakeUp.signal() }
+    }
+
+    /// The will could not be published before the end of this process: it is left to another one.
+    package func leaveToOthers(_ id: WillID) { state.withLock { _ = $0.publishing.remove(id) } }
+
+    /// Takes a will that is due from the record.
+    ///
+    /// - Parameters:
+    ///   - isLate: whether its client's account may have changed since the connection ended.
+    ///   - completion: called once, on any thread.
+    package func take(_ will: PendingWill, isLate: Bool, completion: @escaping Completion) {
+        guard let id = will.id else { return completion(.publish) }
+        let verdict = state.withLock { state -> Verdict? in
+            // The record has never had it, so nobody else publishes it.
+            if state.isOut { return state.unrecorded.remove(id) == nil ? .drop : .publish }
+            guard state.taking[id] == nil else { return .drop }
+            state.taking[id] = Taking(will: will, isLate: isLate, completion: completion)
+            state.add(.take(id))
+            return nil
+        }
+        if let verdict { completion(verdict) } else { wakeUp.signal() }
+    }
+
+    private func add(_ change: WillChange) {
+        let isAdded = state.withLock { state in
+            if !state.isOut { state.add(change) }
+            return !state.isOut
+        }
+        if isAdded { wakeUp.signal() }
+    }
+
+    // MARK: For the member of the cluster
+
+    /// The changes of the wills that wait longest, of at most so many wills.
+    func takeChanges(_ limit: Int) -> [WillChange] {
+        state.withLock { state in
+            var changes: [WillChange] = []
+            var count = 0
+            while count < limit, let id = state.order.popFirst() {
+                guard let waiting = state.remove(id) else { continue }
+                changes += waiting.changes(of: id)
+                count += 1
+            }
+            return changes
+        }
+    }
+
+    /// The record does not have these changes.
+    func putBack(_ changes: [WillChange]) {
+        state.withLock { state in
+            guard !state.isOut else { return }
+            for change in changes.reversed() { state.add(change, isFirst: true) }
+        }
+    }
+
+    /// The record has these changes.
+    func recorded(_ changes: [WillChange]) {
+        state.withLock { state in
+            for case .give(let will) in changes { state.unrecorded.remove(will.id) }
+        }
+    }
+
+    /// A will that is being taken from the record.
+    func taking(_ id: WillID) -> Taking? { state.withLock { $0.taking[id] } }
+
+    /// A will was taken, or was not.
+    func taken(_ id: WillID, _ verdict: Verdict) {
+        let taking = state.withLock { state in
+            if verdict != .drop { state.publishing.insert(id) }
+            return state.taking.removeValue(forKey: id)
+        }
+        taking?.completion(verdict)
+    }
+
+    /// Whether wills are being taken or published.
+    var isBusy: Bool { state.withLock { !$0.taking.isEmpty || !$0.publishing.isEmpty } }
+
+    /// This process has left the record: another one publishes what it has not, as far as the record has it.
+    func leave() {
+        let taking = state.withLock { state in
+            defer {
+                (state.waiting, state.order, state.bytes) = ([:], [], 0)
+                (state.taking, state.publishing) = ([:], [])
+            }
+            state.isOut = true
+            return state.taking.map { ($0.value.completion, state.unrecorded.contains($0.key)) }
+        }
+        for (completion, isUnrecorded) in taking { completion(isUnrecorded ? .publish : .drop) }
+    }
+}

@@ -1,0 +1,42 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A publication that gets the next number of its topic (``TopicNumbers``).
+package enum NumberedPublication: Sendable, Hashable {
+    case push(TopicPush)
+    /// A notice to the members of a room.
+    case notice(String, in: RoomName)
+
+    package var topic: TopicName {
+        switch self {
+        case .push(let push): push.topic
+        case .notice(_, let room): room.topic
+        }
+    }
+}
+
+/// A push to the subscribers of a topic.
+package struct TopicPush: Sendable, Hashable {
+    package let push: Push
+    package let topic: TopicName
+    /// Whether subscribers are told when the push expires, and a retained one is removed then.
+    package let expires: Bool
+    /// Whether the payload is JSON; otherwise it is protobuf.
+    package let isJSON: Bool
+    package let retains: Bool
+
+    package init(_ push: Push, to topic: TopicName, expires: Bool, isJSON: Bool, retains: Bool) {
+        self.push = push
+        self.topic = topic
+        self.expires = expires
+        self.isJSON = isJSON
+        self.retains = retains
+    }
+}
+
+extension TopicName {
+    /// FNV-1a of the bytes, 64 bits; the same in every process.
+    var stableHash: UInt64 {
+        rawValue.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    }
+}
