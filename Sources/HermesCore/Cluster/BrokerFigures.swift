@@ -10,8 +10,8 @@ package struct BrokerFigures: Sendable, Hashable {
     package var online = 0
     /// Since the start of the node, as all that follow.
     package var connections = 0
-    package var packetsReceived = 0
-    package var packetsSent = 0
+    package var framesReceived = 0
+    package var framesSent = 0
     package var bytesReceived = 0
     package var bytesSent = 0
     package var dropped: UInt64 = 0
@@ -23,8 +23,8 @@ package struct BrokerFigures: Sendable, Hashable {
         sum.connected = left.connected + right.connected
         sum.online = left.online + right.online
         sum.connections = left.connections + right.connections
-        sum.packetsReceived = left.packetsReceived + right.packetsReceived
-        sum.packetsSent = left.packetsSent + right.packetsSent
+        sum.framesReceived = left.framesReceived + right.framesReceived
+        sum.framesSent = left.framesSent + right.framesSent
         sum.bytesReceived = left.bytesReceived + right.bytesReceived
         sum.bytesSent = left.bytesSent + right.bytesSent
         sum.dropped = left.dropped + right.dropped

@@ -77,8 +77,7 @@ package struct NodeRemoval: Sendable {
 /// A node in the record.
 package struct NodeLease: Sendable, Hashable {
     package let node: NodeIdentity
-    /// Grows with each renewal. Whoever sees for a while that it does not grow knows that the node is silent; clocks are
-    /// not compared.
+    /// Grows with each renewal. If it does not grow for a while, the node is silent. Clocks are not compared.
     package let renewals: UInt64
     /// Whether the node is a member; false: it has been removed.
     package let isIn: Bool

@@ -44,8 +44,8 @@ package struct StoredWill: Sendable {
     /// The state of the client that gave the will.
     package enum State: Sendable, Hashable {
         case connected
-        /// It has gone without DISCONNECT, and the will waits for its delay. The clocks of two nodes cannot be compared:
-        /// on a node that takes over the will, the delay begins anew.
+        /// It has gone without DISCONNECT, and the will waits for its delay. The clocks of two nodes cannot be
+        /// compared: on a node that takes over the will, the delay begins anew.
         case gone
         /// The will is being published.
         case due

@@ -112,7 +112,7 @@ struct SessionReplica: Replica {
     func endReading() { sessions.endReading() }
 
     func read(_ names: [DurableSessionID]) async throws(HermesError) -> [DurableSessionID] {
-        return sessions.learn(try await store.sessions(of: names), of: names)
+        sessions.learn(try await store.sessions(of: names), of: names)
     }
 
     func readPage(after name: DurableSessionID?) async throws(HermesError) -> ReplicaPage<DurableSessionID> {

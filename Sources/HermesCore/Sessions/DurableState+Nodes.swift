@@ -150,7 +150,7 @@ extension DurableState {
         }
         markEnded(id)
         forget(id)
-        return Learned()
+        return Learned(actions: record.hasEnded ? [] : [.ended(record.key)])
     }
 
     /// Another node has opened or removed the session of a connection.

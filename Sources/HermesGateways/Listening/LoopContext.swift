@@ -303,8 +303,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     }
 
     private func flushMore() {
-        // From the turn's time, because the flushes of each tick may leave no time of their own. At least one of each kind
-        // in any case, and one of a crowd to seven others.
+        // From the turn's time, because the flushes of each tick may leave no time of their own. At least one of each
+        // kind in any case, and one of a crowd to seven others.
         var done = 0
         while !flushes.waiting.isEmpty || !flushesOfCrowds.waiting.isEmpty, done < 2 || hasTime() {
             if done % 8 == 0 || flushes.waiting.isEmpty, let connection = flushesOfCrowds.waiting.popFirst() {

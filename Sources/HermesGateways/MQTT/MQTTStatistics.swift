@@ -80,8 +80,8 @@ final class MQTTStatistics: Sendable {
             "$SYS/broker/clients/total": "\(all.connections)",
             "$SYS/broker/sessions/durable": "\(sessions.sessions)",
             "$SYS/broker/sessions/online": "\(all.online)",
-            "$SYS/broker/packets/received": "\(all.packetsReceived)",
-            "$SYS/broker/packets/sent": "\(all.packetsSent)",
+            "$SYS/broker/packets/received": "\(all.framesReceived)",
+            "$SYS/broker/packets/sent": "\(all.framesSent)",
             "$SYS/broker/bytes/received": "\(all.bytesReceived)",
             "$SYS/broker/bytes/sent": "\(all.bytesSent)",
             "$SYS/broker/retained messages/count": "\(retained.count)",
@@ -96,8 +96,8 @@ final class MQTTStatistics: Sendable {
         for metrics in state.withLock({ Array($0.metrics.values) }) {
             figures.connected += metrics.openTotal
             figures.connections += metrics.openedTotal
-            figures.packetsReceived += metrics.framesInTotal
-            figures.packetsSent += metrics.framesOutTotal
+            figures.framesReceived += metrics.framesInTotal
+            figures.framesSent += metrics.framesOutTotal
             figures.bytesReceived += metrics.bytesInTotal
             figures.bytesSent += metrics.bytesOutTotal
         }

@@ -6,7 +6,9 @@ import NIOCore
 
 /// The cases for every ``PlaceStore``.
 package enum PlaceStoreConformance {
-    package static let cases = [
+    package static let cases = places + wills
+
+    private static let places = [
         ConformanceCase("A device has one place: the one that was claimed last") { makeStore in
             let world = try await PlaceWorld(makeStore)
             let (one, two) = (try await world.join(1), try await world.join(2))
@@ -156,7 +158,7 @@ package enum PlaceStoreConformance {
             }
             try expectEqual(versions.count, 3)
         },
-    ] + wills
+    ]
 
     private static let wills = [
         ConformanceCase("A will is published by the node that takes it, and by no other") { makeStore in

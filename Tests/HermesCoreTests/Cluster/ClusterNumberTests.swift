@@ -27,7 +27,12 @@ import Testing
 
     init() throws { topics = try (0..<64).map { try #require(TopicName("news/\($0)")) } }
 
-    private func publish(_ topic: TopicName, on core: Int, of world: ClusterWorld, _ publishers: Publishers) async throws {
+    private func publish(
+        _ topic: TopicName,
+        on core: Int,
+        of world: ClusterWorld,
+        _ publishers: Publishers
+    ) async throws {
         let id = MessageID(high: 0, low: 1)
         let push = Push(id: id, content: PushContent(title: "t"), expiresAt: Timestamp(rawValue: .max))
         let publication = NumberedPublication.push(

@@ -115,8 +115,7 @@ import Testing
         let will = try give("late", to: 0, of: world)
         world.cores[0].wills?.wait(try #require(will.id), delay: .seconds(100))
         await world.cores[0].shutdown()
-        for core in [1, 2] { await world.cores[core].cluster?.work() }
-        for core in [1, 2] { await world.cores[core].cluster?.work() }
+        for _ in 0..<3 { await world.pass(cores: [1, 2]) }
         #expect(publisher.counts() == ["late": 1])
         // What belongs to others is no longer its own.
         let ledger = try #require(world.cores[0].wills)

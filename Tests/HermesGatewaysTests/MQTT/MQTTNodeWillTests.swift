@@ -23,7 +23,7 @@ import Testing
                 #expect(try await watch.untilPong().isEmpty)
                 await nodes.pass(.seconds(Int64(delay)), only: nodes.two)
             }
-            #expect(try await watch.taken().text == "gone")
+            #expect(try await nodes.taken(by: watch, only: nodes.two).text == "gone")
             // It wakes up, and its client has really gone.
             try await client.drop()
             await nodes.pass(.seconds(1))
@@ -152,11 +152,13 @@ private struct Nodes {
     }
 
     /// The next PUBLISH, while the nodes work.
-    func taken(by client: MQTTTestClient) async throws -> MQTTPublish {
+    ///
+    /// - Parameter node: the only one that works; nil: both.
+    func taken(by client: MQTTTestClient, only node: GatewayHarness? = nil) async throws -> MQTTPublish {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 while !Task.isCancelled {
-                    await pass(.zero)
+                    await pass(.zero, only: node)
                     try await Task.sleep(for: .milliseconds(5))
                 }
             }

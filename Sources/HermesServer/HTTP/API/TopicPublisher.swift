@@ -54,8 +54,8 @@ actor TopicPublisher {
         }
     }
 
-    /// The number is in the payload and in the user properties `epoch` and `seq`. A room's topic gets no numbers here: a
-    /// room's numbers belong to its notices.
+    /// The number is in the payload and in the user properties `epoch` and `seq`. A room's topic gets no numbers here:
+    /// a room's numbers belong to its notices.
     private func push(_ request: TopicPush) async throws(HermesError) -> Bool? {
         let topic = request.topic
         await turns.begin(topic)

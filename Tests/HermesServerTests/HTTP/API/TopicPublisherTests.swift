@@ -26,7 +26,8 @@ struct TopicPublisherTests {
             let store = ScriptedSessionStore()
             let core = try #require(try server.assembly().api).core
             let durable = DurableSessions(store: store, time: core.messenger.time)
-            let publisher = TopicPublisher(plane: core.topics, durable: durable, time: core.messenger.time, cluster: nil)
+            let time = core.messenger.time
+            let publisher = TopicPublisher(plane: core.topics, durable: durable, time: time, cluster: nil)
             let client = try MQTTClient(
                 MQTTClient.Configuration(server: ServerAddress(port: server.port("mqtt")))
             )
