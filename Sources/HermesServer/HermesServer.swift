@@ -22,14 +22,14 @@ public enum HermesServer {
     ) async throws(ServerFailure) {
         // Its default ends the process. Once anything is read that it would read again, it is remembered.
         signal(SIGHUP, SIG_IGN)
-        let settings = try load(arguments: arguments, environment: environment, file: file)
+        let configured = try load(arguments: arguments, environment: environment, file: file)
         let tail = LogTail()
         let logger = Logger(label: "hermes") { label in
-            LineLogHandler(level: settings.logLevel, format: settings.logFormat, label: label, tail: tail)
+            LineLogHandler(level: configured.logLevel, format: configured.logFormat, label: label, tail: tail)
         }
         // The reader of the output may disappear; writing then fails instead of ending the process.
         signal(SIGPIPE, SIG_IGN)
-        raiseDescriptorLimit(settings, logger)
+        let settings = fitted(configured, logger)
         let early = EarlySignals { name in logger.notice("stopped during the start", metadata: ["signal": "\(name)"]) }
         let server = try await ServerAssembly.start(settings, logger: logger, tail: tail)
         try await server.run(signals: early) { addresses in
@@ -77,14 +77,22 @@ public enum HermesServer {
         return line
     }
 
-    private static func raiseDescriptorLimit(_ settings: ServerSettings, _ logger: Logger) {
-        guard let limit = DescriptorLimit.raise() else { return }
-        let wanted = UInt64(ConnectionCounter.most(total: settings.gateways.limits.connections))
-        DescriptorLimit.reserve(Int(clamping: wanted))
-        guard limit.soft < wanted else { return }
+    /// Raises the limit on open files, and lowers `limits.connections` to what it allows: whoever uses up all
+    /// descriptors would shut out the operator.
+    private static func fitted(_ settings: ServerSettings, _ logger: Logger) -> ServerSettings {
+        guard let limit = DescriptorLimit.raise() else { return settings }
+        var settings = settings
+        let wanted = settings.gateways.limits.connections
+        let most = ConnectionCounter.total(fitting: Int(clamping: limit.soft))
+        settings.gateways.limits.connections = min(wanted, most)
+        DescriptorLimit.reserve(ConnectionCounter.most(total: settings.gateways.limits.connections))
+        guard most < wanted else { return settings }
         logger.notice(
-            "the system allows fewer open files than limits.connections",
-            metadata: ["files": "\(limit.soft)", "connections": "\(wanted)", "raise": "ulimit -n"]
+            "limits.connections is lowered to what the system's limit on open files allows",
+            metadata: [
+                "files": "\(limit.soft)", "configured": "\(wanted)", "connections": "\(most)", "raise": "ulimit -n",
+            ]
         )
+        return settings
     }
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesGateways
 import HermesServer
 import Testing
 
@@ -24,5 +25,20 @@ import Testing
         DescriptorLimit.reserve(.max)
         DescriptorLimit.reserve(-1)
         #expect(DescriptorLimit.current()?.soft == UInt64(limit))
+    }
+
+    @Test(arguments: [1_024, 4_096, 20_000, 65_536, 1 << 20])
+    func `all connections fit into the descriptors, and leave some to the operator`(files: Int) {
+        let total = ConnectionCounter.total(fitting: files)
+        let all = ConnectionCounter.most(total: total)
+        // Those of the console, and the store's files.
+        let others = min(1_024 + 128, total / 4 + 128) + 64
+        #expect(all + others <= files)
+        #expect(all > files / 3, "few are wasted")
+    }
+
+    @Test
+    func `with very few descriptors there is room for some connections all the same`() {
+        for files in [0, 1, 256] { #expect(ConnectionCounter.total(fitting: files) == 64) }
     }
 }

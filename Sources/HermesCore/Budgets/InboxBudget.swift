@@ -138,6 +138,17 @@ package struct InboxBudget: Hashable, Sendable {
         return held == 0 || held + weight <= limit / 64
     }
 
+    /// Whether nobody but the sender would get a message, although it is for others.
+    ///
+    /// - Parameter taking: the recipients that have room for it.
+    package static func reachesNobody(
+        _ taking: some Collection<UserID>,
+        of recipients: [UserID],
+        from sender: UserID
+    ) -> Bool {
+        taking.allSatisfy { $0 == sender } && (taking.isEmpty || recipients.count > 1)
+    }
+
     package static let isFull = HermesError(
         .inboxFull,
         "the receiver's inbox is full, or your share of it; wait until some entries are read",

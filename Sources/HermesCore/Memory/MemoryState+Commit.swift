@@ -113,7 +113,7 @@ extension MemoryState {
 
     /// The recipients that have room for a message.
     ///
-    /// - Throws: `.inboxFull` if the direct recipient has no room; `.tooMuchUnread`.
+    /// - Throws: `.inboxFull` if none but the sender has room; `.tooMuchUnread`.
     private func roomy(
         _ recipients: [UserID],
         for append: MessageAppend,
@@ -134,8 +134,9 @@ extension MemoryState {
         )
         let left = recipients.count - taking.count
         guard case .direct = append.draft.conversation else {
-            inboxes.apply(.refusal(taking.isEmpty ? 1 : left))
-            guard !taking.isEmpty else { throw InboxBudget.isFull }
+            let isRefused = InboxBudget.reachesNobody(taking, of: recipients, from: sender)
+            inboxes.apply(.refusal(isRefused ? 1 : left))
+            guard !isRefused else { throw InboxBudget.isFull }
             return taking
         }
         guard recipients.count == 1 ? taking.count == 1 : recipients.allSatisfy({ $0 == sender || taking.contains($0) })

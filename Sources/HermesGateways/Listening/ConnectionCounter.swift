@@ -102,6 +102,22 @@ package final class ConnectionCounter: Sendable {
     /// The limit on HTTP connections other than WebSockets, from the limit on gateway connections.
     private static func httpTotal(of total: Int) -> Int { max(100, min(10_000, total / 4)) }
 
+    /// The limit on gateway connections for a limit on HTTP connections, the inverse of ``httpTotal(of:)``.
+    package static func total(forHTTP limit: Int) -> Int { 4 * limit }
+
+    /// The largest limit on gateway connections with which all kinds of connections fit into `files` descriptors, at
+    /// least 64.
+    ///
+    /// A part of them, at least a third up to ``ownFiles``, is for the console and for the server's own files.
+    package static func total(fitting files: Int) -> Int {
+        let left = files - min(ownFiles, files / 3) - httpReserve.all
+        // A fifth is the quarter of the rest.
+        return max(64, left - max(100, min(10_000, left / 5)))
+    }
+
+    /// The connections of the console, and the files of the store.
+    private static let ownFiles = 1_024 + httpReserve.all + 128
+
     /// The most connections of all kinds, for `total` gateway connections.
     package static func most(total: Int) -> Int { total + httpTotal(of: total) + httpReserve.all }
 

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Logging
+package import Logging
 package import NIOCore
 package import NIOPosix
 import NIOSSL
@@ -72,7 +72,8 @@ package final class Listener: Sendable {
             tls: tls
         )
         let proxyPatience = settings.proxyProtocol == .v2 ? environment.settings.limits.timeToAuthenticate : nil
-        let bootstrap = bootstrap(group, maxReadBytes: tls == nil ? 256 : maxEncryptedReadBytes) { channel in
+        let readBytes = tls == nil ? 256 : maxEncryptedReadBytes
+        let bootstrap = bootstrap(group, maxReadBytes: readBytes, logger: environment.logger) { channel in
             try accept(channel, by: acceptor, proxyPatience: proxyPatience, tls: tls)
         }
         let channel: any Channel
@@ -98,11 +99,13 @@ package final class Listener: Sendable {
     ///
     /// - Parameters:
     ///   - maxReadBytes: the longest read, and so the size of a read buffer that a connection keeps.
+    ///   - logger: told when nothing can be accepted.
     ///   - accept: called for each connection, on its loop; if it throws, the connection is closed without
     ///     sending anything.
     package static func bootstrap(
         _ group: any EventLoopGroup,
         maxReadBytes: Int,
+        logger: Logger,
         accept: @escaping @Sendable (any Channel) throws -> Void
     ) -> ServerBootstrap {
         ServerBootstrap(group: group)
@@ -110,10 +113,7 @@ package final class Listener: Sendable {
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    // Out of file descriptors: wait a second before the next accept; never close the listener.
-                    try channel.pipeline.syncOperations.addHandler(
-                        AcceptBackoffHandler(shouldForwardIOErrorCaught: false)
-                    )
+                    try channel.pipeline.syncOperations.addHandler(AcceptPauseHandler(logger))
                 }
             }
             // NIO keeps a connection's read buffers: small at first, growing with the traffic, and not counted by any

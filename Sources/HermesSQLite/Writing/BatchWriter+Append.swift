@@ -96,8 +96,8 @@ extension BatchWriter {
         return .appended(receipt, deliveries: deliveries)
     }
 
-    /// The recipients that have room for a message, in their order. Fails if the direct recipient has none, or too many
-    /// of the sender's messages are unread.
+    /// The recipients that have room for a message, in their order. Fails if none but the sender has room, or too many of
+    /// the sender's messages are unread.
     private mutating func admitted(
         _ recipients: [UserID],
         for append: MessageAppend,
@@ -110,8 +110,9 @@ extension BatchWriter {
         for user in recipients where try hasRoom(in: user, from: source, by: sender, weight) { taking.append(user) }
         let left = recipients.count - taking.count
         guard case .direct = append.draft.conversation else {
-            inboxChanges.refused += taking.isEmpty ? 1 : left
-            guard !taking.isEmpty else { throw InboxBudget.isFull }
+            let isRefused = InboxBudget.reachesNobody(taking, of: recipients, from: sender)
+            inboxChanges.refused += isRefused ? 1 : left
+            guard !isRefused else { throw InboxBudget.isFull }
             return taking
         }
         guard taking.count == recipients.count || recipients.count > 1 && !taking.isEmpty && taking[0] != sender else {

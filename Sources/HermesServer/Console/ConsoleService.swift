@@ -12,8 +12,11 @@ import ServiceLifecycle
 
 /// The open port of the console, before it serves anything.
 struct ConsolePort: Sendable {
-    /// The largest number of connections. The console needs few, and other listeners' connections do not count here.
-    private static let maxConnections = 128
+    /// The largest number of connections. The console needs few; the others are for those who hold connections without
+    /// a login. Other listeners' connections do not count here.
+    private static let maxConnections = 1_024
+    /// The time between two requests. Pages connect again without notice.
+    private static let idle = Duration.seconds(5)
 
     let listener: HTTPListener
     /// The certificate; nil: not encrypted.
@@ -38,10 +41,12 @@ struct ConsolePort: Sendable {
                 ?? ServerFailure(.badConfiguration, "listeners.console.tls cannot be used: \(error)")
         }
         var limits = settings.gateways.limits
-        limits.connections = min(limits.connections, maxConnections)
+        limits.connections = min(limits.connections, ConnectionCounter.total(forHTTP: maxConnections))
         let counter = ConnectionCounter(limits)
+        var exchange = settings.httpLimits
+        exchange.idle = min(exchange.idle, idle)
         let gate = HTTPGate(
-            limits: settings.httpLimits,
+            limits: exchange,
             api: settings.api,
             forwarded: ForwardedClient(proxies: settings.trustedProxies),
             counter: counter,

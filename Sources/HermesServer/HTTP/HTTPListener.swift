@@ -76,7 +76,8 @@ final class HTTPListener: Sendable {
         logger: Logger
     ) async throws -> HTTPListener {
         let listener = HTTPListener(settings, gate: gate, counter: counter, tls: tls, logger: logger)
-        let bootstrap = Listener.bootstrap(group, maxReadBytes: maxReadBytes) { channel in try listener.accept(channel)
+        let bootstrap = Listener.bootstrap(group, maxReadBytes: maxReadBytes, logger: logger) { channel in
+            try listener.accept(channel)
         }
         let channel = try await bootstrap.bind(host: settings.host, port: settings.port).get()
         listener.socket.withLock { $0 = channel }

@@ -143,6 +143,38 @@ extension MessageStoreConformance {
             try expectEqual(page.suffix(2), ["6:5", "7-13:hole"])
             try expectEqual(try await world.inbox(1, after: 12), ["13:12"])
         },
+        ConformanceCase("A group message that nobody but its sender could get is refused") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 3, settings: settings())
+            let members = [world[1].user, world[2].user]
+            let create = WriteOperation.group(.create(name: "group", members: members), by: world[0].user)
+            guard case .groupChanged(let group, _) = try world.commit(create) else {
+                throw ConformanceFailure(description: "not created")
+            }
+            for number in 1...8 {
+                try world.acknowledge(0)
+                try await world.purge()
+                let append = WriteOperation.append(world.message("\(number)", from: 0, to: group.id))
+                switch try world.commit(append) {
+                case .appended(_, let deliveries):
+                    try expect(number <= 5, "message \(number) reached nobody")
+                    try expectEqual(deliveries.count, 3)
+                case .refused(let error):
+                    try expect(number > 5, "message \(number) was refused")
+                    try expectEqual(error.code, .inboxFull)
+                default: throw ConformanceFailure(description: "neither appended nor refused")
+                }
+            }
+            // Nothing is missing in between.
+            try expectEqual(try await world.inbox(2).count, 6)
+            // It is no further message once somebody can take it.
+            try world.acknowledge(2)
+            try await world.purge()
+            let last = WriteOperation.append(world.message("9", from: 0, to: group.id))
+            guard case .appended(let receipt, _) = try world.commit(last) else {
+                throw ConformanceFailure(description: "not appended")
+            }
+            try expectEqual(receipt.conversationSeq, 6)
+        },
         ConformanceCase("One member's messages leave room for those of the others") { makeStore in
             for isByBytes in [false, true] {
                 // A quarter is 40 messages of a group in the last one's inbox.

@@ -1,0 +1,53 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+package import Logging
+package import NIOCore
+
+/// Accepts nothing for a second when the system has no descriptor or memory left; never closes the listener.
+///
+/// NIO's `AcceptBackoffHandler` delays reads, too. But the socket stays registered for reading, and the event loop
+/// spins meanwhile.
+///
+/// State: confined to the channel's event loop.
+package final class AcceptPauseHandler: ChannelInboundHandler {
+    package typealias InboundIn = any Channel
+
+    static let pause = TimeAmount.seconds(1)
+
+    /// The time between two lines in the log.
+    private static let quiet = TimeAmount.seconds(60)
+
+    private let logger: Logger
+    private var loggedAt: NIODeadline?
+
+    package init(_ logger: Logger) { self.logger = logger }
+
+    package func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard let error = error as? IOError else { return context.fireErrorCaught(error) }
+        // The peer that has gone before it was accepted, for example.
+        guard [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) else { return }
+        let channel = context.channel
+        try? channel.syncOptions?.setOption(.autoRead, value: false)
+        log(error, on: context)
+        // A listener that was closed meanwhile refuses, which changes nothing.
+        context.eventLoop.scheduleTask(in: Self.pause) { try? channel.syncOptions?.setOption(.autoRead, value: true) }
+    }
+
+    private func log(_ error: IOError, on context: ChannelHandlerContext) {
+        let now = context.eventLoop.now
+        if let loggedAt, now - loggedAt < Self.quiet { return }
+        loggedAt = now
+        logger.warning(
+            "no connection can be accepted",
+            metadata: [
+                "address": "\(context.channel.localAddress.map { "\($0)" } ?? "")", "error": "\(error)",
+                "raise": "ulimit -n",
+            ]
+        )
+    }
+}
+
+@available(*, unavailable)
+extension AcceptPauseHandler: Sendable {}
