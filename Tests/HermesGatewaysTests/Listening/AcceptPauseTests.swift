@@ -4,41 +4,56 @@
 import Foundation
 import Logging
 import NIOCore
-import NIOEmbedded
+import NIOPosix
 import Testing
 
 @testable import HermesGateways
 
-@Suite struct AcceptPauseTests {
-    private func channel() throws -> EmbeddedChannel {
-        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let channel = EmbeddedChannel(handler: AcceptPauseHandler(logger))
-        try channel.connect(to: SocketAddress(unixDomainSocketPath: "/tmp/none")).wait()
-        return channel
+@Suite(.timeLimit(.minutes(1))) struct AcceptPauseTests {
+    private static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+    /// A listener that fails to accept with this error, once.
+    private func listener(failingWith code: CInt) async throws -> any Channel {
+        let listener = try await ServerBootstrap(group: NIOSingletons.posixEventLoopGroup)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(AcceptPauseHandler(Self.logger))
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let error = IOError(errnoCode: code, reason: "accept")
+        try await listener.eventLoop.submit { listener.pipeline.fireErrorCaught(error) }.get()
+        return listener
     }
 
-    private func reads(_ channel: EmbeddedChannel) throws -> Bool {
-        try #require(channel.syncOptions).getOption(.autoRead)
-    }
+    private func reads(_ channel: any Channel) async throws -> Bool { try await channel.getOption(.autoRead).get() }
 
     @Test(arguments: [EMFILE, ENFILE, ENOBUFS, ENOMEM])
-    func `out of descriptors or memory, nothing is read for a second`(code: CInt) throws {
-        let channel = try channel()
-        channel.pipeline.fireErrorCaught(IOError(errnoCode: code, reason: "accept"))
-        try channel.throwIfErrorCaught()
-        #expect(try !reads(channel))
-        channel.embeddedEventLoop.advanceTime(by: .milliseconds(900))
-        #expect(try !reads(channel))
-        channel.embeddedEventLoop.advanceTime(by: .milliseconds(100))
-        #expect(try reads(channel))
-        #expect(channel.isActive)
+    func `out of descriptors or memory, nothing is accepted for a second`(code: CInt) async throws {
+        let listener = try await listener(failingWith: code)
+        let before = ContinuousClock.now
+        #expect(try await !reads(listener))
+        while try await !reads(listener) { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(ContinuousClock.now - before > .milliseconds(800))
+        // It accepts again.
+        let client = try await ClientBootstrap(group: NIOSingletons.posixEventLoopGroup)
+            .connect(to: #require(listener.localAddress)).get()
+        try await client.close()
+        try await listener.close()
     }
 
     @Test
-    func `a peer that has gone before it was accepted changes nothing`() throws {
-        let channel = try channel()
-        channel.pipeline.fireErrorCaught(IOError(errnoCode: ECONNABORTED, reason: "accept"))
-        try channel.throwIfErrorCaught()
-        #expect(try reads(channel))
+    func `a peer that has gone before it was accepted changes nothing`() async throws {
+        let listener = try await listener(failingWith: ECONNABORTED)
+        #expect(try await reads(listener))
+        try await listener.close()
+    }
+
+    @Test
+    func `a listener that is closed during the pause stays closed`() async throws {
+        let listener = try await listener(failingWith: EMFILE)
+        try await listener.close()
+        try await Task.sleep(for: .milliseconds(1_100))
+        #expect(!listener.isActive)
     }
 }
