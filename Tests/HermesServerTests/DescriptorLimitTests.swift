@@ -32,7 +32,7 @@ import Testing
         let total = ConnectionCounter.total(fitting: files)
         let all = ConnectionCounter.most(total: total)
         // Those of the console, and the store's files.
-        let others = min(1_024 + 128, total / 4 + 128) + 64
+        let others = min(2_048 + 128, total / 4 + 128) + 64
         #expect(all + others <= files)
         #expect(all > files / 3, "few are wasted")
     }

@@ -108,7 +108,7 @@ package final class ConnectionCounter: Sendable {
     /// The largest limit on gateway connections with which all kinds of connections fit into `files` descriptors, at
     /// least 64.
     ///
-    /// A part of them, at least a third up to ``ownFiles``, is for the console and for the server's own files.
+    /// ``ownFiles`` of the descriptors, but a third at most, are left for the console and the server's own files.
     package static func total(fitting files: Int) -> Int {
         let left = files - min(ownFiles, files / 3) - httpReserve.all
         // A fifth is the quarter of the rest.
@@ -116,7 +116,7 @@ package final class ConnectionCounter: Sendable {
     }
 
     /// The connections of the console, and the files of the store.
-    private static let ownFiles = 1_024 + httpReserve.all + 128
+    private static let ownFiles = 2_048 + httpReserve.all + 128
 
     /// The most connections of all kinds, for `total` gateway connections.
     package static func most(total: Int) -> Int { total + httpTotal(of: total) + httpReserve.all }

@@ -14,9 +14,9 @@ import ServiceLifecycle
 struct ConsolePort: Sendable {
     /// The largest number of connections. The console needs few; the others are for those who hold connections without
     /// a login. Other listeners' connections do not count here.
-    private static let maxConnections = 1_024
-    /// The time between two requests. Pages connect again without notice.
-    private static let idle = Duration.seconds(5)
+    private static let maxConnections = 2_048
+    /// The time between two requests. Longer than the pages' own intervals, so that they need no new connection.
+    private static let idle = Duration.seconds(15)
 
     let listener: HTTPListener
     /// The certificate; nil: not encrypted.
