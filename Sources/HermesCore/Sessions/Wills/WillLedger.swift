@@ -85,7 +85,7 @@ package final class WillLedger: Sendable {
 
         var hasRoom: Bool { unrecorded.count < maxWaiting && bytes < maxWaitingBytes }
 
-        /// - Parameter isFirst: whether later changes wait already.
+        /// - Parameter isFirst: whether the change comes before those of the will that wait already.
         mutating func add(_ change: WillChange, isFirst: Bool = false) {
             let known = waiting[change.id]
             bytes -= known?.bytes ?? 0
