@@ -133,16 +133,13 @@ extension MemoryState {
             }
         )
         let left = recipients.count - taking.count
-        guard case .direct = append.draft.conversation else {
-            let isRefused = InboxBudget.reachesNobody(taking, of: recipients, from: sender)
-            inboxes.apply(.refusal(isRefused ? 1 : left))
-            guard !isRefused else { throw InboxBudget.isFull }
-            return taking
-        }
-        guard recipients.count == 1 ? taking.count == 1 : recipients.allSatisfy({ $0 == sender || taking.contains($0) })
-        else {
+        guard !InboxBudget.reachesNobody(taking, of: recipients, from: sender) else {
             inboxes.apply(.refusal(1))
             throw InboxBudget.isFull
+        }
+        guard case .direct = append.draft.conversation else {
+            inboxes.apply(.refusal(left))
+            return taking
         }
         let peer = recipients.first { $0 != sender }
         let leavesOthers = peer.map { peer in

@@ -123,7 +123,7 @@ final class MQTTWills: Sendable {
             let isWaiting =
                 stored.state == .gone && stored.isReplacedByClean == nil
                 && wait(for: stored.delay, stored.will, of: stored.key, on: loop)
-            if !isWaiting { loop.post(.run { self.publishWaiting(stored.will, on: loop) }) }
+            if !isWaiting { publishSoon(stored.will, on: loop) }
         }
     }
 
@@ -157,7 +157,7 @@ final class MQTTWills: Sendable {
             return (true, !state.isTicking, other)
         }
         // Another node left it. The client has been back since; the record knows what becomes of it.
-        if let other, other.will.id != nil { loop.post(.run { self.publishWaiting(other.will, on: loop) }) }
+        if let other, other.will.id != nil { publishSoon(other.will, on: loop) }
         // One timer for all: a timer for each would stay after a client that returns, for as long as the client said.
         if isFirst { loop.eventLoop.scheduleTask(in: Self.tick) { self.publishDue(on: loop) } }
         return isWaiting
@@ -171,7 +171,7 @@ final class MQTTWills: Sendable {
             state.isTicking = !state.waiting.isEmpty
             return (due, state.isTicking)
         }
-        for waiting in due { waiting.loop.post(.run { self.publishWaiting(waiting.will, on: waiting.loop) }) }
+        for waiting in due { publishSoon(waiting.will, on: waiting.loop) }
         guard isAnyLeft else { return }
         let pause = due.count < Self.maxPerTurn ? Self.tick : .milliseconds(1)
         loop.eventLoop.scheduleTask(in: pause) { self.publishDue(on: loop) }
@@ -180,16 +180,13 @@ final class MQTTWills: Sendable {
     /// The client returned before its will was due: the will is discarded, unless the session starts clean.
     func connected(_ key: SessionKey, isClean: Bool) {
         guard let waiting = state.withLock({ $0.remove(key) }) else { return }
-        guard isClean else { return withdraw(waiting.will) }
-        let wills = self
-        waiting.loop.post(.run { wills.publishWaiting(waiting.will, on: waiting.loop) })
+        if isClean { publishSoon(waiting.will, on: waiting.loop) } else { withdraw(waiting.will) }
     }
 
     /// A session without a connection has ended: its will is due now.
     func sessionEnded(_ key: SessionKey) {
         guard let waiting = state.withLock({ $0.remove(key) }) else { return }
-        let wills = self
-        waiting.loop.post(.run { wills.publishWaiting(waiting.will, on: waiting.loop) })
+        publishSoon(waiting.will, on: waiting.loop)
     }
 
     /// An account no longer has the name under which its wills were given: they are due now.
@@ -201,10 +198,7 @@ final class MQTTWills: Sendable {
                 return isOfName ? state.remove(key) : nil
             }
         }
-        let wills = self
-        for waiting in due {
-            waiting.loop.post(.run { wills.publishWaiting(waiting.will.leavingNothing(), on: waiting.loop) })
-        }
+        for waiting in due { publishSoon(waiting.will.leavingNothing(), on: waiting.loop) }
     }
 
     /// The number of queues that a will would be written to now.
@@ -214,9 +208,13 @@ final class MQTTWills: Sendable {
         return durable.reach(of: publication, to: durable.targets(of: publication.topic))
     }
 
-    /// Publishes a will that has waited, unless its account was disabled meanwhile.
-    private func publishWaiting(_ will: PendingWill, on loop: LoopContext) {
-        if isSuspended(will) { withdraw(will) } else { publish(will, isLate: true, on: loop) }
+    /// Publishes a will that has waited, on its loop, unless its account was disabled meanwhile.
+    private func publishSoon(_ will: PendingWill, on loop: LoopContext) {
+        loop.post(
+            .run { [self] in
+                if isSuspended(will) { withdraw(will) } else { publish(will, isLate: true, on: loop) }
+            }
+        )
     }
 
     private func isSuspended(_ will: PendingWill) -> Bool {

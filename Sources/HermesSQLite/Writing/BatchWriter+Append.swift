@@ -109,15 +109,13 @@ extension BatchWriter {
         taking.reserveCapacity(recipients.count)
         for user in recipients where try hasRoom(in: user, from: source, by: sender, weight) { taking.append(user) }
         let left = recipients.count - taking.count
-        guard case .direct = append.draft.conversation else {
-            let isRefused = InboxBudget.reachesNobody(taking, of: recipients, from: sender)
-            inboxChanges.refused += isRefused ? 1 : left
-            guard !isRefused else { throw InboxBudget.isFull }
-            return taking
-        }
-        guard taking.count == recipients.count || recipients.count > 1 && !taking.isEmpty && taking[0] != sender else {
+        guard !InboxBudget.reachesNobody(taking, of: recipients, from: sender) else {
             inboxChanges.refused += 1
             throw InboxBudget.isFull
+        }
+        guard case .direct = append.draft.conversation else {
+            inboxChanges.refused += left
+            return taking
         }
         let unread = self.unread[sender] + unreadChanges[sender, default: 0]
         let peer = recipients.first { $0 != sender }
