@@ -14,9 +14,9 @@ struct BenchCommand: AsyncParsableCommand {
         commandName: "hermes-bench",
         abstract: "Measure a running server, or a part of it without any network.",
         discussion: """
-            Everything runs on one event loop of this process; on a small machine, pin client and server to different
-            cores (taskset). With --pid the server's CPU time and memory are measured too, which says more than the rate
-            if both share the cores.
+            Everything runs on one event loop of this process; on a small machine, pin client and server to different \
+            cores (taskset). With --pid the server's CPU time and memory are measured too, which says more than the \
+            rate if both share the cores.
 
             store, sessions, logins and topics need no server.
 

@@ -11,40 +11,47 @@ import Musl
 import Glibc
 #endif
 
-/// Keeps a second server away from a data directory: an exclusive `flock` on a file in it. The system releases it when
-/// the process ends, however it ends.
+/// Keeps a second server away from a data directory: an exclusive `flock` on a file in it, and one on the directory
+/// itself, which stays if somebody removes the file. The system releases both when the process ends, however it ends.
 final class DirectoryLock: Sendable {
-    private let descriptor: Mutex<Int32?>
+    private let descriptors: Mutex<[CInt]>
 
     init(directory: String) throws(StoreOpenError) {
         let path = directory + "/hermes.lock"
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
             throw StoreOpenError(
                 reason: errno == ENOSPC ? .diskFull : .unwritable,
                 path: path,
                 message: "Cannot be opened for writing (\(String(cString: strerror(errno)))). Check its owner and mode."
             )
         }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            let reason = errno
-            close(descriptor)
+        var descriptors = [file]
+        var failure = flock(file, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
+        if failure == 0 {
+            let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            if folder >= 0 { descriptors.append(folder) }
+            // Network file systems do not lock directories: there the file alone counts.
+            if folder >= 0, flock(folder, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK { failure = EWOULDBLOCK }
+        }
+        guard failure == 0 else {
+            for descriptor in descriptors { close(descriptor) }
             throw StoreOpenError(
-                reason: reason == EWOULDBLOCK ? .locked : .failed,
+                reason: failure == EWOULDBLOCK ? .locked : .failed,
                 path: directory,
-                message: reason == EWOULDBLOCK
+                message: failure == EWOULDBLOCK
                     ? "Another process uses this data directory. Stop it, or choose another directory."
-                    : "Cannot be locked (\(String(cString: strerror(reason))))."
+                    : "Cannot be locked (\(String(cString: strerror(failure))))."
             )
         }
-        self.descriptor = Mutex(descriptor)
+        self.descriptors = Mutex(descriptors)
     }
 
     /// Releases the lock.
     func release() {
-        descriptor.withLock { descriptor in
-            if let open = descriptor { close(open) }
-            descriptor = nil
+        descriptors.withLock { descriptors in
+            for descriptor in descriptors { close(descriptor) }
+            descriptors = []
         }
     }
 

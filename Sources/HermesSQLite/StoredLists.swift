@@ -42,12 +42,10 @@ enum DeliveryList {
 }
 
 extension MessageContent {
-    /// FNV-1a, 64 bits: distinguishes a repetition from a mistake; the same in every process.
+    /// Distinguishes a repetition from a mistake.
     var stableHash: Int64 {
-        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        for byte in bytes {
-            hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3
-        }
-        return Int64(bitPattern: hash)
+        var hash = StableHash()
+        bytes.withUnsafeBytes { hash.combine($0) }
+        return hash.stored
     }
 }

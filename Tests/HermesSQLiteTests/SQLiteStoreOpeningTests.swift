@@ -124,11 +124,12 @@ struct SQLiteStoreOpeningTests {
         try store.close()
     }
 
-    @Test
-    func `a directory is for one server at a time`() async throws {
+    @Test(arguments: [false, true])
+    func `a directory is for one server at a time`(isFileRemoved: Bool) async throws {
         let directory = try TemporaryDirectory()
         do {
             let first = try directory.openStore()
+            if isFileRemoved { try FileManager.default.removeItem(atPath: directory.path + "/hermes.lock") }
             #expect(reason { try directory.openStore() } == .locked)
             _ = try await StoreWorld(store: first, people: 1)
         }

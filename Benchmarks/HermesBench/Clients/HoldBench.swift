@@ -11,7 +11,7 @@ struct HoldBench: AsyncParsableCommand {
         commandName: "hold",
         abstract: "Keep idle connections of the SDK, to measure this process.",
         discussion: """
-            Reports on stderr when all are logged in. Interop/idle compares the memory and the bytes on the wire with
+            Reports on stderr when all are logged in. Interop/idle compares the memory and the bytes on the wire with \
             those of other clients.
 
             Examples:

@@ -11,9 +11,9 @@ struct IdleBench: AsyncParsableCommand {
         commandName: "idle",
         abstract: "Idle logged-in connections: memory of each, CPU for all.",
         discussion: """
-            Each connection is a device of its own, so each needs an account. Registering 10,000 takes the server some
-            minutes once; --accounts keeps them. The server must allow this many connections from one address, and both
-            processes need this many open files:
+            Each connection is a device of its own, so each needs an account. Registering 10,000 takes the server some \
+            minutes once; --accounts keeps them. The server must allow this many connections from one address, and \
+            both processes need this many open files:
 
               ulimit -n 25000
               hermes serve --limits.connectionsPerAddress 20000

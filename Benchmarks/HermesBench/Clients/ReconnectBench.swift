@@ -11,12 +11,12 @@ struct ReconnectBench: AsyncParsableCommand {
         commandName: "reconnect",
         abstract: "SDK clients come back after a restart of the server: spread over the window, with nothing lost.",
         discussion: """
-            All clients log in by token and stay. Then the server is restarted, by --restart-command or by hand. While
-            it is away, one client's outbox takes a message to each of the others. The command fails unless all clients
-            come back, no second sees more than --limit times the even rate of logins, and each message arrives once.
-            With fewer than some hundred clients, chance alone can exceed the limit.
+            All clients log in by token and stay. Then the server is restarted, by --restart-command or by hand. While \
+            it is away, one client's outbox takes a message to each of the others. The command fails unless all \
+            clients come back, no second sees more than --limit times the even rate of logins, and each message \
+            arrives once. With fewer than some hundred clients, chance alone can exceed the limit.
 
-            Each client needs an account; --accounts keeps them for the next time. The server must keep its data and
+            Each client needs an account; --accounts keeps them for the next time. The server must keep its data and \
             allow this many connections from one address; both processes need this many open files:
 
               ulimit -n 25000

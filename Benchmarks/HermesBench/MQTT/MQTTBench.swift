@@ -20,9 +20,9 @@ struct MQTTBench: AsyncParsableCommand {
               churn    -C slots: connect, subscribe, publish, receive, disconnect, again
               offline  -S sessions disconnect, -P publishers send -M messages each, the sessions return
 
-            A closed loop unless -r is given: a publisher has at most -w messages that are undelivered or
-            unacknowledged. With -r messages are due at fixed times, from which their latency counts. Every payload is
-            checked: a message that is lost, duplicate (other than at QoS 1), out of order or sent to the wrong client
+            A closed loop unless -r is given: a publisher has at most -w messages that are undelivered or \
+            unacknowledged. With -r messages are due at fixed times, from which their latency counts. Every payload is \
+            checked: a message that is lost, duplicate (other than at QoS 1), out of order or sent to the wrong client \
             ends the benchmark with exit code 1.
 
             Examples:

@@ -12,9 +12,9 @@ struct PushBench: AsyncParsableCommand {
         commandName: "push",
         abstract: "Push to many connected users with one call of the HTTP API: latency, and duplicates.",
         discussion: """
-            Each connection is an account of its own, over Delimited. Registering many takes the server some minutes
-            once; --accounts keeps them. The API key comes from --key-file or HERMES_API_KEY. The server must allow this
-            many connections from one address:
+            Each connection is an account of its own, over Delimited. Registering many takes the server some minutes \
+            once; --accounts keeps them. The API key comes from --key-file or HERMES_API_KEY. The server must allow \
+            this many connections from one address:
 
               ulimit -n 25000
               hermes serve --limits.connectionsPerAddress 20000

@@ -12,7 +12,7 @@ struct RoomBench: AsyncParsableCommand {
         commandName: "room",
         abstract: "Fan-out of a LiveRoom: one sender, many viewers.",
         discussion: """
-            A closed loop: at most --window texts are under way; the next is sent when all viewers have the oldest.
+            A closed loop: at most --window texts are under way; the next is sent when all viewers have the oldest. \
             Every viewer checks every text for order and loss.
 
             Examples:

@@ -10,8 +10,8 @@ struct APIKeyCommand: AsyncParsableCommand {
         commandName: "apikey",
         abstract: "Manage the keys of the HTTP API.",
         discussion: """
-            Works with or without a running server. A key is shown once, when it is created; the server stores only its
-            hash. A revoked key stops working at once.
+            Works with or without a running server. A key is shown once, when it is created; the server stores only \
+            its hash. A revoked key stops working at once.
 
             Examples:
               hermes apikey create shop --scopes push,users:read
@@ -27,9 +27,9 @@ struct APIKeyCreate: AsyncParsableCommand {
         commandName: "create",
         abstract: "Create a key and print it.",
         discussion: """
-            Scopes: push, users:read, users:write, tokens:write, messages:read, messages:write, rooms:read, rooms:write,
-            topics:read, topics:write, stats:read, events:read, clients:read, clients:write, trace:read, audit:read; or
-            all.
+            Scopes: push, users:read, users:write, tokens:write, messages:read, messages:write, rooms:read, \
+            rooms:write, topics:read, topics:write, stats:read, events:read, clients:read, clients:write, trace:read, \
+            audit:read; or all.
 
             Example: hermes apikey create shop --scopes push,users:read > shop.key
             """

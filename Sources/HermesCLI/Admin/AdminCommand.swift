@@ -11,10 +11,10 @@ struct AdminCommand: AsyncParsableCommand {
         commandName: "admin",
         abstract: "Manage the administrators of the console.",
         discussion: """
-            Works with or without a running server. Passwords come from a prompt, standard input or a file; never from
+            Works with or without a running server. Passwords come from a prompt, standard input or a file; never from \
             the command line, where others could see them. Every change ends the sessions of the administrator.
 
-            Roles: a viewer sees everything and changes nothing; an operator also acts on rooms, topics, devices and
+            Roles: a viewer sees everything and changes nothing; an operator also acts on rooms, topics, devices and \
             sessions; an administrator also creates and deletes accounts, keys and invitations.
 
             Examples:
@@ -122,9 +122,9 @@ struct AdminTOTP: AsyncParsableCommand {
         commandName: "totp",
         abstract: "Give an administrator a second factor, or take it away.",
         discussion: """
-            Prints a secret for an authenticator app (TOTP, RFC 6238), and recovery codes, each of which replaces a
-            lost app once. The secret and the codes are shown only now. From now on each login needs a code; an earlier
-            secret is no longer valid.
+            Prints a secret for an authenticator app (TOTP, RFC 6238), and recovery codes, each of which replaces a \
+            lost app once. The secret and the codes are shown only now. From now on each login needs a code; an \
+            earlier secret is no longer valid.
 
             Examples:
               hermes admin totp olga

@@ -10,7 +10,7 @@ struct Backup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write a consistent copy of all data to a file, with or without a running server.",
         discussion: """
-            The file is a complete database. To restore it, stop the server, move it to hermes.db in an empty data
+            The file is a complete database. To restore it, stop the server, move it to hermes.db in an empty data \
             directory, and start.
 
             Example: hermes backup /var/backups/hermes-monday.db

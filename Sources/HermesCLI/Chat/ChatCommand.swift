@@ -11,10 +11,10 @@ struct ChatCommand: AsyncParsableCommand {
         commandName: "chat",
         abstract: "Chat with another user, in a terminal or over a pipe.",
         discussion: """
-            Your input is sent when you press Enter; incoming messages appear above the input line. Lines that begin
-            with / are commands; /help lists them. The login is kept in ~/.config/hermes, readable only by you, so that
-            the next start needs no password. The client reconnects by itself; nothing is lost or shown twice. Messages
-            that could not be printed, or that the reader of a pipe did not read, come again next time.
+            Your input is sent when you press Enter; incoming messages appear above the input line. Lines that begin \
+            with / are commands; /help lists them. The login is kept in ~/.config/hermes, readable only by you, so \
+            that the next start needs no password. The client reconnects by itself; nothing is lost or shown twice. \
+            Messages that could not be printed, or that the reader of a pipe did not read, come again next time.
 
             On a pipe, each line of stdin is sent in order, and the program ends once all are committed.
 

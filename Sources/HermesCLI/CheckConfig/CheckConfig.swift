@@ -10,8 +10,8 @@ struct CheckConfig: AsyncParsableCommand {
         commandName: "check-config",
         abstract: "Check a configuration without starting anything.",
         discussion: """
-            Reads the same sources as hermes serve, and the files that they name: topic rules, keys, certificates. Exit
-            code 0: the configuration is valid; 78: it is not, with the reasons.
+            Reads the same sources as hermes serve, and the files that they name: topic rules, keys, certificates. \
+            Exit code 0: the configuration is valid; 78: it is not, with the reasons.
 
             Examples:
               hermes check-config --config hermes.yaml

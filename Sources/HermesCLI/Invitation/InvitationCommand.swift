@@ -10,7 +10,7 @@ struct InvitationCommand: AsyncParsableCommand {
         commandName: "invitation",
         abstract: "Manage the invitations to register.",
         discussion: """
-            Required if accounts.registration is "invitation". Works with or without a running server. A code is shown
+            Required if accounts.registration is "invitation". Works with or without a running server. A code is shown \
             once, when it is created; the server stores only its hash.
 
             Examples:

@@ -12,8 +12,8 @@ struct PubCommand: AsyncParsableCommand {
         commandName: "pub",
         abstract: "Publish over MQTT, to any broker.",
         discussion: """
-            The options are those of mosquitto_pub. One of -m, -f, -s, -l and -n gives the message. With -q 1 and -q 2
-            the command ends once the server has acknowledged everything. With -q 0 it ends once the server has read
+            The options are those of mosquitto_pub. One of -m, -f, -s, -l and -n gives the message. With -q 1 and -q 2 \
+            the command ends once the server has acknowledged everything. With -q 0 it ends once the server has read \
             everything; if that is not certain, it ends with an error.
 
             Examples:
@@ -24,7 +24,7 @@ struct PubCommand: AsyncParsableCommand {
               hermes pub -t jobs -m '{"id":7}' -D publish content-type application/json -D publish user-property from web
               hermes pub -L mqtt://ann:secret@broker.example/a/b -n -r
 
-            Exit codes: 0; the reason code where the server refuses (with -V mqttv311 its return code); 1 where it
+            Exit codes: 0; the reason code where the server refuses (with -V mqttv311 its return code); 1 where it \
             cannot be reached.
             """,
         helpNames: .long

@@ -11,9 +11,9 @@ struct SubCommand: AsyncParsableCommand {
         commandName: "sub",
         abstract: "Subscribe over MQTT, to any broker, and print messages.",
         discussion: """
-            The options are those of mosquitto_sub. Payloads are printed unchanged, each followed by a line end. At a
-            terminal, control characters in them appear as \u{FFFD}, so that no publisher controls the terminal; mosquitto_sub
-            prints them unchanged.
+            The options are those of mosquitto_sub. Payloads are printed unchanged, each followed by a line end. At a \
+            terminal, control characters in them appear as \u{FFFD}, so that no publisher controls the terminal; \
+            mosquitto_sub prints them unchanged.
 
             Examples:
               hermes sub -t 'home/#' -v
@@ -24,13 +24,13 @@ struct SubCommand: AsyncParsableCommand {
               hermes sub -t 'home/#' -F %j | jq .payload
               hermes sub -t 'home/#' -q 1 -D subscribe subscription-identifier 7 -F '%S %t'
 
-            Formats (-F): %t topic, %p payload, %x and %X payload in hex, %q QoS, %r retained, %m packet number, %l
-            length, %I time (ISO 8601), %U time (Unix), %j JSON, %J JSON with a payload of JSON, %C content type, %D
-            correlation data, %E expiry, %F payload format, %P user properties, %R response topic, %S subscription
-            identifier, %A topic alias, %% itself; @Y, @m, @d, @H, @M, @S, @N and all others of strftime, @@ itself;
+            Formats (-F): %t topic, %p payload, %x and %X payload in hex, %q QoS, %r retained, %m packet number, %l \
+            length, %I time (ISO 8601), %U time (Unix), %j JSON, %J JSON with a payload of JSON, %C content type, %D \
+            correlation data, %E expiry, %F payload format, %P user properties, %R response topic, %S subscription \
+            identifier, %A topic alias, %% itself; @Y, @m, @d, @H, @M, @S, @N and all others of strftime, @@ itself; \
             \\n \\t \\r \\0 \\a \\e \\v \\\\. Width and precision as in %-20t, %08x, %.10p.
 
-            Exit codes: 0; 27 when -W is over; the reason code where the server refuses (with -V mqttv311 its return
+            Exit codes: 0; 27 when -W is over; the reason code where the server refuses (with -V mqttv311 its return \
             code); 1 where it cannot be reached.
             """,
         helpNames: .long

@@ -10,7 +10,7 @@ struct PushCommand: AsyncParsableCommand {
         commandName: "push",
         abstract: "Push to users, a device, a topic, a room or everyone, as a back end does.",
         discussion: """
-            Prints the push's id. The API key comes from --key-file or HERMES_API_KEY; create one with "hermes apikey
+            Prints the push's id. The API key comes from --key-file or HERMES_API_KEY; create one with "hermes apikey \
             create NAME --scopes push".
 
             Examples:

@@ -12,8 +12,8 @@ struct RoomCommand: AsyncParsableCommand {
         commandName: "room",
         abstract: "Join a live room: chat, send gifts, watch.",
         discussion: """
-            Each line of stdin is sent to the room, and the room's events are printed. A line "/gift NAME [COUNT]" gives
-            a gift. Rooms are live: nothing is stored.
+            Each line of stdin is sent to the room, and the room's events are printed. A line "/gift NAME [COUNT]" \
+            gives a gift. Rooms are live: nothing is stored.
 
             Examples:
               hermes room lobby --name ann                 talk in the lobby; Ctrl-D leaves

@@ -11,9 +11,9 @@ struct SendCommand: AsyncParsableCommand {
         commandName: "send",
         abstract: "Send a message and end once it is committed.",
         discussion: """
-            Prints the message's id. The password comes from HERMES_PASSWORD, --password-file or the terminal; the login
-            is kept, so that the next start needs no password. Messages to this device are acknowledged and dropped;
-            other devices of the account still get them.
+            Prints the message's id. The password comes from HERMES_PASSWORD, --password-file or the terminal; the \
+            login is kept, so that the next start needs no password. Messages to this device are acknowledged and \
+            dropped; other devices of the account still get them.
 
             Examples:
               hermes send --from ann --to bob "The build is done"

@@ -10,8 +10,8 @@ struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Start the server.",
         discussion: """
-            Needs no configuration: data goes to ./hermes-data, and all listeners are on 127.0.0.1. SIGTERM and SIGINT
-            stop the server: clients are told, everything is committed, exit code 0. SIGHUP reads certificates, topic
+            Needs no configuration: data goes to ./hermes-data, and all listeners are on 127.0.0.1. SIGTERM and SIGINT \
+            stop the server: clients are told, everything is committed, exit code 0. SIGHUP reads certificates, topic \
             rules and token keys again.
 
             Any setting of docs/configuration.md can be given as --KEY VALUE, or as HERMES_KEY in the environment.

@@ -9,7 +9,7 @@ struct User: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Manage accounts and their devices.",
         discussion: """
-            Works with or without a running server. Passwords come from a prompt, standard input or a file; never from
+            Works with or without a running server. Passwords come from a prompt, standard input or a file; never from \
             the command line, where others could see them.
 
             Examples:

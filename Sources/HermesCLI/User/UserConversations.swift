@@ -9,8 +9,8 @@ struct UserConversations: AsyncParsableCommand {
         commandName: "conversations",
         abstract: "List the conversations of an account: with whom, name, unread messages, last message, its time.",
         discussion: """
-            The newest come first. Unread are the messages of others that were not recalled, behind what the account has
-            marked as read; of a group those since it joined.
+            The newest come first. Unread are the messages of others that were not recalled, behind what the account \
+            has marked as read; of a group those since it joined.
 
             Examples:
               hermes user conversations anna

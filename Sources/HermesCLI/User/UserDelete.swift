@@ -10,9 +10,9 @@ struct UserDelete: AsyncParsableCommand {
         commandName: "delete",
         abstract: "Delete an account and all its data. This cannot be undone.",
         discussion: """
-            Deletes its devices, tokens, inbox, contacts, memberships of groups and MQTT sessions, and ends its
-            connections. A group that it owned goes to an administrator, or else to a member. Then its name is free; its
-            messages to others stay. To lock a user out for a while, use "hermes user disable".
+            Deletes its devices, tokens, inbox, contacts, memberships of groups and MQTT sessions, and ends its \
+            connections. A group that it owned goes to an administrator, or else to a member. Then its name is free; \
+            its messages to others stay. To lock a user out for a while, use "hermes user disable".
 
             Examples:
               hermes user delete ben

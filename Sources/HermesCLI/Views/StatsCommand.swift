@@ -11,8 +11,8 @@ struct StatsCommand: AsyncParsableCommand {
         commandName: "stats",
         abstract: "Show the figures of a running server: now, and the mean and the maximum of a period.",
         discussion: """
-            The figures are those of the console; docs/console.md says what they mean. Rates are per second, sizes in bytes.
-            With --deliveries: what clients report, per version of the app and network.
+            The figures are those of the console; docs/console.md says what they mean. Rates are per second, sizes in \
+            bytes. With --deliveries: what clients report, per version of the app and network.
 
             Examples:
               hermes stats

@@ -12,7 +12,7 @@ struct TraceCommand: AsyncParsableCommand {
         abstract:
             "Show where a message went: accepted, committed, delivered, acknowledged, pushed, and how long each took.",
         discussion: """
-            Asks the running server, which remembers the last 10,000 messages and pushes. Of a message to many it
+            Asks the running server, which remembers the last 10,000 messages and pushes. Of a message to many it \
             remembers 16 inboxes.
 
             Examples:

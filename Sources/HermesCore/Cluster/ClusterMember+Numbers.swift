@@ -37,8 +37,9 @@ extension ClusterMember {
     /// The node with the highest weight, so that a node that comes or goes changes the owner only of its own topics.
     /// While nodes disagree, two may number a topic: their numbers have different epochs.
     private func owner(of topic: TopicName) -> NodeID {
-        let hash = topic.stableHash
-        return members.max { Self.weight(of: $0, hash) < Self.weight(of: $1, hash) } ?? roster.node.id
+        var hash = StableHash()
+        for byte in topic.rawValue.utf8 { hash.combine(byte) }
+        return members.max { Self.weight(of: $0, hash.value) < Self.weight(of: $1, hash.value) } ?? roster.node.id
     }
 
     /// The finalizer of SplitMix64.

@@ -41,13 +41,12 @@ package struct PartialPublication: Sendable, Hashable {
         }
     }
 
-    /// FNV-1a of topic and payload, 64 bits; the same in every process.
+    /// The hash of topic and payload.
     package static func content(of publication: StoredPublication) -> Int64 {
-        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        func add(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
-        for byte in publication.topic.rawValue.utf8 { add(byte) }
-        add(0)
-        publication.payload.withUnsafeReadableBytes { for byte in $0 { add(byte) } }
-        return Int64(bitPattern: hash)
+        var hash = StableHash()
+        for byte in publication.topic.rawValue.utf8 { hash.combine(byte) }
+        hash.combine(0)
+        publication.payload.withUnsafeReadableBytes { hash.combine($0) }
+        return hash.stored
     }
 }

@@ -33,10 +33,3 @@ package struct TopicPush: Sendable, Hashable {
         self.retains = retains
     }
 }
-
-extension TopicName {
-    /// FNV-1a of the bytes, 64 bits; the same in every process.
-    var stableHash: UInt64 {
-        rawValue.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-    }
-}

@@ -140,7 +140,7 @@ package struct Publication: Sendable {
     private mutating func dropEncoding() { (encodedSlot, encoded) = (nil, nil) }
 
     /// The length of a message with its topic and payload alone, in bytes.
-    var leastMessageBytes: Int { payload.readableBytes &+ topic.rawValue.utf8.count &+ 4 }
+    package var leastMessageBytes: Int { payload.readableBytes &+ topic.rawValue.utf8.count &+ 4 }
 
     /// The size that it counts for in queues.
     package var weight: Int {

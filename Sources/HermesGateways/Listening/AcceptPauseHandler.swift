@@ -3,7 +3,8 @@
 
 import Foundation
 package import Logging
-package import NIOCore
+import NIOCore
+package import NIOPosix
 
 /// Accepts nothing for a second when the system has no descriptor or memory left; never closes the listener.
 ///
@@ -11,8 +12,8 @@ package import NIOCore
 /// spins meanwhile.
 ///
 /// State: confined to the channel's event loop.
-package final class AcceptPauseHandler: ChannelInboundHandler {
-    package typealias InboundIn = any Channel
+final class AcceptPauseHandler: ChannelInboundHandler {
+    typealias InboundIn = any Channel
 
     static let pause = TimeAmount.seconds(1)
 
@@ -22,9 +23,9 @@ package final class AcceptPauseHandler: ChannelInboundHandler {
     private let logger: Logger
     private var loggedAt: NIODeadline?
 
-    package init(_ logger: Logger) { self.logger = logger }
+    init(_ logger: Logger) { self.logger = logger }
 
-    package func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let error = error as? IOError else { return context.fireErrorCaught(error) }
         // The peer that has gone before it was accepted, for example.
         guard [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) else { return }
@@ -51,3 +52,14 @@ package final class AcceptPauseHandler: ChannelInboundHandler {
 
 @available(*, unavailable)
 extension AcceptPauseHandler: Sendable {}
+
+extension ServerBootstrap {
+    /// Lets the listener pause while the system has no descriptor or memory for a further connection.
+    package func pausingWithoutDescriptors(_ logger: Logger) -> ServerBootstrap {
+        serverChannelInitializer { channel in
+            channel.eventLoop.makeCompletedFuture {
+                try channel.pipeline.syncOperations.addHandler(AcceptPauseHandler(logger))
+            }
+        }
+    }
+}

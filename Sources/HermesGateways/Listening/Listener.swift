@@ -111,11 +111,7 @@ package final class Listener: Sendable {
         ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1_024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .serverChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(AcceptPauseHandler(logger))
-                }
-            }
+            .pausingWithoutDescriptors(logger)
             // NIO keeps a connection's read buffers: small at first, growing with the traffic, and not counted by any
             // budget. Plain connections share theirs (``ReadBuffers``).
             .childChannelOption(

@@ -57,7 +57,7 @@ extension MQTTConnection {
             }
             // The previous connection has ended by now, and left its will.
             environment.wills.connected(client.key, isClean: connect.cleanStart)
-            client.will = environment.wills.given(client.will, of: client.key, sessionExpiry: client.sessionExpiry)
+            environment.wills.keep(willOf: client)
             resume(client, opening) { [self] in
                 connected(client, connect, isAssigned: isAssigned, sessionPresent: opening.isPresent)
                 sendQueued()
@@ -144,10 +144,8 @@ extension MQTTConnection {
         let isWanted = !isExpired && mayRead(queued, of: client, durable)
         let qos = min(queued.qos, gateway.maximumQoS)
         guard isWanted, write(queued, qos, isDuplicate: wasSent) else {
-            // No longer allowed for the client, or too large for it: it counts as delivered.
-            if isWanted { dropped(.tooLarge) }
             outbound.window.skip(to: queued.seq + 1)
-            return isWanted ? complete(queued.seq, of: client) : leave(queued, of: client)
+            return leave(queued, of: client, isTooLarge: isWanted, wasSent: wasSent)
         }
         connection.tally.messagesOut += 1
         guard qos == .atMostOnce else { return }
@@ -202,18 +200,31 @@ extension MQTTConnection {
         return queued.seq > durable.renamedAt || client.mayReadUnderAnyName(queued.publication.topic)
     }
 
-    /// Drops a message that has expired or that the client may not read; from a shared subscription it goes to another
-    /// member.
-    private func leave(_ queued: QueuedPublication, of client: MQTTClientState) {
-        guard queued.share != nil, let link = client.link, !queued.publication.hasExpired(at: now()) else {
-            return complete(queued.seq, of: client)
-        }
+    /// Drops a message that has expired, that the client may not read, or that is too large for it; from a shared
+    /// subscription it goes to another member.
+    private func leave(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool, wasSent: Bool) {
+        let isForOthers =
+            queued.share != nil && !queued.publication.hasExpired(at: now())
+            // The core chooses members by the same length: it does not come back to a client like this one.
+            && (!isTooLarge || !wasSent && Publication(queued.publication).leastMessageBytes > outbound.maxPacketBytes)
+        guard isForOthers, let link = client.link else { return drop(queued, of: client, isTooLarge: isTooLarge) }
         let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
         environment.messenger.durable.passOn(queued, of: link.id) { isTaken in
             guard !isTaken else { return }
-            loop.post(.run { if let client = bound.value.client { bound.value.complete(queued.seq, of: client) } })
+            loop.post(
+                .run {
+                    guard let client = bound.value.client else { return }
+                    bound.value.drop(queued, of: client, isTooLarge: isTooLarge)
+                }
+            )
         }
+    }
+
+    /// The message counts as delivered.
+    private func drop(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool) {
+        if isTooLarge { dropped(.tooLarge) }
+        complete(queued.seq, of: client)
     }
 
     private func load(after seq: UInt64, of durable: MQTTDurableQueue) {

@@ -53,11 +53,7 @@ extension MQTTConnection {
                 let isSame = identity.claims == client.identity.claims
                 client.renew(identity)
                 if !isSame {
-                    client.will = environment.wills.given(
-                        client.will,
-                        of: client.key,
-                        sessionExpiry: client.sessionExpiry
-                    )
+                    environment.wills.keep(willOf: client)
                     // The new token may allow other topics than the old one: that costs as much as to subscribe anew.
                     lastTarget = nil
                     connection.charge(.filters(client.subscriptions.count, isKept: false))

@@ -102,12 +102,10 @@ final class MQTTWills: Sendable {
     /// The wills that wait for their delay or for the store, and their bytes.
     var waiting: Holding { state.withLock { $0.shares.tally.total } }
 
-    /// A client has connected, or renewed its token.
-    ///
-    /// - Returns: the will to use from now on; nil: the client gave none.
-    func given(_ will: PendingWill?, of key: SessionKey, sessionExpiry: Duration) -> PendingWill? {
-        guard let will, let ledger else { return will }
-        return ledger.give(will, of: key, delay: min(will.delay, sessionExpiry))
+    /// Keeps the client's will in the record: the client has connected, or renewed its token.
+    func keep(willOf client: MQTTClientState) {
+        guard let will = client.will, let ledger else { return }
+        client.will = ledger.give(will, of: client.key, delay: min(will.delay, client.sessionExpiry))
     }
 
     /// The will is not published: its client has disconnected, or may not publish it.

@@ -36,11 +36,7 @@ struct ControlSocket: Service {
         let path = directory + "/" + fileName
         let connections = ControlConnections()
         let bootstrap = ServerBootstrap(group: group)
-            .serverChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(AcceptPauseHandler(logger))
-                }
-            }
+            .pausingWithoutDescriptors(logger)
             .childChannelInitializer { channel in
                 connections.add(channel)
                 return channel.eventLoop.makeCompletedFuture {

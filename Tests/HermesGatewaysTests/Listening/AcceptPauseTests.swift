@@ -15,11 +15,7 @@ import Testing
     /// A listener that fails to accept with this error, once.
     private func listener(failingWith code: CInt) async throws -> any Channel {
         let listener = try await ServerBootstrap(group: NIOSingletons.posixEventLoopGroup)
-            .serverChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(AcceptPauseHandler(Self.logger))
-                }
-            }
+            .pausingWithoutDescriptors(Self.logger)
             .bind(host: "127.0.0.1", port: 0).get()
         let error = IOError(errnoCode: code, reason: "accept")
         try await listener.eventLoop.submit { listener.pipeline.fireErrorCaught(error) }.get()

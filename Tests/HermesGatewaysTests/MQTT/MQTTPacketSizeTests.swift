@@ -110,6 +110,29 @@ import Testing
         }
     }
 
+    @Test
+    func `what is too large for a member that returns goes to another member, and what neither takes to nobody`()
+        async throws
+    {
+        try await GatewayHarness.withMQTT { harness in
+            let first = try await harness.mqtt("first", .v5, durable: true)
+            _ = try await first.subscribe("$share/g/t", qos: .atLeastOnce)
+            try await first.disconnect()
+            let publisher = try await harness.mqtt("publisher", .v5)
+            for text in ["1", Self.big, String(repeating: "x", count: 2_000), "2"] {
+                try await publisher.publish("t", text)
+            }
+            let second = try await harness.mqtt("second", .v5, properties: [.maximumPacketSize(1_000)])
+            _ = try await second.subscribe("$share/g/t", qos: .atLeastOnce)
+            let back = try await harness.mqtt("first", .v5, durable: true, properties: [.maximumPacketSize(100)])
+            #expect(try await back.taken().text == "1")
+            #expect(try await back.taken().text == "2")
+            #expect(try await second.taken().text == Self.big)
+            #expect(try await second.untilPong().isEmpty)
+            #expect(try await back.untilPong().isEmpty)
+        }
+    }
+
     @Test(.statements("5.0 [MQTT-3.1.2-24]"))
     func `a SUBACK that the client does not take ends the connection with 0x95`() async throws {
         try await GatewayHarness.withMQTT { harness in
