@@ -32,7 +32,7 @@ enum Password {
     }
 
     /// Asks at the terminal; echo and signals are off meanwhile, so that an interrupt cannot leave the echo off.
-    private static func ask(_ prompt: String) throws -> String {
+    static func ask(_ prompt: String) throws -> String {
         StandardError.write(prompt)
         return try TerminalMode.whileRaw {
             var bytes: [UInt8] = []

@@ -79,7 +79,7 @@ struct QSIOPIdentityOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The account's name: uses the login that \"hermes chat\" keeps, or asks for the password.",
+            "The account's name: uses the login that an earlier call keeps, or asks for the password.",
             valueName: "name"
         )
     )
@@ -102,12 +102,15 @@ struct QSIOPIdentityOptions: ParsableArguments {
     }
 
     /// The identity. Logs in over Delimited if only a name is known and no token is kept.
-    func identity() async throws -> QSIOPClient.Identity {
+    ///
+    /// - Parameter refused: the token that the server has refused.
+    private func identity(besides refused: String? = nil) async throws -> QSIOPClient.Identity {
         if let uid { return QSIOPClient.Identity(uid: UserID(rawValue: uid), token: token, device: deviceName) }
         var address = server.address(defaultPort: chatPort)
         address.port = chatPort
         let login = Login(name: user ?? "", server: address, options: login, deviceSuffix: "-qsiop")
         let device = login.device
+        if refused != nil { login.cache.remove(name: login.name, server: address, device: device) }
         if !self.login.noCache, !self.login.register,
             let entry = login.cache.entry(name: login.name, server: address, device: device)
         {
@@ -126,10 +129,17 @@ struct QSIOPIdentityOptions: ParsableArguments {
     }
 
     func connect() async throws -> QSIOPClient {
-        var configuration = QSIOPClient.Configuration(
-            server: server.address(defaultPort: 7979),
-            identity: try await identity()
-        )
+        let identity = try await identity()
+        do {
+            return try await connect(as: identity)
+        } catch let error as HermesClientError where error.code == .invalidToken && user != nil {
+            // The kept login is no longer valid.
+            return try await connect(as: self.identity(besides: identity.token))
+        }
+    }
+
+    private func connect(as identity: QSIOPClient.Identity) async throws -> QSIOPClient {
+        var configuration = QSIOPClient.Configuration(server: server.address(defaultPort: 7979), identity: identity)
         configuration.reconnect = .interactive
         let client = try QSIOPClient(configuration)
         do {

@@ -81,16 +81,25 @@ struct RoomCommand: AsyncParsableCommand {
     func run() async throws {
         let address = server.address(defaultPort: 9898)
         try await reportingFailures(server: address) {
-            let user = watch ? nil : RoomUser(name: name ?? ProcessInfo.processInfo.environment["USER"] ?? "guest")
+            let name = name ?? ProcessInfo.processInfo.environment["USER"] ?? "guest"
+            let user = watch ? nil : RoomUser(name: name)
+            let echoes = RoomEchoes(in: room, by: name)
             var configuration = LiveRoomClient.Configuration(server: address, user: user, room: room)
             configuration.reconnect = gift == nil ? .interactive : .never
             let client = try LiveRoomClient(configuration)
             do {
                 try await client.join()
                 if let gift = gift.flatMap({ Gift($0) }) {
-                    try await client.give(gift.name, count: Int(gift.count))
+                    try await give(gift, over: client, echoes)
                 } else {
-                    let visit = RoomVisit(client: client, room: room, talks: !watch, limit: count, wait: wait)
+                    let visit = RoomVisit(
+                        client: client,
+                        room: room,
+                        talks: !watch,
+                        limit: count,
+                        wait: wait,
+                        echoes: echoes
+                    )
                     try await visit.run()
                 }
             } catch {
@@ -100,6 +109,22 @@ struct RoomCommand: AsyncParsableCommand {
             await client.leave()
         }
     }
+
+    /// Gives a gift, and waits until the room shows it.
+    private func give(_ gift: Gift, over client: LiveRoomClient, _ echoes: RoomEchoes) async throws {
+        try await client.give(gift.name, count: Int(gift.count))
+        echoes.sent()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            defer { group.cancelAll() }
+            group.addTask {
+                for await event in client.events { echoes.seen(event) }
+                try await client.run()
+                throw ClientFailure("the connection ended before the room showed the gift")
+            }
+            group.addTask { try await echoes.wait() }
+            try await group.next()
+        }
+    }
 }
 
 /// One stay in a room.
@@ -107,9 +132,10 @@ struct RoomVisit: Sendable {
     let client: LiveRoomClient
     let room: String
     let talks: Bool
-    /// The number of events that ends it; nil: none.
+    /// The stay ends after this number of events; nil: no number of events ends it.
     let limit: Int?
     let wait: Double?
+    let echoes: RoomEchoes
 
     private enum End: Sendable {
         case over
@@ -147,7 +173,10 @@ struct RoomVisit: Sendable {
                             return .over
                         }
                     } else if limit == nil {
-                        return
+                        group.addTask {
+                            try await echoes.wait()
+                            return .over
+                        }
                     }
                 case .nothing: break
                 }
@@ -165,6 +194,7 @@ struct RoomVisit: Sendable {
     private func printEvents(_ console: Console) async throws -> End {
         var count = 0
         for await event in client.events {
+            echoes.seen(event)
             try await console.print(Self.words(event))
             count += 1
             if let limit, count >= limit { return .over }
@@ -222,10 +252,12 @@ struct RoomVisit: Sendable {
             guard let gift = RoomCommand.Gift(words.dropFirst().joined(separator: ":")) else {
                 return await console.status("/gift NAME [COUNT]")
             }
-            return try await client.give(gift.name, count: Int(gift.count))
+            try await client.give(gift.name, count: Int(gift.count))
+            return echoes.sent()
         }
         if line == "/quit" { return await client.leave() }
         guard !line.allSatisfy(\.isWhitespace) else { return }
         try await client.say(line)
+        echoes.sent()
     }
 }

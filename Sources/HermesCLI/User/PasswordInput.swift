@@ -27,17 +27,13 @@ enum PasswordInput {
     }
 
     private static func ask(_ prompt: String) throws -> String {
-        try? FileHandle.standardError.write(contentsOf: Data(prompt.utf8))
-        var old = termios()
-        tcgetattr(STDIN_FILENO, &old)
-        var silent = old
-        silent.c_lflag &= ~tcflag_t(ECHO)
-        tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
-        defer {
-            tcsetattr(STDIN_FILENO, TCSAFLUSH, &old)
-            try? FileHandle.standardError.write(contentsOf: Data("\n".utf8))
+        do {
+            return try Password.ask(prompt)
+        } catch let failure as ClientFailure {
+            throw Report.failure(failure.message)
+        } catch is CancellationError {
+            // As a shell reports a command that SIGINT has ended.
+            throw ExitCode(130)
         }
-        guard let line = readLine() else { throw Report.failure("no password was given") }
-        return line
     }
 }

@@ -37,7 +37,7 @@ struct StatsCommand: AsyncParsableCommand {
     @Flag(help: "Show deliveries, heartbeats and ends of connections as clients report them.")
     var deliveries = false
 
-    @Option(help: "The time until now; a month has 30 days.")
+    @Option(help: "The period to show, up to now; a month has 30 days.")
     var period = Period.hour
 
     @Option(help: "With --deliveries: only this version of the app; empty: reports without one.")

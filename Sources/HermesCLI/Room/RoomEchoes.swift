@@ -1,0 +1,47 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Hermes
+import Synchronization
+
+/// The statements and gifts of a visit that have come back. The server sends each to its sender, too; what it does not
+/// take, it drops without an answer.
+final class RoomEchoes: Sendable {
+    private let room: String
+    private let name: String
+    private let counts = Mutex((sent: 0, seen: 0))
+
+    private static let patience = Duration.seconds(5)
+
+    init(in room: String, by name: String) {
+        self.room = room
+        self.name = name
+    }
+
+    /// Something was sent.
+    func sent() { counts.withLock { $0.sent += 1 } }
+
+    /// An event has come.
+    func seen(_ event: RoomEvent) {
+        guard event.user?.name == name else { return }
+        switch event.kind {
+        case .text, .gift: counts.withLock { $0.seen += 1 }
+        default: break
+        }
+    }
+
+    /// Waits until everything has come back.
+    ///
+    /// - Throws: ClientFailure if that takes too long; CancellationError.
+    func wait() async throws {
+        let end = ContinuousClock.now + Self.patience
+        while counts.withLock({ $0.seen < $0.sent }) {
+            guard ContinuousClock.now < end else {
+                throw ClientFailure(
+                    "the room \(room) did not show everything that was sent: its rules may not let \(name) talk there"
+                )
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+}
