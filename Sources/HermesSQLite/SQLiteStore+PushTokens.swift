@@ -82,12 +82,15 @@ extension SQLiteStore: PushTokenStore {
         try await write { (db, _) in
             for settlement in settlements {
                 switch settlement {
-                case .pushed(let user, let device, let seq):
+                case .pushed(let user, let device, let token, let seq):
                     try db.execute(
                         sql: """
-                            UPDATE push_token SET pushed_up_to = max(pushed_up_to, ?) WHERE user = ? AND device_id = ?
+                            UPDATE push_token SET pushed_up_to = max(pushed_up_to, ?)
+                            WHERE user = ? AND device_id = ? AND service = ? AND token = ?
                             """,
-                        arguments: [Int64(clamping: seq), user.rawValue, device.rawValue]
+                        arguments: [
+                            Int64(clamping: seq), user.rawValue, device.rawValue, token.service.rawValue, token.text,
+                        ]
                     )
                 case .gone(let user, let device, let token, let since):
                     try db.execute(

@@ -6,13 +6,21 @@ internal import GRDB
 package import HermesCore
 import Synchronization
 
+/// The number of waiting webhooks.
+struct WaitingWebhooks: Sendable {
+    /// Nil: to be counted.
+    var count: Int?
+    /// The number of the change after which it is that.
+    var change: UInt64 = 0
+}
+
 extension SQLiteStore: WebhookStore {
     package func appendWebhooks(
         _ events: [WebhookEvent],
         marks: [UserID: UInt64],
         limit: Int
     ) async throws(HermesError) -> Int {
-        try await write { [self] (db, _) in
+        let (stored, dropped) = try await write { [self] (db, _) in
             let before = try webhookCount(db)
             for event in events {
                 try db.execute(
@@ -34,7 +42,7 @@ extension SQLiteStore: WebhookStore {
             }
             var early = 0
             for user in Set(events.compactMap(\.user)) { early += try Self.trimLine(of: user, limit: limit, db) }
-            let count = before + events.count - early
+            let count = before.count + events.count - early
             // A limit that was lowered takes effect little by little.
             let dropped = min(max(0, count - max(0, limit)), events.count + Self.maxDropped)
             if dropped > 0 {
@@ -43,9 +51,10 @@ extension SQLiteStore: WebhookStore {
                     arguments: [dropped]
                 )
             }
-            webhooksStored.withLock { $0 = count - dropped }
-            return early + dropped
+            return (WaitingWebhooks(count: count - dropped, change: before.change), early + dropped)
         }
+        committed(stored)
+        return dropped
     }
 
     /// Drops a user's oldest events beyond its share.
@@ -64,13 +73,19 @@ extension SQLiteStore: WebhookStore {
     private static let maxDropped = 1_000
 
     /// The number of waiting events: counted once, then kept. Called on the writer, before a change.
-    private func webhookCount(_ db: Database) throws -> Int {
-        // Unknown until the change is made: it may fail.
-        let known = webhooksStored.withLock { count in
-            defer { count = nil }
-            return count
+    private func webhookCount(_ db: Database) throws -> (count: Int, change: UInt64) {
+        // Unknown until the change is committed: it may fail.
+        let (known, change) = waitingWebhooks.withLock { waiting in
+            defer { waiting.count = nil }
+            waiting.change += 1
+            return (waiting.count, waiting.change)
         }
-        return try known ?? Int.fetchOne(db, sql: "SELECT count(*) FROM webhook") ?? 0
+        return (try known ?? Int.fetchOne(db, sql: "SELECT count(*) FROM webhook") ?? 0, change)
+    }
+
+    /// A change is committed: its count holds unless a later change has begun.
+    private func committed(_ stored: WaitingWebhooks) {
+        waitingWebhooks.withLock { if $0.change == stored.change { $0 = stored } }
     }
 
     /// The queries for due events; a test checks their plans for full scans.
@@ -154,8 +169,8 @@ extension SQLiteStore: WebhookStore {
     }
 
     package func settleWebhooks(_ settlements: [WebhookSettlement]) async throws(HermesError) {
-        try await write { [self] (db, _) in
-            var count = try webhookCount(db)
+        let stored = try await write { [self] (db, _) in
+            var (count, change) = try webhookCount(db)
             for settlement in settlements {
                 switch settlement {
                 case .done(let number):
@@ -168,12 +183,13 @@ extension SQLiteStore: WebhookStore {
                     )
                 }
             }
-            webhooksStored.withLock { $0 = count }
+            return WaitingWebhooks(count: count, change: change)
         }
+        committed(stored)
     }
 
     package func webhookQueue() async throws(HermesError) -> (count: Int, nextDue: Timestamp?) {
-        let known = webhooksStored.withLock { $0 }
+        let known = waitingWebhooks.withLock { $0.count }
         return try await read { db in
             let count = try known ?? Int.fetchOne(db, sql: "SELECT count(*) FROM webhook") ?? 0
             let next = try Int64.fetchOne(db, sql: WebhookQuery.next)

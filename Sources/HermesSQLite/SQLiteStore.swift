@@ -46,8 +46,7 @@ package final class SQLiteStore: Sendable {
     let damage: Damage
     /// As they are stored.
     let clockJumps: Mutex<ClockJumps>
-    /// The number of waiting webhooks; nil: to be counted.
-    let webhooksStored = Mutex<Int?>(nil)
+    let waitingWebhooks = Mutex(WaitingWebhooks())
     /// Held until the store is closed or released.
     private let lock: DirectoryLock
     private let record: RunRecord

@@ -4,6 +4,7 @@
 import GRDB
 import HermesCore
 import HermesTestKit
+import Synchronization
 import Testing
 
 @testable import HermesSQLite
@@ -20,6 +21,46 @@ struct WebhookQueryTests {
         }
         #expect(!plan.isEmpty)
         for step in plan { #expect(step.hasPrefix("SEARCH "), "\(step)") }
+    }
+
+    /// Fails commits, as a disk does that became full.
+    private final class FullDisk: TransactionObserver, Sendable {
+        let isFull = Mutex(true)
+
+        func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
+        func databaseDidChange(with event: DatabaseEvent) {}
+        func databaseWillCommit() throws {
+            if isFull.withLock({ $0 }) { throw DatabaseError(resultCode: .SQLITE_FULL) }
+        }
+        func databaseDidCommit(_ db: Database) {}
+        func databaseDidRollback(_ db: Database) {}
+    }
+
+    @Test
+    func `a commit that failed does not count`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        func event(_ number: Int) -> WebhookEvent {
+            WebhookEvent(id: "\(number)", user: nil, createdAt: StoreWorld.now, body: [])
+        }
+        #expect(try await store.appendWebhooks([event(1)], marks: [:], limit: 3) == 0)
+        let first = try #require(try await store.dueWebhooks(now: StoreWorld.now, limit: 1).first)
+        let full = FullDisk()
+        store.pool.add(transactionObserver: full, extent: .databaseLifetime)
+        for number in 2...9 {
+            await #expect(throws: HermesError.self) {
+                try await store.appendWebhooks([event(number)], marks: [:], limit: 3)
+            }
+            await #expect(throws: HermesError.self) { try await store.settleWebhooks([.done(first.number)]) }
+        }
+        full.isFull.withLock { $0 = false }
+        for number in 10...11 {
+            #expect(try await store.appendWebhooks([event(number)], marks: [:], limit: 3) == 0)
+        }
+        #expect(try await store.webhookQueue().count == 3)
+        #expect(try await store.appendWebhooks([event(12)], marks: [:], limit: 3) == 1)
+        #expect(try await store.dueWebhooks(now: StoreWorld.now, limit: 9).map(\.event.id) == ["10", "11", "12"])
+        try store.close()
     }
 
     @Test

@@ -137,6 +137,7 @@ extension AccountService {
             suspended.withLock { $0.read(user, isDisabled: stored.account.isDisabled, after: change) }
         }
         if case .failure(let error) = result { throw error }
+        if !isDisabled { enabled(user) }
     }
 
     /// Whether an account was disabled since the start, and is still; without a read, for what it left in memory.

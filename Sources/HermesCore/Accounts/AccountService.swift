@@ -44,6 +44,8 @@ package final class AccountService: Sendable {
     let registrations: Mutex<RegistrationLimit>
     /// An attempt of this node counts against the limits, on all nodes.
     let counted = Hook<CountedAttempt>()
+    /// An account is enabled.
+    let enabled = Hook<UserID>()
     let ledger = Mutex(LoginLedger())
     /// The accounts disabled since the start; accounts disabled earlier have left nothing in memory.
     let suspended = Mutex(SuspendedAccounts())

@@ -75,8 +75,10 @@ extension MemoryState {
         try checkRoom(for: 0)
         for settlement in settlements {
             switch settlement {
-            case .pushed(let user, let device, let seq):
-                guard let row = pushRows[user]?[device] else { continue }
+            case .pushed(let user, let device, let token, let seq):
+                guard let row = pushRows[user]?[device], row.token.service == token.service,
+                    row.token.text == token.text
+                else { continue }
                 pushRows[user]?[device]?.pushedUpTo = max(row.pushedUpTo, seq)
             case .gone(let user, let device, let token, let since):
                 guard let row = pushRows[user]?[device], row.token.service == token.service,

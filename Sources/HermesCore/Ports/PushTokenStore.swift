@@ -59,7 +59,7 @@ package struct PushTarget: Sendable, Hashable {
 /// The result of a push that is recorded.
 package enum PushSettlement: Sendable, Hashable {
     /// Moves ``PushTarget/pushedUpTo`` forward.
-    case pushed(UserID, DeviceID, upTo: UInt64)
+    case pushed(UserID, DeviceID, PushToken, upTo: UInt64)
     /// Deletes a token, unless the device has another by now, or registered it again after `since`.
     case gone(UserID, DeviceID, PushToken, since: Timestamp?)
 }

@@ -100,15 +100,21 @@ package struct HandOffSchedule: Sendable {
     /// - Parameters:
     ///   - now: the time of the next check if entries were committed meanwhile.
     ///   - retryAt: the time of the next check if something failed; nil: nothing did.
-    package mutating func settled(_ key: HandOffKey, now: Duration, retryAt: Duration?) {
+    ///   - moreAt: the time of the next check if entries are left; nil: none is.
+    package mutating func settled(
+        _ key: HandOffKey,
+        now: Duration,
+        retryAt: Duration? = nil,
+        moreAt: Duration? = nil
+    ) {
         guard var item = items[key], item.isTaken else { return }
         item.isTaken = false
         if let retryAt {
             item.attempts += 1
             item.due = retryAt
-        } else if item.isAgain {
+        } else if let due = item.isAgain ? now : moreAt {
             item.attempts = 0
-            item.due = now
+            item.due = due
         } else {
             items[key] = nil
             return

@@ -9,14 +9,31 @@ extension PushHandOff {
         let plan: HandOffPlan
         /// The host of the service that the client named; nil: the service is one of the configuration.
         let host: String?
-        /// Whether more entries wait after those read.
-        let hasMore: Bool
+        /// The time until the next check, because more entries wait after those read; nil: none does.
+        let nextIn: Duration?
     }
 
-    /// Reads the waiting entries of a device; nil: none, or it has no token any more.
-    func candidate(_ user: UserID, _ device: DeviceID) async throws(HermesError) -> Candidate? {
+    /// What a check of a device finds.
+    enum Finding: Sendable {
+        /// Nothing waits, or the device has no token any more.
+        case nothing
+        /// The device still has this time to acknowledge what waits.
+        case nothingYet(Duration)
+        case due(Candidate)
+    }
+
+    /// The time that a device or user still has to acknowledge an entry; zero: none, or the clock was put back since the
+    /// commit.
+    private func rest(of entry: InboxEntry) -> Duration {
+        let now = time.now()
+        guard entry.committedAt <= now else { return .zero }
+        return max(.zero, settings.deadline - .milliseconds(now.rawValue - entry.committedAt.rawValue))
+    }
+
+    /// Reads the waiting entries of a device.
+    func find(_ user: UserID, _ device: DeviceID) async throws(HermesError) -> Finding {
         let targets = try await tokens.store.pushTargets(of: user)
-        guard let target = targets.first(where: { $0.device == device }) else { return nil }
+        guard let target = targets.first(where: { $0.device == device }) else { return .nothing }
         let taken = max(target.cursor, acknowledged(user, device, .claim))
         // Before pages are read, because the store corrects expiries before the clock jumps (``ClockJump``).
         let expiryTime = time.expiryTime()
@@ -31,7 +48,15 @@ extension PushHandOff {
             entries += page.withoutExpired(at: expiryTime).entries
             last = page.entries.last?.lastSeq ?? target.pushedUpTo
         }
-        guard last > target.pushedUpTo else { return nil }
+        guard last > target.pushedUpTo else { return .nothing }
+        var nextIn: Duration? = last < page.position.head && !page.entries.isEmpty ? .zero : nil
+        // Each entry has its own deadline.
+        if mayTake(user)(device), let fresh = entries.firstIndex(where: { rest(of: $0) > .zero }) {
+            let rest = rest(of: entries[fresh])
+            entries.removeSubrange(fresh...)
+            guard let ripe = entries.last?.lastSeq, ripe > target.pushedUpTo else { return .nothingYet(rest) }
+            nextIn = rest
+        }
         let plan = HandOffPlan(
             for: user,
             device,
@@ -40,20 +65,22 @@ extension PushHandOff {
             unread: unread,
             text: text
         )
-        return Candidate(
-            key: HandOffKey(user, device),
-            target: target,
-            plan: plan,
-            host: target.token.namedHost,
-            hasMore: last < page.position.head && !page.entries.isEmpty
+        return .due(
+            Candidate(
+                key: HandOffKey(user, device),
+                target: target,
+                plan: plan,
+                host: target.token.namedHost,
+                nextIn: nextIn
+            )
         )
     }
 
     /// Reports messages that no device of the user has acknowledged to the webhook.
     ///
-    /// - Returns: whether there are more.
-    func reportUndelivered(of user: UserID) async throws(HermesError) -> Bool {
-        guard let webhooks else { return false }
+    /// - Returns: the time until the next check; nil: nothing is left.
+    func reportUndelivered(of user: UserID) async throws(HermesError) -> Duration? {
+        guard let webhooks else { return nil }
         var cursors = InboxCursors()
         for device in try await accounts.devices(of: user) {
             let seq = max(device.cursor, acknowledged(user, device.description.id, device.proof))
@@ -62,12 +89,16 @@ extension PushHandOff {
         let start = max(cursors.delivered, try await webhooks.store.undeliveredMark(of: user))
         let expiryTime = time.expiryTime()
         let page = try await store.entries(of: user, after: start, limit: StoreSettings.maxPageEntries)
-        guard let last = page.entries.last?.lastSeq else { return false }
+        // Each entry has its own deadline.
+        let fresh = page.entries.firstIndex { rest(of: $0) > .zero }
+        let nextIn = fresh.map { rest(of: page.entries[$0]) }
+        guard let last = page.entries[..<(fresh ?? page.entries.endIndex)].last?.lastSeq else { return nextIn }
         let oldest = expiryTime.now.advanced(by: .zero - settings.reportedAge)
-        let worthy = HandOffPlan.pushWorthy(page.withoutExpired(at: expiryTime).entries, for: user, nil)
+        let entries = page.withoutExpired(at: expiryTime).entries.filter { $0.lastSeq <= last }
+        let worthy = HandOffPlan.pushWorthy(entries, for: user, nil)
         let notices = worthy.filter { $0.committedAt >= oldest }.map { WebhookNotice.messageUndelivered(user, $0) }
         try await webhooks.append(notices, marks: [user: last])
         for notice in notices { events.note(.notice(notice), .messageUndelivered) }
-        return last < page.position.head
+        return nextIn ?? (last < page.position.head ? .zero : nil)
     }
 }

@@ -60,6 +60,7 @@ package final class PushHandOff: Sendable {
     let accounts: any AccountStore
     let acknowledged: @Sendable (UserID, DeviceID, DeviceProof) -> UInt64
     let devices: DeviceRegistry
+    private let enabled: Hook<UserID>
     private let cluster: ClusterMember?
     /// Nil: there are no pushes, only webhooks.
     let sender: (any PushSender)?
@@ -105,6 +106,7 @@ package final class PushHandOff: Sendable {
         self.accounts = accounts
         acknowledged = { [messages = messenger.messages] in messages.acknowledged($0, $1, by: $2) }
         devices = messenger.devices
+        enabled = messenger.accounts.enabled
         cluster = messenger.cluster
         self.sender = sender
         self.webhooks = webhooks
@@ -135,6 +137,20 @@ package final class PushHandOff: Sendable {
                 )
             }
         }
+        // Nothing is handed off for an account that is disabled.
+        enabled.observe { [self] user in
+            let devices: [DeviceID?] = tokens.devices(of: [user])[user] ?? []
+            scheduleAtOwners(
+                (devices + [nil]).map { HandOffDue(key: HandOffKey(user, $0), seq: .max, wait: settings.deadline) }
+            )
+        }
+        if sender != nil {
+            tokens.overlooked.observe { [self] keys in
+                scheduleAtOwners(
+                    keys.map { HandOffDue(key: HandOffKey($0.user, $0.device), seq: .max, wait: settings.deadline) }
+                )
+            }
+        }
         guard let cluster else { return }
         cluster.handOffArrived.observe { [self] in schedule($0) }
         cluster.repaired.observe { [self] in
@@ -142,13 +158,6 @@ package final class PushHandOff: Sendable {
             // Until all nodes have repaired, another one may still leave a user's entries to the node that had them.
             state.withLock { $0.recoveriesDue = [now, now + ClusterMember.agreement] }
             wakeUp.signal()
-        }
-        guard sender != nil else { return }
-        // Entries that other nodes commit before they know of a token.
-        tokens.overlooked.observe { [self] keys in
-            scheduleAtOwners(
-                keys.map { HandOffDue(key: HandOffKey($0.user, $0.device), seq: .max, wait: settings.deadline) }
-            )
         }
     }
 
@@ -163,17 +172,21 @@ package final class PushHandOff: Sendable {
                 dues.append(HandOffDue(key: HandOffKey(user, nil), seq: last.seq, wait: settings.deadline))
             }
             guard let devices = devices[user] else { continue }
-            let awake = self.devices.awakeDevices(of: user)
-            let mayBeElsewhere = self.devices.mayBeElsewhere(user)
+            let mayTake = mayTake(user)
             for device in devices {
-                let mayTake =
-                    awake.contains(device)
-                    || mayBeElsewhere && !self.devices.attachedDevices(of: user).contains(device)
-                let wait = mayTake ? settings.deadline : .zero
+                let wait = mayTake(device) ? settings.deadline : .zero
                 dues.append(HandOffDue(key: HandOffKey(user, device), seq: last.seq, wait: wait))
             }
         }
         if !dues.isEmpty { scheduleAtOwners(dues) }
+    }
+
+    /// Whether a device of the user may acknowledge entries by itself: it is connected, and its app is in the
+    /// foreground.
+    func mayTake(_ user: UserID) -> (DeviceID) -> Bool {
+        let awake = devices.awakeDevices(of: user)
+        let elsewhere = devices.mayBeElsewhere(user) ? devices.attachedDevices(of: user) : nil
+        return { device in awake.contains(device) || elsewhere?.contains(device) == false }
     }
 
     /// Schedules each due key on the node that hands off for its user, so that no two nodes send the same notification.
@@ -298,18 +311,19 @@ package final class PushHandOff: Sendable {
         for key in keys {
             // Another node has it from the store by now.
             guard owns(key.user) else {
-                settle(key, retryAt: nil)
+                settle(key)
                 continue
             }
             do throws(HermesError) {
                 if let device = key.device {
-                    if let candidate = try await candidate(key.user, device) {
-                        candidates.append(candidate)
-                    } else {
-                        settle(key, retryAt: nil)
+                    switch try await find(key.user, device) {
+                    case .nothing: settle(key)
+                    case .nothingYet(let rest): settle(key, moreAt: time.uptime() + rest)
+                    case .due(let candidate): candidates.append(candidate)
                     }
                 } else {
-                    settle(key, retryAt: try await reportUndelivered(of: key.user) ? time.uptime() : nil)
+                    let nextIn = try await reportUndelivered(of: key.user)
+                    settle(key, moreAt: nextIn.map { time.uptime() + $0 })
                 }
             } catch {
                 retry(key, error)
@@ -386,7 +400,7 @@ package final class PushHandOff: Sendable {
         let isSlow = time.uptime() - start > Self.slowness
         var settlements: [PushSettlement] = []
         var notices: [WebhookNotice] = []
-        var retries: [HandOffKey: Duration?] = [:]
+        var retries: [HandOffKey: Duration] = [:]
         for (candidate, range) in ready {
             let found = note(Array(outcomes[range]), for: candidate, isSlow: isSlow)
             settlements += found.settlements
@@ -397,7 +411,10 @@ package final class PushHandOff: Sendable {
             // First the report, then the mark: a repetition is better than a loss.
             try await webhooks?.append(notices, marks: [:])
             try await tokens.store.settlePushes(settlements)
-            for (candidate, _) in ready { settle(candidate.key, retryAt: retries[candidate.key] ?? nil) }
+            let now = time.uptime()
+            for (candidate, _) in ready {
+                settle(candidate.key, retryAt: retries[candidate.key], moreAt: candidate.nextIn.map { now + $0 })
+            }
         } catch {
             for (candidate, _) in ready { retry(candidate.key, error) }
         }
@@ -460,11 +477,11 @@ package final class PushHandOff: Sendable {
         }
         var settlements: [PushSettlement] = []
         if upTo > candidate.target.pushedUpTo {
-            settlements.append(.pushed(key.user, candidate.target.device, upTo: upTo))
+            settlements.append(.pushed(key.user, candidate.target.device, candidate.target.token, upTo: upTo))
         }
         // Without a token there is nothing to try again.
         guard gone.isEmpty else { return (settlements + gone, notices, nil) }
-        return (settlements, notices, wait.map { now + $0 } ?? (candidate.hasMore ? now : nil))
+        return (settlements, notices, wait.map { now + $0 })
     }
 
     /// Pauses the candidate's service, which fails for other devices too.
@@ -483,9 +500,9 @@ package final class PushHandOff: Sendable {
         state.withLock { $0.schedule.postponed(key, until: due) }
     }
 
-    private func settle(_ key: HandOffKey, retryAt: Duration?) {
+    private func settle(_ key: HandOffKey, retryAt: Duration? = nil, moreAt: Duration? = nil) {
         let now = time.uptime()
-        state.withLock { $0.schedule.settled(key, now: now, retryAt: retryAt) }
+        state.withLock { $0.schedule.settled(key, now: now, retryAt: retryAt, moreAt: moreAt) }
     }
 
     private func retry(_ key: HandOffKey, _ error: HermesError) {

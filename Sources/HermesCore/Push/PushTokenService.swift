@@ -16,7 +16,8 @@ package final class PushTokenService: Sendable {
     let store: any PushTokenStore
     private let time: any TimeSource
     private let roster: ClusterRoster?
-    /// Where there are several nodes: some of them may have committed entries without regard to these devices' tokens.
+    /// Devices have a token now. Entries may wait for it: they were pushed to an earlier token of the device, or
+    /// another node has committed them without regard to it.
     let overlooked = Hook<[DeviceKey]>()
     private let devices = Mutex<[UserID: [DeviceID]]>([:])
     /// The devices are changed in the order of the commits.
@@ -69,11 +70,10 @@ package final class PushTokenService: Sendable {
             if token != nil { own.append(principal.device) }
             devices[principal.user] = own.isEmpty ? nil : own
         }
-        if token != nil, let roster {
-            let key = DeviceKey(principal.user, principal.device)
-            roster.tellToken(of: key)
-            overlooked([key])
-        }
+        guard token != nil else { return }
+        let key = DeviceKey(principal.user, principal.device)
+        roster?.tellToken(of: key)
+        overlooked([key])
     }
 
     /// A device of another node has a token. That it has none any more shows when the store is asked.

@@ -79,9 +79,13 @@ package enum PushTokenStoreConformance {
             try world.acknowledge(0)
             try world.acknowledge(1)
             try await store.settlePushes([
-                .pushed(world[2].user, StoreWorld.phone, upTo: 1), .pushed(world[2].user, StoreWorld.phone, upTo: 0),
-                .pushed(world[2].user, StoreWorld.tablet, upTo: 1),
+                .pushed(world[2].user, StoreWorld.phone, token("token2"), upTo: 1),
+                .pushed(world[2].user, StoreWorld.phone, token("token2"), upTo: 0),
+                .pushed(world[2].user, StoreWorld.tablet, token("token2"), upTo: 1),
+                // It was replaced while it was pushed to.
+                .pushed(world[1].user, StoreWorld.phone, token("earlier"), upTo: 1),
             ])
+            try expectEqual(try await store.pushTargets(of: world[1].user).map(\.pushedUpTo), [0])
             try expectEqual(try await store.usersToPush(after: nil, limit: 10), [])
             try expectEqual(try await store.pushTargets(of: world[2].user).map(\.pushedUpTo), [1])
             try expectEqual(try await store.pushTargets(of: world[1].user).map(\.cursor), [1])

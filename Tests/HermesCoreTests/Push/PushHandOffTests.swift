@@ -205,6 +205,29 @@ import Testing
     }
 
     @Test
+    func `each entry has its own deadline, for a connected device and for the webhook`() async throws {
+        let world = try await World()
+        world.messenger.devices.attach(RecordingAttachment(try principal(2)))
+        // Older ones are under way all the time, as over a slow connection.
+        for number in 1...30 {
+            try await world.send("\(number)")
+            if number > 2 { world.messenger.inbox.acknowledge(try principal(2), upTo: UInt64(number) - 2) }
+            await world.wait(.seconds(1))
+        }
+        #expect(world.sender.sent.isEmpty)
+        #expect(try await world.events().isEmpty)
+        // 29 is 1 s older than 30.
+        await world.wait(.seconds(8))
+        #expect(world.sender.sent.map(\.notification.body) == ["29"])
+        await world.wait(.seconds(1))
+        #expect(world.sender.sent.map(\.notification.body) == ["29", "30"])
+        let undelivered = try await world.events().filter { $0["type"] as? String == "message.undelivered" }
+        #expect(undelivered.compactMap { ($0["message"] as? [String: Any])?["seq"] as? Int } == [29, 30])
+        #expect(world.handOff.waiting == 0)
+        await world.messenger.shutdown()
+    }
+
+    @Test
     func `an app that is not in front of its user is pushed to at once, until it is again`() async throws {
         let world = try await World()
         let attachment = RecordingAttachment(try principal(2))
@@ -314,6 +337,42 @@ import Testing
         try await world.send("one more")
         await world.wait(.zero)
         #expect(world.sender.sent.last?.notification.body == "one more")
+        await world.messenger.shutdown()
+    }
+
+    @Test
+    func `what was pushed to a token that was replaced meanwhile goes to the new one`() async throws {
+        let world = try await World()
+        try await world.send("one")
+        let batch = world.handOff.takeBatch()
+        let phone = try #require(batch.first?.device)
+        guard case .due(let candidate) = try await world.handOff.find(user(2), phone) else {
+            Issue.record("nothing was due")
+            return
+        }
+        try await world.setToken(text: "bb")
+        try await world.send("two")
+        try await world.store.settlePushes([
+            .pushed(try user(2), candidate.target.device, candidate.target.token, upTo: 2)
+        ])
+        await world.handOff.look(at: batch)
+        await world.wait(.seconds(20))
+        #expect(world.sender.sent.map(\.notification.body) == ["two"])
+        #expect(world.sender.sent.map(\.token.text) == ["bb"])
+        #expect(world.handOff.waiting == 0)
+        await world.messenger.shutdown()
+    }
+
+    @Test
+    func `what came while the account was disabled is pushed once it is enabled`() async throws {
+        let world = try await World()
+        try await world.messenger.accounts.setDisabled(user(2), true)
+        try await world.send("one")
+        await world.wait(.seconds(20))
+        #expect(world.sender.sent.isEmpty && world.handOff.waiting == 0)
+        try await world.messenger.accounts.setDisabled(user(2), false)
+        await world.wait(.seconds(20))
+        #expect(world.sender.sent.map(\.notification.body) == ["one"])
         await world.messenger.shutdown()
     }
 
