@@ -229,7 +229,8 @@ package final class ClusterMember: BusReceiver {
 
     /// Clears the places of a node that is gone, or of its earlier processes.
     ///
-    /// - Returns: false if some are left, because the lease must be renewed: this node or another goes on then.
+    /// - Returns: false if some places are left, because it is time to renew this node's lease. A later call, of
+    ///   this node or of another one, clears the rest.
     private func clear(_ node: NodeIdentity, _ kind: LeaseRemoval) async -> Bool {
         let end = time.uptime() + Self.renewal
         // A step that fails is repeated at the next renewal.

@@ -25,6 +25,13 @@ package struct ReconnectTickets: Sendable {
         self.key = key.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256)
     }
 
+    /// The tickets of all nodes that share a record.
+    package init(sharedIn store: any PlaceStore) async throws(HermesError) {
+        var random = SystemRandomNumberGenerator()
+        let proposal = (0..<Self.keyBytes).map { _ in UInt8.random(in: 0 ... .max, using: &random) }
+        self.init(key: try await store.secret("reconnect tickets", proposal: proposal))
+    }
+
     /// Creates a ticket for an account.
     package func issue(to user: UserID, now: Timestamp) -> [UInt8] {
         let end = UInt64(clamping: now.advanced(by: Self.lifetime).rawValue)

@@ -28,22 +28,22 @@ extension MemoryState {
 
 extension MemoryStore: APIKeyStore {
     package func create(_ key: NewAPIKey, now: Timestamp) async throws(HermesError) -> APIKey {
-        try run { (state) throws(HermesError) in try state.create(key, now: now) }
+        try write { (state) throws(HermesError) in try state.create(key, now: now) }
     }
 
     package func apiKeys() async throws(HermesError) -> [APIKey] {
-        try run { (state) throws(HermesError) in state.apiKeys.all }
+        try read { (state) throws(HermesError) in state.apiKeys.all }
     }
 
     package func apiKey(_ hash: TokenHash) async throws(HermesError) -> APIKey? {
-        try run { (state) throws(HermesError) in state.apiKeys[hash] }
+        try read { (state) throws(HermesError) in state.apiKeys[hash] }
     }
 
     package func used(_ key: APIKey, at now: Timestamp) async throws(HermesError) {
-        try run { (state) throws(HermesError) in state.used(key, at: now) }
+        try write { (state) throws(HermesError) in state.used(key, at: now) }
     }
 
     package func revoke(apiKeyNamed name: String) async throws(HermesError) {
-        try run { (state) throws(HermesError) in try state.revoke(apiKeyNamed: name) }
+        try write { (state) throws(HermesError) in try state.revoke(apiKeyNamed: name) }
     }
 }

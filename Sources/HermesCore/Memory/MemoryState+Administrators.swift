@@ -62,30 +62,30 @@ struct MemoryAdministrators: Sendable {
 
 extension MemoryStore: AdministratorStore {
     package func create(_ administrator: Administrator) async throws(HermesError) {
-        try run { (state) throws(HermesError) in
+        try write { (state) throws(HermesError) in
             try state.checkRoom(for: 0)
             try state.administrators.create(administrator)
         }
     }
 
     package func administrators() async throws(HermesError) -> [Administrator] {
-        try run { (state) throws(HermesError) in state.administrators.byName.values.sorted { $0.name < $1.name } }
+        try read { (state) throws(HermesError) in state.administrators.byName.values.sorted { $0.name < $1.name } }
     }
 
     package func administrator(_ name: AdministratorName) async throws(HermesError) -> Administrator? {
-        try run { (state) throws(HermesError) in state.administrators.byName[name] }
+        try read { (state) throws(HermesError) in state.administrators.byName[name] }
     }
 
     package func change(_ name: AdministratorName, _ change: AdministratorChange) async throws(HermesError) {
-        try run { (state) throws(HermesError) in try state.administrators.change(name, change) }
+        try write { (state) throws(HermesError) in try state.administrators.change(name, change) }
     }
 
     package func use(_ code: OneTimeCode, of name: AdministratorName) async throws(HermesError) -> Bool {
-        try run { (state) throws(HermesError) in state.administrators.use(code, of: name) }
+        try write { (state) throws(HermesError) in state.administrators.use(code, of: name) }
     }
 
     package func remove(administrator name: AdministratorName) async throws(HermesError) {
-        try run { (state) throws(HermesError) in try state.administrators.remove(name) }
+        try write { (state) throws(HermesError) in try state.administrators.remove(name) }
     }
 
     package func record(
@@ -93,14 +93,14 @@ extension MemoryStore: AdministratorStore {
         at now: Timestamp,
         keeping limits: AuditLimits
     ) async throws(HermesError) {
-        try run { (state) throws(HermesError) in
+        try write { (state) throws(HermesError) in
             try state.checkRoom(for: 0)
             state.administrators.record(event, at: now, keeping: limits)
         }
     }
 
     package func auditLog(before id: Int64?, limit: Int) async throws(HermesError) -> [AuditEntry] {
-        try run { (state) throws(HermesError) in
+        try read { (state) throws(HermesError) in
             Array(state.administrators.log.reversed().filter { $0.id < id ?? .max }.prefix(limit))
         }
     }

@@ -37,18 +37,18 @@ extension MemoryState {
 
 extension MemoryStore: InvitationStore {
     package func create(_ invitation: NewInvitation, now: Timestamp) async throws(HermesError) -> Invitation {
-        try run { (state) throws(HermesError) in try state.create(invitation, now: now) }
+        try write { (state) throws(HermesError) in try state.create(invitation, now: now) }
     }
 
     package func invitations() async throws(HermesError) -> [Invitation] {
-        try run { (state) throws(HermesError) in state.invitations.all }
+        try read { (state) throws(HermesError) in state.invitations.all }
     }
 
     package func invitation(_ hash: TokenHash) async throws(HermesError) -> Invitation? {
-        try run { (state) throws(HermesError) in state.invitations[hash] }
+        try read { (state) throws(HermesError) in state.invitations[hash] }
     }
 
     package func revoke(invitationNamed name: String) async throws(HermesError) {
-        try run { (state) throws(HermesError) in try state.revoke(invitationNamed: name) }
+        try write { (state) throws(HermesError) in try state.revoke(invitationNamed: name) }
     }
 }

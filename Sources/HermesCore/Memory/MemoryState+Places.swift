@@ -19,6 +19,13 @@ struct MemoryPlaces: Sendable {
 
     var nodes: [NodeID: Node] = [:]
     var users: [UserID: User] = [:]
+    private var secrets: [String: [UInt8]] = [:]
+
+    mutating func secret(_ name: String, _ proposal: [UInt8]) -> [UInt8] {
+        let secret = secrets[name] ?? proposal
+        secrets[name] = secret
+        return secret
+    }
 
     func isIn(_ node: NodeIdentity) -> Bool { nodes[node.id].map { $0.isIn && $0.epoch == node.epoch } ?? false }
 
@@ -149,12 +156,16 @@ extension MemoryStore: PlaceStore {
         try run { (state) throws(HermesError) in state.remove(node, removal, now: now, limit: limit) }
     }
 
+    package func secret(_ name: String, proposal: [UInt8]) async throws(HermesError) -> [UInt8] {
+        try write { (state) throws(HermesError) in state.places.secret(name, proposal) }
+    }
+
     package func sessions(of ids: [DurableSessionID]) async throws(HermesError) -> [StoredSession] {
-        try run { (state) throws(HermesError) in state.storedSessions(of: ids) }
+        try read { (state) throws(HermesError) in state.storedSessions(of: ids) }
     }
 
     package func sessions(after id: DurableSessionID?, limit: Int) async throws(HermesError) -> [StoredSession] {
-        try run { (state) throws(HermesError) in state.storedSessions(after: id, limit: limit) }
+        try read { (state) throws(HermesError) in state.storedSessions(after: id, limit: limit) }
     }
 
     package func change(
@@ -165,10 +176,10 @@ extension MemoryStore: PlaceStore {
     }
 
     package func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding]? {
-        try run { (state) throws(HermesError) in state.standing(of: users, on: node) }
+        try read { (state) throws(HermesError) in state.standing(of: users, on: node) }
     }
 
     package func online(after user: UserID?, limit: Int) async throws(HermesError) -> [PresenceChange] {
-        try run { (state) throws(HermesError) in state.online(after: user, limit: limit) }
+        try read { (state) throws(HermesError) in state.online(after: user, limit: limit) }
     }
 }

@@ -5,6 +5,10 @@
 /// device, the place that was claimed last is right. The bitmap of a user's nodes is read in the same transaction that
 /// commits to the inbox (``InboxDelivery/nodes``).
 ///
+/// A process that was removed writes nothing more: each transaction of its stores is refused with
+/// ``StoreRefusals/removedNode``. So a process that was frozen commits nothing that the others, who do its work by
+/// then, do not see.
+///
 /// Implementation: `Memory/MemoryStore`. A store of a single process has none.
 package protocol PlaceStore: WillStore {
     /// Enters a node, with a higher epoch than its earlier processes had.
@@ -45,6 +49,9 @@ package protocol PlaceStore: WillStore {
 
     /// The accounts that are online, ascending by id, with their versions.
     func online(after user: UserID?, limit: Int) async throws(HermesError) -> [PresenceChange]
+
+    /// The secret that all nodes share under a name. The first proposal stays.
+    func secret(_ name: String, proposal: [UInt8]) async throws(HermesError) -> [UInt8]
 
     /// Those of these kept sessions that there are, in any order, as from ``SessionStore/sessions()``.
     func sessions(of ids: [DurableSessionID]) async throws(HermesError) -> [StoredSession]

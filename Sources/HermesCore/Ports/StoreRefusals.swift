@@ -12,6 +12,10 @@ package enum StoreRefusals {
     package static let tokenRevoked = HermesError(.invalidToken, "The token was revoked meanwhile. Log in again.")
     package static let noSuchDevice = HermesError(.notFound, "There is no such device.")
     package static let noSuchSession = HermesError(.notFound, "There is no such session.")
+    package static let removedNode = HermesError(
+        .storageUnavailable,
+        "The other nodes have removed this node. Connect to another, or start this one again."
+    )
     package static let openedElsewhere = HermesError(.replaced, "The session was opened by another node.")
 
     package static let noSuchMessage = HermesError(.notFound, "There is no such message any more.")

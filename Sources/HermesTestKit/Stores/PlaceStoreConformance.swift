@@ -61,6 +61,12 @@ package enum PlaceStoreConformance {
             _ = try await world.change([.release(world.phone, connection: 1)], on: one)
             try expectEqual(try await world.nodesOfCommit("c"), NodeSet(two.id))
         },
+        ConformanceCase("A secret is that of its first proposal") { makeStore in
+            let world = try await PlaceWorld(makeStore)
+            try expectEqual(try await world.places.secret("a", proposal: [1]), [1])
+            try expectEqual(try await world.places.secret("a", proposal: [2]), [1])
+            try expectEqual(try await world.places.secret("b", proposal: [2]), [2])
+        },
         ConformanceCase("A silent node is removed, and all of its places with it") { makeStore in
             let world = try await PlaceWorld(makeStore)
             let (one, two) = (try await world.join(1), try await world.join(2))

@@ -190,6 +190,23 @@ import Testing
         #expect(Set(found.map(\.topic.rawValue)) == ["a", "b"])
     }
 
+    @Test(arguments: [false, true])
+    func `a search that began before a write failed finds what is there again`(isRemoval: Bool) throws {
+        let retained = messages()
+        let old = try publication("old", to: "a")
+        #expect(retained.begin(old))
+        retained.finish(old, isStored: true)
+        let new = isRemoval ? .removal(of: old.topic, at: Timestamp(rawValue: 1)) : try publication("new", to: "a")
+        var early = retained.search(try #require(TopicFilter("#")))
+        #expect(retained.begin(new))
+        var late = retained.search(try #require(TopicFilter("#")))
+        retained.finish(new, isStored: false)
+        var steps = Int.max
+        let now = Timestamp(rawValue: 0)
+        #expect(retained.next(&early, now: now, limit: 10, steps: &steps).map(\.payload) == [old.payload])
+        #expect(retained.next(&late, now: now, limit: 10, steps: &steps).map(\.payload) == [old.payload])
+    }
+
     /// The links of one node that has no peers, over a store of its own.
     private func links(_ store: any SessionStore, _ retained: RetainedMessages) throws -> ReplicaLinks<RetainedReplica>
     {

@@ -389,6 +389,23 @@ import Testing
         await world.shutdown()
     }
 
+    @Test func `a frozen core that wakes up commits nothing, and its node's next process does`() async throws {
+        let world = try await ClusterWorld(people: 2)
+        let (ann, bob) = (try principal(1), try user(2))
+        for _ in 0..<10 { await world.pass(cores: [1, 2]) }
+        #expect(world.cores[0].cluster?.isMember == true, "it does not know yet")
+        await #expect(throws: HermesError.self) { try await world.send("late", from: ann, to: bob, by: 0) }
+        await #expect(throws: HermesError.self) {
+            _ = try await world.cores[0].accounts.setDisabled(bob, true)
+        }
+        #expect(try await world.store.position(of: bob).head == 0)
+        try await world.send("in time", from: ann, to: bob, by: 1)
+        let next = world.store.fenced(for: try await world.store.join(try node(0).id))
+        #expect(try next.commit([WriteOperation](), now: world.time.now()).isEmpty)
+        #expect(try await next.position(of: bob).head == 1)
+        await world.shutdown()
+    }
+
     @Test func `a core that leaves takes its places along at once`() async throws {
         let world = try await ClusterWorld(people: 1)
         _ = try world.attach(1, to: 0)
@@ -460,6 +477,10 @@ private final class GatedPlaces: PlaceStore {
         limit: Int
     ) async throws(HermesError) -> [StoredWill]? {
         try await base.inheritWills(of: node, by: heir, limit: limit)
+    }
+
+    func secret(_ name: String, proposal: [UInt8]) async throws(HermesError) -> [UInt8] {
+        try await base.secret(name, proposal: proposal)
     }
 
     func sessions(of ids: [DurableSessionID]) async throws(HermesError) -> [StoredSession] {

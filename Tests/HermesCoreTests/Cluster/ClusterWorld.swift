@@ -39,6 +39,7 @@ final class ClusterWorld: Sendable {
         var cores: [Messenger] = []
         for number in 0..<count {
             let node = try await store.join(try #require(NodeID(rawValue: number)))
+            let store = store.fenced(for: node)
             let core = Messenger(
                 accountStore: store,
                 messageStore: store,

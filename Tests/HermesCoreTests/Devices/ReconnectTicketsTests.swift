@@ -21,6 +21,14 @@ import Testing
         #expect(!ReconnectTickets().isValid(ticket, of: ann, now: Self.now))
     }
 
+    @Test func `a ticket is good at every node of a record`() async throws {
+        let ann = try #require(UserID(7))
+        let store = MemoryStore()
+        let ticket = try await ReconnectTickets(sharedIn: store).issue(to: ann, now: Self.now)
+        #expect(try await ReconnectTickets(sharedIn: store).isValid(ticket, of: ann, now: Self.now))
+        #expect(try await !ReconnectTickets(sharedIn: MemoryStore()).isValid(ticket, of: ann, now: Self.now))
+    }
+
     @Test func `a ticket that was changed anywhere is none`() throws {
         let ann = try #require(UserID(7))
         let tickets = ReconnectTickets(key: Self.key)
