@@ -39,6 +39,8 @@ import { Transport } from "./transport.js";
 const maxFrameLength = 4 * 1_048_576;
 /** The number of entry names that outlive the page, see `SeenEntries`. */
 const keptNames = 128;
+/** The time after which a store that failed is written again, in milliseconds. */
+const storeRetryDelay = 2000;
 /** The server refuses text with so many combining marks in a row. */
 const marksInARow = /\p{M}{129}/u;
 
@@ -78,6 +80,10 @@ export class HermesClient extends Requests {
     #heartbeats;
     #learned;
     #lastState = "";
+    /** @type {Map<string, any>} Changes for the store that say what the app has taken, and are not stored yet. */
+    #owed = new Map();
+    /** @type {any} */
+    #keepTimer;
     /** @type {{ uid: number, nickName: string, token: string } | null} The account that logged in last. */
     #account;
     /** @type {{ resolve: (session: any) => void, reject: (error: Error) => void }[]} */
@@ -285,20 +291,30 @@ export class HermesClient extends Requests {
         return new Promise((resolve, reject) => {
             this.#logins.push({ resolve, reject });
             if (isSame) return;
+            this.outbox.halt(this.#mayBeOwners(credential) ? (this.#account?.uid ?? null) : null);
             this.#session.logIn(credential, this.#isOwners(credential));
             this.#turn(() => this.#perform(this.#machine.startRequested()));
         });
     }
 
     /**
-     * Whether the credential can only be that of the store's account.
+     * Whether the credential can only be that of the store's account. A name may have gone to another account since.
      *
      * @param {any} credential
      */
-    #isOwners({ token, nickName, register }) {
-        const account = this.#account;
-        if (!account || register) return false;
-        return token ? token === account.token : nickName.toLowerCase() === account.nickName.toLowerCase();
+    #isOwners({ token }) {
+        return Boolean(token) && token === this.#account?.token;
+    }
+
+    /**
+     * Whether the credential is that of the store's account, unless another account has got its name since.
+     *
+     * @param {any} credential
+     */
+    #mayBeOwners(credential) {
+        const { token, nickName, register } = credential;
+        if (token || register) return this.#isOwners(credential);
+        return nickName.toLowerCase() === this.#account?.nickName.toLowerCase();
     }
 
     #stop() {
@@ -374,9 +390,12 @@ export class HermesClient extends Requests {
                     break;
                 case "forgetEntries":
                     this.#deliveries.clear();
+                    this.#owed.clear();
+                    clearTimeout(this.#keepTimer);
                     this.#write([["cursor", undefined]]);
                     break;
                 case "keepCursor":
+                    this.#owed.delete("cursor");
                     this.#write([["cursor", { epoch: this.#session.inbox.epoch, seq: effect.seq }]]);
                     break;
                 case "loggedIn":
@@ -520,13 +539,15 @@ export class HermesClient extends Requests {
 
     /** @param {HermesError | null} error */
     #stopped(error) {
-        this.outbox.halt();
+        this.outbox.halt(this.outbox.uid);
+        clearTimeout(this.#keepTimer);
         const reason = error ?? new HermesError(ErrorCode.closed, "the client was closed");
         for (const { reject } of this.#logins.splice(0)) reject(reason);
         const closed = new HermesError(ErrorCode.closed, `the client stopped: ${reason.message}`);
         for (const entry of this.#requests.removeAll()) entry.reject(closed);
         const isTokenGone = /** @type {number[]} */ ([ErrorCode.invalidToken, ErrorCode.revoked]).includes(reason.code);
-        if (isTokenGone) this.#forgetToken();
+        // Another token may have been refused.
+        if (isTokenGone && this.#isOwners(this.#session.credential ?? {})) this.#forgetToken();
     }
 
     async #forgetToken() {
@@ -541,23 +562,38 @@ export class HermesClient extends Requests {
      */
     async #taken(delivery) {
         const { event, name } = delivery;
-        /** @type {[string, any][]} */
-        const changes = [];
-        if (this.#session.isCurrent(delivery)) changes.push(["cursor", { epoch: event.epoch, seq: event.seq }]);
+        if (this.#session.isCurrent(delivery)) this.#owed.set("cursor", { epoch: event.epoch, seq: event.seq });
         if (name !== null) {
             this.#ordinal += 1;
-            changes.push([`seen/${this.#ordinal % keptNames}`, [this.#ordinal, name]]);
+            this.#owed.set(`seen/${this.#ordinal % keptNames}`, [this.#ordinal, name]);
         }
+        await this.#keep(delivery);
+    }
+
+    /**
+     * Stores what the app has taken, up to this entry. If that fails, it is tried again: with too many entries that are
+     * not stored, none would come any more, and nothing else would be written.
+     *
+     * @param {any} delivery
+     */
+    async #keep(delivery) {
+        clearTimeout(this.#keepTimer);
+        const changes = [...this.#owed];
         try {
             if (changes.length) await this.#store.write(changes);
         } catch (error) {
+            clearTimeout(this.#keepTimer);
+            if (this.#isStarted) this.#keepTimer = setTimeout(() => this.#keep(delivery), storeRetryDelay);
             this.emit("storeError", error);
             return;
         }
+        for (const [key, value] of changes) if (this.#owed.get(key) === value) this.#owed.delete(key);
         this.#turn((now, effects) => {
             this.#session.taken(delivery, now, Date.now(), effects);
             // Browsers let the timers of a hidden page come late, by a minute and more.
             if (globalThis.document?.hidden) this.#session.closing(Date.now(), effects);
+            // Before the login is answered, an acknowledgement would count for whichever account logs in.
+            if (this.#machine.state.is !== "live") this.#apply(effects.splice(0).filter(({ do: what }) => what !== "send"));
         });
     }
 

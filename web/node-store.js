@@ -55,16 +55,32 @@ export class FileStore {
     /** @param {[string, any][]} changes */
     write(changes, isDurable = false) {
         return this.#queue(async () => {
+            /** @type {[string, any][]} */
+            const before = changes.map(([key]) => [key, this.#records.get(key)]);
             this.#change(changes);
-            if (this.#lines > slack + 2 * this.#records.size) return this.#rewrite();
-            const lines = this.#lines + 1;
-            // If this write fails, it may have left a part of a line: the next one writes the file anew.
-            this.#lines = Infinity;
-            this.#file ??= await open(this.#path, "a", 0o600);
-            await this.#file.appendFile(lineOf(changes));
-            if (isDurable) await this.#file.datasync();
-            this.#lines = lines;
+            try {
+                await this.#append(changes, isDurable);
+            } catch (error) {
+                // The next write must not bring them along.
+                this.#change(before);
+                throw error;
+            }
         });
+    }
+
+    /**
+     * @param {[string, any][]} changes
+     * @param {boolean} isDurable
+     */
+    async #append(changes, isDurable) {
+        if (this.#lines > slack + 2 * this.#records.size) return this.#rewrite();
+        const lines = this.#lines + 1;
+        // If this write fails, it may have left a part of a line: the next one writes the file anew.
+        this.#lines = Infinity;
+        this.#file ??= await open(this.#path, "a", 0o600);
+        await this.#file.appendFile(lineOf(changes));
+        if (isDurable) await this.#file.datasync();
+        this.#lines = lines;
     }
 
     close() {

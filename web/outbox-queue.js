@@ -244,9 +244,22 @@ export class OutboxQueue {
         const entry = this.entry(clientId);
         if (entry?.phase !== "failed") return undefined;
         entry.item.failure = null;
-        entry.phase = "queued";
+        entry.phase = "storing";
         entry.refusals = 0;
         return entry;
+    }
+
+    /**
+     * The retry of a failed message could not be stored.
+     *
+     * @param {number} number
+     * @param {{ code: number, message: string } | null} failure
+     */
+    failedAgain(number, failure) {
+        const entry = this.#entries.get(number);
+        if (entry?.phase !== "storing") return;
+        entry.item.failure = failure;
+        entry.phase = "failed";
     }
 
     /**

@@ -36,8 +36,13 @@ export class Outbox {
     #submit;
     #changed;
     #place;
-    /** @type {number | null} The account of the last login. */
-    #uid;
+    /**
+     * @type {number | null} The account whose messages the app sends; null before the first login, and while another
+     *   account may be logging in.
+     */
+    uid;
+    /** @type {Set<string>} The keys of sent messages that are still in the store. */
+    #owed = new Set();
     /** @type {any} */
     #timer;
 
@@ -62,7 +67,7 @@ export class Outbox {
         this.#queue = new OutboxQueue(limits, items);
         this.#sent = new SentMessages(sent);
         this.#store = store;
-        this.#uid = uid;
+        this.uid = uid;
         this.#submit = submit;
         this.#changed = changed;
         this.#place = place;
@@ -81,11 +86,14 @@ export class Outbox {
      * @param {{ clientId?: string, expiresInSeconds?: number }} options
      * @returns {Promise<OutboxEntry>} The entry, once it is stored.
      * @throws {HermesError} `outboxFull`, `storeFailed`; `clientIDConflict` if another message has the same client id;
-     *   `closed` if there never was a login.
+     *   `closed` if there never was a login, or if another account may be logging in.
      */
     async send(content, to, options = {}) {
-        if (this.#uid === null) throw new HermesError(ErrorCode.closed, "log in once before anything is sent");
-        const { entry, isNew } = this.#queue.added(makeSend(content, to, options), this.#uid, Date.now());
+        if (this.uid === null) {
+            const reason = "log in before anything is sent: the message's account is not known";
+            throw new HermesError(ErrorCode.closed, reason);
+        }
+        const { entry, isNew } = this.#queue.added(makeSend(content, to, options), this.uid, Date.now());
         if (!isNew) return this.#entry(entry);
         const { number } = entry.item;
         try {
@@ -108,9 +116,16 @@ export class Outbox {
      * @returns {Promise<boolean>} Whether there is such a message.
      */
     async retry(clientId) {
+        const failure = this.#queue.entry(clientId)?.item.failure ?? null;
         const entry = this.#queue.retried(clientId);
         if (!entry) return false;
-        await this.#store.write([[keyOf(entry.item.number), entry.item]], true);
+        try {
+            await this.#store.write([[keyOf(entry.item.number), entry.item]], true);
+        } catch (error) {
+            this.#queue.failedAgain(entry.item.number, failure);
+            throw new HermesError(ErrorCode.storeFailed, `the retry could not be stored: ${error}`);
+        }
+        this.#queue.stored(entry.item.number);
         this.#changed(this.#entry(entry));
         this.pump();
         return true;
@@ -148,13 +163,18 @@ export class Outbox {
      * @param {number} uid
      */
     started(uid) {
-        this.#uid = uid;
+        this.uid = uid;
         this.#queue.started(uid);
         this.pump();
     }
 
-    /** Another account may log in: nothing is sent before the login shows which one. */
-    halt() {
+    /**
+     * Another account may log in: nothing is sent before the login shows which one.
+     *
+     * @param {number | null} uid The account whose messages the app sends meanwhile; null: nobody knows.
+     */
+    halt(uid) {
+        this.uid = uid;
         this.#queue.halted();
         clearTimeout(this.#timer);
     }
@@ -188,10 +208,25 @@ export class Outbox {
             if (kept) changes.push([sentPrefix + send.clientId, receipt.inboxSeq]);
             for (const id of dropped) changes.push([sentPrefix + id, undefined]);
         }
-        // Should this be lost, the message is sent again and the server recognizes it.
-        this.#store.write(changes).catch(() => {});
+        // Should this be lost, the message is sent again and the server recognizes it, for a day.
+        this.#writeLater(changes);
         this.#changed({ ...this.#entry(entry), status: "sent", receipt });
         this.pump();
+    }
+
+    /**
+     * Writes changes, and the removals of messages that an earlier write owes.
+     *
+     * @param {[string, any][]} changes
+     */
+    #writeLater(changes) {
+        for (const [key] of changes) if (key.startsWith(prefix)) this.#owed.add(key);
+        const owed = [...this.#owed];
+        const all = new Map([...owed.map((key) => /** @type {[string, any]} */ ([key, undefined])), ...changes]);
+        this.#store.write([...all]).then(
+            () => owed.forEach((key) => this.#owed.delete(key)),
+            () => {},
+        );
     }
 
     /**

@@ -3,6 +3,7 @@
 
 import HermesWire
 public import Logging
+import NIOConcurrencyHelpers
 public import NIOCore
 
 /// A chat client: logs in, sends, and gives the app each message once and in order, over connections that come and go.
@@ -80,6 +81,9 @@ public final class HermesClient: Sendable {
     let driver: ConnectionDriver<DelimitedLink>
     let configuration: Configuration
     private let journal: InboxJournal?
+    /// The last event that the app has taken, if the store could not be written; nil: everything is stored.
+    private let unkept = NIOLockedValueBox<DelimitedLink.Event?>(nil)
+    private static let storeRetryDelay = TimeAmount.seconds(2)
     let ephemeral = Broadcast<EphemeralEvent>()
 
     /// Creates a client that is not connected yet.
@@ -166,27 +170,26 @@ public final class HermesClient: Sendable {
     /// - Returns: the session; its token is for the next login.
     /// - Throws: HermesClientError if the login is refused, or if the reconnect policy gives up.
     public func logIn(_ credential: Credential) async throws -> Session {
-        if await !driver.isStarted(with: credential) { await outbox.halt() }
+        let isCertain = journal?.account?.owns(credential)
+        if await !driver.isStarted(with: credential) { await outbox.halt(for: credential) }
         let outgoing = await outbox.clientIDs
         let prepare: @Sendable (inout DelimitedLink) -> Void = { [configuration, journal, outbox, ephemeral] link in
             link.logIn(credential)
             link.ephemeral = ephemeral
             ephemeral.open()
             link.outgoing = outgoing
-            link.loggedIn = { [weak outbox] session in outbox?.loggedIn(uid: session.uid.rawValue) }
+            link.loggedIn = { [weak outbox] session in outbox?.loggedIn(session) }
             link.tellStopped = { [weak outbox] in outbox?.clientStopped() }
             guard let journal else { return }
             if let unsent = journal.takeStatistics() { link.statistics.counter.restore(unsent) }
-            let isCertain = journal.account?.owns(credential) ?? true
             let cursor = configuration.cursor ?? journal.cursor
-            link.resume(cursor, of: journal.account?.uid, isCertain: isCertain, recent: journal.recent) {
+            link.resume(cursor, of: journal.account?.uid, isCertain: isCertain ?? true, recent: journal.recent) {
                 journal.rewind(to: $0)
             }
             link.remember(unanswered: journal.logins) { journal.keep(unanswered: $0) }
         }
         let session = try await driver.start(unless: { $0.isLoggedIn(with: credential) }, prepare: prepare)
         await journal?.loggedIn(session)
-        await outbox.started(uid: session.uid.rawValue)
         return session
     }
 
@@ -264,7 +267,33 @@ public final class HermesClient: Sendable {
     /// - Returns: false if the store could not be written.
     private func keepLastEvent() async -> Bool {
         guard let journal, let last = await driver.lastEvent() else { return true }
-        return await journal.taken(last.event, of: last.session, isCurrent: last.isCurrent)
+        let isKept = await journal.taken(last.event, of: last.session, isCurrent: last.isCurrent)
+        guard !isKept else { return true }
+        let isFirst = unkept.withLockedValue { unkept in
+            defer { unkept = last.event }
+            return unkept == nil
+        }
+        if isFirst { keepLater(journal) }
+        return false
+    }
+
+    /// Tries again to store what the app has taken: with too many entries that are not stored, none would come any more,
+    /// and nothing else would be written.
+    private func keepLater(_ journal: InboxJournal) {
+        driver.eventLoop.scheduleTask(in: Self.storeRetryDelay) { [weak self] in
+            journal.retry { [weak self] isKept in
+                guard let self else { return }
+                guard isKept else { return self.keepLater(journal) }
+                let kept = self.unkept.withLockedValue { unkept in
+                    defer { unkept = nil }
+                    return unkept
+                }
+                guard let event = kept else { return }
+                self.driver.onLoop { driver in
+                    driver.withLink { $0.taken(event, now: driver.eventLoop.now, effects: &$1) }
+                }
+            }
+        }
     }
 }
 

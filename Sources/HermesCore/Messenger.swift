@@ -244,7 +244,7 @@ package final class Messenger: Sendable {
             if count == 0 { break }
         }
         for _ in 0..<max(1, maxSteps) where isOnDuty && !Task.isCancelled {
-            let count = try await sessionStore.purgeSessions(now: purgeTime, limit: batch)
+            let count = try await durable.purge(now: purgeTime, limit: batch)
             sum += count
             if count == 0 { break }
         }

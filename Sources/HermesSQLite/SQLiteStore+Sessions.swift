@@ -85,22 +85,28 @@ extension SQLiteStore: SessionStore {
         }
     }
 
-    package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
+    package func purgeSessions(
+        now: Timestamp,
+        limit: Int,
+        sentUpTo: @escaping @Sendable (DurableSessionID) -> UInt64
+    ) async throws(HermesError) -> SessionPurge {
         do {
-            let purged = try await pool.write { [self] db in
+            let (purge, changes) = try await pool.write { [self] db in
+                var purge = SessionPurge()
                 var changes: [OwnerTally] = []
-                let count = try Self.inSteps(limit, sessionPurgeStep, TimeSlice(clock, slice)) { rows in
-                    var purger = SessionPurger(db: db, now: now, limit: rows)
+                purge.rows = try Self.inSteps(limit, sessionPurgeStep, TimeSlice(clock, slice)) { rows in
+                    var purger = SessionPurger(db: db, now: now, limit: rows, sentUpTo: sentUpTo)
                     // Before the transaction ends, while nothing else runs on the writer.
-                    defer { sessionCache.withLock { cache in for id in purger.sessions { cache.forget(id) } } }
+                    defer { sessionCache.withLock { cache in for id in purger.expired.keys { cache.forget(id) } } }
                     let count = try purger.run()
                     changes.append(purger.queueChanges)
+                    purge.expired.merge(purger.expired, uniquingKeysWith: +)
                     return count
                 }
-                return (count: count, changes: changes)
+                return (purge, changes)
             }
-            for changes in purged.changes { queues.apply(changes) }
-            return purged.count
+            for changes in changes { queues.apply(changes) }
+            return purge
         } catch {
             throw failure(error)
         }

@@ -67,6 +67,7 @@ struct SessionStoreModelTests {
         case .opened(let session): "\(session.wasPresent) " + describe(session)
         case .published(let seqs): "\(seqs)"
         case .moved(let outcomes, let hasEnded): "\(outcomes) \(hasEnded)"
+        case .completed(let count): "completed \(count)"
         case .done: "done"
         case .refused(let error): "\(error.code)"
         }

@@ -234,8 +234,12 @@ struct TransactionSizeTests {
             try await base.retained(after: topic, limit: limit)
         }
 
-        func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
-            try await base.purgeSessions(now: now, limit: limit)
+        func purgeSessions(
+            now: Timestamp,
+            limit: Int,
+            sentUpTo: @escaping @Sendable (DurableSessionID) -> UInt64
+        ) async throws(HermesError) -> SessionPurge {
+            try await base.purgeSessions(now: now, limit: limit, sentUpTo: sentUpTo)
         }
 
         var queues: QueueBudget { base.queues }

@@ -233,6 +233,9 @@ import Testing
         #expect(socket.listeners.last?.name == "mqtt.unixSocket")
         #expect(socket.listeners.last?.gateway == "mqtt")
         #expect(socket.listeners.last?.settings.unixSocketPath == "/run/mqtt.sock")
+        #expect(socket.listeners.last?.settings.isAnonymousAllowed == true)
+        let closed = ["--listeners.mqtt.unixSocket", "/run/mqtt.sock", "--listeners.mqtt.anonymous", "false"]
+        #expect(try load(closed).gateways.listeners.last?.settings.isAnonymousAllowed == false)
         let long = String(repeating: "x", count: 104)
         #expect(try problems(["--listeners.mqtt.unixSocket", long]).contains("103 bytes"))
     }

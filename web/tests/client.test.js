@@ -3,7 +3,7 @@
 
 // The client against a server whose answers the test writes.
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
@@ -94,6 +94,59 @@ describe("login", () => {
         await assert.rejects(client.request({ ping: {} }), { code: 104 });
     });
 
+    test("another token that is unknown leaves the account's own", async () => {
+        const store = new MemoryStore();
+        await store.write([["account", { uid: 1, nickName: "ann", token: "old" }]]);
+        server.session = { error: { code: 1004, message: "the token is unknown" } };
+        const client = await open({ store });
+        await assert.rejects(client.logIn({ token: "other" }), { code: 1004 });
+        assert.ok(client.canResume);
+    });
+
+    test("a name may belong to another account by now: a password tells no cursor", async () => {
+        const store = new MemoryStore();
+        const first = await open({ store });
+        first.on("entry", () => {});
+        await first.logIn({ nickName: "ann", password: "secret" });
+        server.connections[0].send(message(1, "one"));
+        await server.packet("acknowledge");
+        await first.close();
+        const second = await open({ store });
+        await second.logIn({ nickName: "ann", password: "secret" });
+        const { authenticate } = await server.packet("authenticate", 1);
+        assert.deepEqual([authenticate.epoch, authenticate.acknowledgedSeq], ["0", "0"]);
+    });
+
+    test("before the login is answered, nothing is acknowledged: the entries are another account's", async () => {
+        const client = await open();
+        let open1;
+        const gate = new Promise((resolve) => (open1 = resolve));
+        let taken = 0;
+        client.on("entry", async () => {
+            await gate;
+            taken += 1;
+        });
+        await client.logIn({ nickName: "ann", password: "secret" });
+        for (let seq = 1; seq <= 100; seq++) {
+            server.connections[0].send(message(seq, "for Ann", { id: `${seq}`.padStart(26, "m") }));
+        }
+        server.connections[0].send({ ephemeral: { typing: { conversation: { uid: 7 }, fromUid: 7 } } });
+        await next(client, "typing");
+        server.session = () => null;
+        const login = client.logIn({ nickName: "bob", password: "secret" });
+        const { id } = await server.packet("authenticate", 1);
+        open1();
+        while (taken < 100) await new Promise((resolve) => setTimeout(resolve, 5));
+        server.connections[1].send({
+            id,
+            result: { session: { uid: 2, nickName: "bob", token: "u", epoch: "9", headSeq: "100", acknowledgedSeq: "0" } },
+        });
+        assert.equal((await login).uid, 2);
+        server.handler = (packet, connection) => connection.send({ id: packet.id, pong: {} });
+        await client.request({ ping: {} });
+        assert.deepEqual(server.packets.filter((packet) => packet.acknowledge), []);
+    });
+
     test("a registration whose answer was lost ends in a login by password", async () => {
         let answers = 0;
         server.session = (packet) => {
@@ -182,6 +235,22 @@ describe("inbox", () => {
         assert.deepEqual(seen, ["1", "inboxReset", "2"]);
     });
 
+    test("when the store works again, what was taken is stored and acknowledged, although nothing else comes", async () => {
+        const store = new MemoryStore();
+        const client = await open({ store });
+        client.on("entry", () => {});
+        await client.logIn({ nickName: "ann", password: "secret" });
+        const write = store.write.bind(store);
+        let isFull = true;
+        store.write = (changes) => (isFull ? Promise.reject(new Error("full")) : write(changes));
+        const failed = next(client, "storeError");
+        server.connections[0].send(message(1, "one"));
+        assert.equal((await failed).message, "full");
+        isFull = false;
+        assert.equal((await server.packet("acknowledge")).acknowledge.upToSeq, "1");
+        assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1 });
+    });
+
     test("expired entries are a gap", async () => {
         const client = await open();
         const entry = next(client, "entry");
@@ -236,6 +305,49 @@ describe("outbox", () => {
         await next(client, "outbox", (entry) => entry.status === "sent" && entry.content.text === "c");
         const texts = server.packets.filter((packet) => packet.send).map((packet) => packet.send.content.text);
         assert.deepEqual([...new Set(texts)], ["a", "b", "c"]);
+    });
+
+    test("while another account may be logging in, nothing is accepted", async () => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        await client.close();
+        server.session = () => null;
+        client.logIn({ nickName: "bob", password: "secret" }).catch(() => {});
+        await server.packet("authenticate", 1);
+        await assert.rejects(client.outbox.send("whose?", { uid: 7 }), { code: 104 });
+        client.logIn({ nickName: "ann", password: "secret" }).catch(() => {});
+        await server.packet("authenticate", 2);
+        assert.equal((await client.outbox.send("Ann's", { uid: 7 })).status, "queued");
+    });
+
+    test("a removal that could not be stored is stored with the next one, and a retry that could not is none", async () => {
+        const store = new MemoryStore();
+        const client = await open({ store });
+        await client.logIn({ nickName: "ann", password: "secret" });
+        const write = store.write.bind(store);
+        let isFull = false;
+        store.write = (changes) => (isFull ? Promise.reject(new Error("full")) : write(changes));
+        const kept = () => [...store.records.keys()].filter((key) => key.startsWith("outbox/")).length;
+        server.handler = (packet, connection) => {
+            isFull = packet.send.content.text === "a";
+            connection.send(
+                packet.send.content.text === "c"
+                    ? { id: packet.id, result: { error: { code: 2003, message: "blocked" } } }
+                    : receipt(packet, 0),
+            );
+        };
+        for (const [text, status, count] of [["a", "sent", 1], ["b", "sent", 0], ["c", "failed", 1]]) {
+            const done = next(client, "outbox", (entry) => entry.status === status && entry.content.text === text);
+            isFull = false;
+            await client.outbox.send(text, { uid: 7 });
+            await done;
+            await new Promise((resolve) => setTimeout(resolve, 5));
+            assert.equal(kept(), count, text);
+        }
+        isFull = true;
+        const [{ clientId }] = client.outbox.entries;
+        await assert.rejects(client.outbox.retry(clientId), { code: 113 });
+        assert.deepEqual(client.outbox.entries.map((entry) => [entry.status, entry.error.code]), [["failed", 2003]]);
     });
 
     test("a refusal for good stays until it is discarded", async () => {
@@ -410,6 +522,16 @@ describe("FileStore", () => {
         await again.write([["f", 3]]);
         again.close();
         assert.equal((await new FileStore(path).load()).size, 4);
+    });
+
+    test("what could not be written does not come with what can", async () => {
+        const store = new FileStore(join(folder, "later", "store"));
+        await store.load();
+        await assert.rejects(store.write([["a", 1]], true));
+        await mkdir(join(folder, "later"));
+        await store.write([["b", 2]], true);
+        store.close();
+        assert.deepEqual([...(await new FileStore(join(folder, "later", "store")).load())], [["b", 2]]);
     });
 
     test("rewrites a file that is mostly out of date", async () => {

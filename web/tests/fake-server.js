@@ -8,7 +8,8 @@ import { encodeFrame, FrameDecoder } from "../node-websocket.js";
 /**
  * A server of WebSockets whose answers the test writes. Listens on a free port of the loopback address.
  *
- * It logs everybody in by itself: `session` is the answer. Other packets go to `handler(packet, connection)`.
+ * It logs everybody in by itself: `session` is the answer, or a function that gives it; null: none comes. Other packets
+ * go to `handler(packet, connection)`.
  */
 export class FakeServer {
     session = { uid: 1, nickName: "ann", token: "t", epoch: "9", headSeq: "0", acknowledgedSeq: "0" };
@@ -82,7 +83,7 @@ export class FakeServer {
                 this.packets.push(packet);
                 if (packet.authenticate || packet.register) {
                     const answer = typeof this.session === "function" ? this.session(packet) : this.session;
-                    connection.send({ id: packet.id, result: answer.error ? answer : { session: answer } });
+                    if (answer) connection.send({ id: packet.id, result: answer.error ? answer : { session: answer } });
                 } else this.handler(packet, connection);
             }
             this.#ask();

@@ -147,6 +147,7 @@ struct DelimitedLink: ConnectionLink {
         if owner != nil, new != credential { isOwnerCertain = false }
         credential = new
         requested = new
+        mayBeRegistered = false
         // The ticket belongs to the previous account.
         ticket = []
     }
@@ -355,6 +356,9 @@ struct DelimitedLink: ConnectionLink {
         drain(&effects)
     }
 
+    /// The app does not wait any more: a room whose scope was cancelled meanwhile is not entered again.
+    mutating func abandoned(id: UInt64) { entering[id] = nil }
+
     func bytes(of event: Event) -> Int { event.bytes }
 
     mutating func backlogChanged(_ count: Int, bytes: Int) {
@@ -484,6 +488,7 @@ extension DelimitedLink {
             return
         }
         if !session.token.isEmpty { credential = .token(session.token) }
+        mayBeRegistered = false
         ticket = []
         serverMaxFrameBytes = session.maxFrameBytes == 0 ? nil : Int(session.maxFrameBytes)
         statistics.clock.answered(

@@ -134,7 +134,9 @@ extension ConnectionDriver {
     }
 
     /// Carries out a link's effects, in order.
-    func apply(_ effects: Link.Effects) {
+    ///
+    /// - Parameter maySend: false: nothing is sent.
+    func apply(_ effects: Link.Effects, maySend: Bool = true) {
         for effect in effects {
             switch effect {
             case .authenticated(let session, let heartbeatAtMost, let heartbeatPrior):
@@ -147,6 +149,7 @@ extension ConnectionDriver {
             case .answer(let id, let result):
                 requests.remove(id)?.waiter.resume(with: result.mapError { $0 as any Error })
             case .send(let request, let id):
+                guard maySend else { continue }
                 // If one of the link's own requests cannot be written, the log says so.
                 try? write(request, id: id)
                 boundUnread()
@@ -166,14 +169,20 @@ extension ConnectionDriver {
     }
 
     /// Lets the link act, then carries out its effects. An error ends the connection.
-    func withLink(_ body: (inout Link, inout Link.Effects) throws -> Void) {
+    ///
+    /// Before the login is answered, nothing but the login is sent: an acknowledgement would count for whichever
+    /// account logs in. The links repeat what is due once they know the account.
+    ///
+    /// - Parameter isLogin: whether the link logs in.
+    func withLink(isLogin: Bool = false, _ body: (inout Link, inout Link.Effects) throws -> Void) {
         var effects = Link.Effects()
+        let isLive = if case .live = machine.state { true } else { false }
         do {
             try body(&link, &effects)
-            apply(effects)
+            apply(effects, maySend: isLive || isLogin)
             schedule()
         } catch {
-            apply(effects)
+            apply(effects, maySend: isLive || isLogin)
             fail(error)
         }
     }
@@ -215,7 +224,7 @@ extension ConnectionDriver {
     }
 
     private func authenticate() {
-        withLink { link, effects in try link.connected(effects: &effects) }
+        withLink(isLogin: true) { link, effects in try link.connected(effects: &effects) }
     }
 
     private func becameLive() {

@@ -25,12 +25,17 @@ public actor Outbox {
     private var queue: OutboxQueue
     private var sent: SentMessages
     /// The account of the last login, in this run or an earlier one; nil if there was none.
+    private var account: InboxJournal.Account?
+    /// The account whose messages the app sends; nil before the first login, and while another account may be logging
+    /// in.
     private var uid: UInt32?
     private var observers: [UInt64: AsyncStream<OutboxEntry>.Continuation] = [:]
     private var lastObserver: UInt64 = 0
     /// The receipts that the app may wait for, by the numbers of their messages.
     private var promises: [UInt64: ReceiptPromise] = [:]
     private var timer: Scheduled<Void>?
+    /// The keys of sent messages that are still in the store.
+    private var owed: Set<String> = []
 
     /// The number of changes that an observer may miss before it has to read ``entries``.
     private static let maxUnseenChanges = 4096
@@ -47,7 +52,8 @@ public actor Outbox {
         self.driver = driver
         self.store = store
         self.journal = journal
-        uid = journal?.account?.uid
+        account = journal?.account
+        uid = account?.uid
         sent = SentMessages(records: records)
         executor = LoopExecutor(driver.eventLoop)
         queue = OutboxQueue(limits: limits, items: records.compactMap { OutboxItem($0) })
@@ -60,7 +66,9 @@ public actor Outbox {
 
     /// Adds a message, and returns once it is stored.
     func send(_ send: Hermes_V1_Send) async throws -> SentMessage {
-        guard let uid else { throw HermesClientError(.closed, "log in once before anything is sent") }
+        guard let uid else {
+            throw HermesClientError(.closed, "log in before anything is sent: the message's account is not known")
+        }
         let (entry, isNew) = try queue.added(send, uid: uid, date: WallClock.milliseconds())
         let number = entry.item.number
         let promise = promises[number] ?? ReceiptPromise()
@@ -116,6 +124,7 @@ public actor Outbox {
     nonisolated func clientStopped() {
         onLoop { outbox in
             guard outbox.driver.assumeIsolated({ $0.isStopped }) else { return }
+            outbox.queue.halted()
             outbox.interruptReceipts()
             for observer in outbox.observers.values { observer.finish() }
             outbox.observers = [:]
@@ -128,8 +137,15 @@ public actor Outbox {
     /// - Throws: HermesClientError `.storeFull` or `.storeFailed`.
     @discardableResult
     public func retry(clientID: String) async throws -> Bool {
+        let before = queue.entry(clientID: clientID)
         guard let entry = queue.retried(clientID: clientID) else { return false }
-        try await store.write([entry.item.record()], durably: true)
+        do {
+            try await store.write([entry.item.record()], durably: true)
+        } catch {
+            queue.failedAgain(entry.item.number, before?.item.failure)
+            throw error
+        }
+        queue.stored(entry.item.number)
         tell(entry.item.entry(.queued))
         pump()
         return true
@@ -158,19 +174,21 @@ public actor Outbox {
         return true
     }
 
-    /// This account has logged in: its messages may be sent.
-    func started(uid: UInt32) {
-        self.uid = uid
-        queue.started(uid: uid)
-        pump()
+    /// Called from the client's loop at each login: the account's messages may be sent.
+    nonisolated func loggedIn(_ session: Session) {
+        onLoop { outbox in
+            let account = InboxJournal.Account(session)
+            (outbox.account, outbox.uid) = (account, account.uid)
+            outbox.queue.started(uid: account.uid)
+            outbox.pump()
+        }
     }
 
-    /// Calls `started` from the client's loop at each login.
-    nonisolated func loggedIn(uid: UInt32) { onLoop { $0.started(uid: uid) } }
-
-    /// Another account may log in: nothing is sent before the login shows which account it is.
-    func halt() {
+    /// Another account may log in: nothing is sent before the login shows which account it is. Unless the credential
+    /// seems to be that of the last account, nothing is accepted either: nobody would know whose message it is.
+    func halt(for credential: Credential) {
         queue.halted()
+        uid = account.flatMap { $0.mayOwn(credential) ? $0.uid : nil }
         interruptReceipts()
     }
 
@@ -191,6 +209,7 @@ public actor Outbox {
 extension Outbox {
     /// Hands the next messages to the driver, where they wait for a connection.
     private func pump() {
+        guard isStarted else { return queue.halted() }
         for entry in queue.next(now: driver.eventLoop.now) {
             let number = entry.item.number
             tell(entry.item.entry(.sending))
@@ -198,19 +217,14 @@ extension Outbox {
                 // Later, because the driver is in the middle of a report.
                 self.onLoop { $0.answered(number, result) }
             }
-            let isStarted = driver.assumeIsolated { driver in
-                guard (try? driver.requireStarted()) != nil else { return false }
-                driver.submit(.send(entry.item.send), replay: .always, timeout: Self.sendTimeout, waiter: waiter)
-                return true
-            }
-            guard isStarted else {
-                queue.interrupted(number)
-                queue.halted()
-                return
+            driver.assumeIsolated { driver in
+                _ = driver.submit(.send(entry.item.send), replay: .always, timeout: Self.sendTimeout, waiter: waiter)
             }
         }
         schedule()
     }
+
+    private var isStarted: Bool { driver.assumeIsolated { (try? $0.requireStarted()) != nil } }
 
     private func answered(_ number: UInt64, _ result: Result<DelimitedLink.Answer, any Error>) {
         defer { pump() }
@@ -227,8 +241,9 @@ extension Outbox {
                 let place = journal.cursor?.seq ?? 0
                 changes += sent.sent(entry.item.send.clientID, seq: receipt.inboxSeq, place: place)
             }
-            // Should this be lost, the message is sent again and the server recognizes it.
-            store.write(changes, durably: false) { _ in }
+            // Should this be lost, the message is sent again and the server recognizes it, for a day.
+            owed.insert(entry.item.key)
+            writeLater(changes)
             expect(entry.item.send.clientID, false)
             let committed = Receipt(receipt)
             promises.removeValue(forKey: number)?.resolve(.success(committed))
@@ -238,7 +253,7 @@ extension Outbox {
         case .failure(let error):
             failure = error as? HermesClientError ?? HermesClientError(.connectionLost, explain(error))
         }
-        guard driver.assumeIsolated({ (try? $0.requireStarted()) != nil }) else {
+        guard isStarted else {
             // The client was closed or kicked, which is no verdict on the message.
             queue.interrupted(number)
             queue.halted()
@@ -251,6 +266,16 @@ extension Outbox {
             if let record = try? entry.item.record() { store.write([record], durably: false) { _ in } }
         }
         tell(entry.item.entry(entry.status))
+    }
+
+    /// Writes changes, and the removals of sent messages that an earlier write owes.
+    private func writeLater(_ changes: [LocalChange]) {
+        let written = owed
+        let removals = written.filter { key in !changes.contains { $0.key == key } }
+        store.write(removals.map { LocalChange(key: $0, value: nil) } + changes, durably: false) { result in
+            guard case .success = result else { return }
+            self.onLoop { $0.owed.subtract(written) }
+        }
     }
 
     private func schedule() {

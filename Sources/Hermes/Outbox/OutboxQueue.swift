@@ -168,16 +168,23 @@ struct OutboxQueue: Sendable {
         return entry
     }
 
-    /// The app retries a failed message.
+    /// The app retries a failed message, which is to be stored.
     ///
     /// - Returns: the entry; nil if no such message has failed.
     mutating func retried(clientID: String) -> Entry? {
         guard var entry = entry(clientID: clientID), case .failed = entry.phase else { return nil }
         entry.item.failure = nil
-        entry.phase = .queued
+        entry.phase = .storing
         entry.refusals = 0
         entries[entry.item.number] = entry
         return entry
+    }
+
+    /// The retry of a failed message could not be stored.
+    mutating func failedAgain(_ number: UInt64, _ error: HermesClientError?) {
+        guard let error, case .storing = entries[number]?.phase else { return }
+        entries[number]?.item.failure = error
+        entries[number]?.phase = .failed(error)
     }
 
     /// Whether a retry may help: the connection was lost, the server is overloaded or failing, or it said when to try

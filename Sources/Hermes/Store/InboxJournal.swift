@@ -16,11 +16,31 @@ final class InboxJournal: Sendable {
         /// Recognizes the last token without keeping it.
         var tokenHash: UInt64
 
+        init(uid: UInt32, nickName: String, tokenHash: UInt64) {
+            self.uid = uid
+            self.nickName = nickName
+            self.tokenHash = tokenHash
+        }
+
+        init(_ session: Session) {
+            self.init(
+                uid: session.uid.rawValue,
+                nickName: session.nickName,
+                tokenHash: Self.hash(session.token)
+            )
+        }
+
+        /// Whether the credential is this account's, unless another account has got its name meanwhile.
+        func mayOwn(_ credential: Credential) -> Bool {
+            guard case .password(let nickName, _) = credential else { return owns(credential) }
+            return nickName.lowercased() == self.nickName.lowercased()
+        }
+
         /// Whether the credential can only be this account's.
         func owns(_ credential: Credential) -> Bool {
             switch credential {
-            case .register: false
-            case .password(let nickName, _): nickName.lowercased() == self.nickName.lowercased()
+            // The account may have lost its name to another one since.
+            case .register, .password: false
             case .token(let token): Self.hash(token) == tokenHash
             }
         }
@@ -159,6 +179,15 @@ final class InboxJournal: Sendable {
         store.write(changes, durably: false) { [self] result in _ = written(changes, result) }
     }
 
+    /// Writes the pending changes, and tells whether everything is stored.
+    func retry(_ completion: @escaping @Sendable (Bool) -> Void) {
+        guard let changes = changes() else { return completion(failure == nil) }
+        store.write(changes, durably: false) { [self] result in
+            guard written(changes, result) else { return completion(false) }
+            retry(completion)
+        }
+    }
+
     /// Writes the pending changes.
     ///
     /// - Returns: false if that failed; they are written with the next ones.
@@ -237,8 +266,7 @@ final class InboxJournal: Sendable {
 extension InboxJournal.State {
     /// An account logged in: forgets the inbox of another one.
     fileprivate mutating func begin(_ session: Session) {
-        let hash = InboxJournal.Account.hash(session.token)
-        let new = InboxJournal.Account(uid: session.uid.rawValue, nickName: session.nickName, tokenHash: hash)
+        let new = InboxJournal.Account(session)
         let isOther = new.uid != account?.uid
         if isOther {
             dirty.formUnion(recent.keys.map { InboxJournal.Key.recent + "\($0)" })

@@ -91,7 +91,8 @@ package struct TopicRules: Sendable, Equatable {
         bound(to: identity).access(toSubscribe: filter)
     }
 
-    /// A name that begins with `$` and is not allowed by a built-in rule is denied: no allowing wildcard matches it.
+    /// The rules that every server has. Of the topics that begin with `$`, they allow only `$SYS/#`: the
+    /// wildcard of the last rule matches no such topic.
     private static let builtIn: [Rule] = {
         func rule(_ isDenial: Bool, _ actions: Set<TopicAction>, _ pattern: String) -> Rule? {
             guard let pattern = try? TopicPattern(pattern) else { return nil }

@@ -15,7 +15,7 @@ package struct Holding: Sendable, Hashable {
     /// Counts one more entry.
     package mutating func add(_ bytes: Int) { self += Holding(entries: 1, bytes: bytes) }
 
-    /// Counts one entry less.
+    /// Removes one entry of this size from the counts.
     package mutating func subtract(_ bytes: Int) { self += Holding(entries: -1, bytes: -bytes) }
 
     package static func += (left: inout Holding, right: Holding) {

@@ -31,7 +31,7 @@ package struct PageLimit: Sendable, Hashable {
     package let usual: Int
     package let most: Int
 
-    /// Returns the number for a request with this limit; 0: it has none.
+    /// Returns the number of entries for a request with this limit. The limit 0 means that the request has none.
     package func applied(to limit: Int) -> Int { limit <= 0 ? usual : min(limit, most) }
 }
 
@@ -72,7 +72,8 @@ package struct InboxReply: Sendable, Hashable {
     }
 }
 
-/// The reach of a change: the account that caused it pays for it, as for the recipients of a message.
+/// The entries and devices that a change reaches. The account that caused the change pays for them, as a sender pays
+/// for the recipients of a message.
 package struct ChangeReach: Sendable, Hashable {
     package static let nobody = ChangeReach(entries: 0, devices: 0)
 

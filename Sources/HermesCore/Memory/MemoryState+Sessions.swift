@@ -107,10 +107,14 @@ extension MemoryState {
             }
         case .completed(let id, let seqs):
             let seqs = Set(seqs)
-            return try change(id) { session in
+            var count = 0
+            _ = try change(id) { session in
+                let before = session.released.count + session.queue.count
                 session.released.subtract(seqs)
                 session.remove { seqs.contains($0.seq) }
+                count = before - session.released.count - session.queue.count
             }
+            return .completed(count)
         case .released(let id, let seq):
             return try change(id) { session in
                 guard session.queue.contains(where: { $0.seq == seq }) else { return }
@@ -336,22 +340,26 @@ extension MemoryState {
         return page
     }
 
-    mutating func purgeSessions(now: Timestamp, limit: Int) -> Int {
-        var done = 0
-        for (id, session) in durable where done < limit {
-            let expired = session.queue.lazy.filter {
-                $0.seq > session.stored.sentUpTo && $0.publication.hasExpired(at: now)
-            }
-            let seqs = Set(expired.map(\.seq).prefix(limit - done))
+    mutating func purgeSessions(
+        now: Timestamp,
+        limit: Int,
+        _ sentUpTo: (DurableSessionID) -> UInt64
+    ) -> SessionPurge {
+        var purge = SessionPurge()
+        for (id, session) in durable where purge.rows < limit {
+            let sent = max(session.stored.sentUpTo, sentUpTo(id))
+            let expired = session.queue.lazy.filter { $0.seq > sent && $0.publication.hasExpired(at: now) }
+            let seqs = Set(expired.map(\.seq).prefix(limit - purge.rows))
             guard !seqs.isEmpty else { continue }
-            done += seqs.count
+            purge.rows += seqs.count
+            purge.expired[id] = seqs.count
             durable[id]?.remove { seqs.contains($0.seq) }
             if let now = durable[id] { count(from: session.holding, to: now) }
         }
-        for (topic, publication) in retained where done < limit && publication.hasExpired(at: now) {
+        for (topic, publication) in retained where purge.rows < limit && publication.hasExpired(at: now) {
             retained[topic] = nil
-            done += 1
+            purge.rows += 1
         }
-        return done
+        return purge
     }
 }

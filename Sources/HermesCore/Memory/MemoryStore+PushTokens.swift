@@ -9,25 +9,25 @@ extension MemoryStore: PushTokenStore {
         shown: ShownProof,
         now: Timestamp
     ) async throws(HermesError) {
-        try run { (state) throws(HermesError) in
+        try write { (state) throws(HermesError) in
             try state.setPushToken(token, of: device, user, shown: shown, now: now)
         }
     }
 
     package func pushTargets(of user: UserID) async throws(HermesError) -> [PushTarget] {
-        try run { (state) throws(HermesError) in state.pushTargets(of: user) }
+        try read { (state) throws(HermesError) in state.pushTargets(of: user) }
     }
 
     package func settlePushes(_ settlements: [PushSettlement]) async throws(HermesError) {
-        try run { (state) throws(HermesError) in try state.settlePushes(settlements) }
+        try write { (state) throws(HermesError) in try state.settlePushes(settlements) }
     }
 
     package func devicesWithPushTokens(after owner: TokenOwner?, limit: Int) async throws(HermesError) -> [TokenOwner] {
-        try run { (state) throws(HermesError) in state.devicesWithPushTokens(after: owner, limit: limit) }
+        try read { (state) throws(HermesError) in state.devicesWithPushTokens(after: owner, limit: limit) }
     }
 
     package func usersToPush(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID] {
-        try run { (state) throws(HermesError) in state.usersToPush(after: user, limit: limit) }
+        try read { (state) throws(HermesError) in state.usersToPush(after: user, limit: limit) }
     }
 }
 
@@ -37,28 +37,28 @@ extension MemoryStore: WebhookStore {
         marks: [UserID: UInt64],
         limit: Int
     ) async throws(HermesError) -> Int {
-        try run { (state) throws(HermesError) in try state.appendWebhooks(events, marks: marks, limit: limit) }
+        try write { (state) throws(HermesError) in try state.appendWebhooks(events, marks: marks, limit: limit) }
     }
 
     package func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook] {
-        try run { (state) throws(HermesError) in state.dueWebhooks(now: now, limit: limit) }
+        try read { (state) throws(HermesError) in state.dueWebhooks(now: now, limit: limit) }
     }
 
     package func settleWebhooks(_ settlements: [WebhookSettlement]) async throws(HermesError) {
-        try run { (state) throws(HermesError) in try state.settleWebhooks(settlements) }
+        try write { (state) throws(HermesError) in try state.settleWebhooks(settlements) }
     }
 
     package func webhookQueue() async throws(HermesError) -> (count: Int, nextDue: Timestamp?) {
-        try run { (state) throws(HermesError) in
+        try read { (state) throws(HermesError) in
             (state.webhooks.items.count, state.webhooks.items.map(\.due).min())
         }
     }
 
     package func undeliveredMark(of user: UserID) async throws(HermesError) -> UInt64 {
-        try run { (state) throws(HermesError) in state.webhooks.marks[user] ?? 0 }
+        try read { (state) throws(HermesError) in state.webhooks.marks[user] ?? 0 }
     }
 
     package func usersWithUndelivered(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID] {
-        try run { (state) throws(HermesError) in state.usersWithUndelivered(after: user, limit: limit) }
+        try read { (state) throws(HermesError) in state.usersWithUndelivered(after: user, limit: limit) }
     }
 }

@@ -7,23 +7,57 @@ import Synchronization
 ///
 /// State: one `Mutex` around ``MemoryState``; every call is one critical section. Nothing outlives the process.
 package final class MemoryStore: Sendable {
-    private let state: Mutex<MemoryState>
+    private final class Record: Sendable {
+        let state: Mutex<MemoryState>
+
+        init(_ state: MemoryState) { self.state = Mutex(state) }
+    }
+
+    private let record: Record
+    /// The process that writes; nil: it is not one of several.
+    private let node: NodeIdentity?
 
     /// Creates an empty store with a new epoch.
     package init(settings: StoreSettings = StoreSettings()) {
-        state = Mutex(MemoryState(epoch: UInt64.random(in: 1...UInt64(Int64.max)), settings: settings))
+        record = Record(MemoryState(epoch: UInt64.random(in: 1...UInt64(Int64.max)), settings: settings))
+        node = nil
     }
+
+    private init(_ record: Record, _ node: NodeIdentity) {
+        self.record = record
+        self.node = node
+    }
+
+    /// The same store for a process that has joined (``PlaceStore/join(_:)``). Once the process is removed, it writes
+    /// nothing more.
+    package func fenced(for node: NodeIdentity) -> MemoryStore { MemoryStore(record, node) }
 
     /// Makes writes fail with `.storageUnavailable` once the stored contents would exceed this number of bytes, like a
     /// full disk. Nil: no limit.
     package func setCapacity(bytes: Int?) {
-        state.withLock { $0.capacityBytes = bytes }
+        record.state.withLock { $0.capacityBytes = bytes }
+    }
+
+    func read<Value: Sendable>(
+        _ body: (MemoryState) throws(HermesError) -> Value
+    ) throws(HermesError) -> Value {
+        try run { (state) throws(HermesError) in try body(state) }
+    }
+
+    /// A write that a removed process must not do: others do its work by now.
+    func write<Value: Sendable>(
+        _ body: (inout MemoryState) throws(HermesError) -> Value
+    ) throws(HermesError) -> Value {
+        try run { (state) throws(HermesError) in
+            if let node, !state.places.isIn(node) { throw StoreRefusals.removedNode }
+            return try body(&state)
+        }
     }
 
     func run<Value: Sendable>(
         _ body: (inout MemoryState) throws(HermesError) -> Value
     ) throws(HermesError) -> Value {
-        let result = state.withLock { state -> Result<Value, HermesError> in
+        let result = record.state.withLock { state -> Result<Value, HermesError> in
             do throws(HermesError) { return .success(try body(&state)) } catch { return .failure(error) }
         }
         return try result.get()
@@ -32,19 +66,19 @@ package final class MemoryStore: Sendable {
 
 extension MemoryStore: MessageStore {
     package func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome] {
-        try run { (state) throws(HermesError) in try state.commit(operations, now: now) }
+        try write { (state) throws(HermesError) in try state.commit(operations, now: now) }
     }
 
     package func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage {
-        try run { (state) throws(HermesError) in state.page(of: user, after: seq, limit: limit) }
+        try read { (state) throws(HermesError) in state.page(of: user, after: seq, limit: limit) }
     }
 
     package func position(of user: UserID) async throws(HermesError) -> InboxPosition {
-        try run { (state) throws(HermesError) in state.position(of: user) }
+        try read { (state) throws(HermesError) in state.position(of: user) }
     }
 
     package func history(_ query: HistoryQuery) async throws(HermesError) -> [Message] {
-        try run { (state) throws(HermesError) in state.history(query) }
+        try read { (state) throws(HermesError) in state.history(query) }
     }
 
     package func conversations(
@@ -52,23 +86,23 @@ extension MemoryStore: MessageStore {
         after place: ConversationPlace?,
         limit: Int
     ) async throws(HermesError) -> [ConversationSummary] {
-        try run { (state) throws(HermesError) in state.conversations(of: user, after: place, limit: limit) }
+        try read { (state) throws(HermesError) in state.conversations(of: user, after: place, limit: limit) }
     }
 
     package func pushJobs() async throws(HermesError) -> [MessageID] {
-        try run { (state) throws(HermesError) in state.pushJobs.map(\.job.push.id) }
+        try read { (state) throws(HermesError) in state.pushJobs.map(\.job.push.id) }
     }
 
     package func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
-        try run { (state) throws(HermesError) in state.purge(now: now, limit: limit) }
+        try write { (state) throws(HermesError) in state.purge(now: now, limit: limit) }
     }
 
     package func record(_ jump: ClockJump) async throws(HermesError) {
-        try run { (state) throws(HermesError) in state.clockJumps.add(jump) }
+        try write { (state) throws(HermesError) in state.clockJumps.add(jump) }
     }
 
     package func takeBack(_ setback: ClockSetback) async throws(HermesError) {
-        try run { (state) throws(HermesError) in state.takeBack(setback) }
+        try write { (state) throws(HermesError) in state.takeBack(setback) }
     }
 
     package func backup(to path: String) async throws(HermesError) {
@@ -78,37 +112,37 @@ extension MemoryStore: MessageStore {
 
 extension MemoryStore: AccountStore {
     package func create(_ account: NewAccount, now: Timestamp) async throws(HermesError) -> Account {
-        try run { (state) throws(HermesError) in try state.create(account, now: now) }
+        try write { (state) throws(HermesError) in try state.create(account, now: now) }
     }
 
     package func find(_ key: AccountKey) async throws(HermesError) -> StoredAccount? {
-        try run { (state) throws(HermesError) in state.find(key) }
+        try read { (state) throws(HermesError) in state.find(key) }
     }
 
     package func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account] {
-        try run { (state) throws(HermesError) in state.accounts(after: id, limit: limit) }
+        try read { (state) throws(HermesError) in state.accounts(after: id, limit: limit) }
     }
 
     package func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account {
-        try run { (state) throws(HermesError) in try state.update(id, change) }
+        try write { (state) throws(HermesError) in try state.update(id, change) }
     }
 
     package func keptNames() async throws(HermesError) -> [KeptName] {
-        try run { (state) throws(HermesError) in state.keptNames.map { KeptName(key: $0.key, user: $0.value) } }
+        try read { (state) throws(HermesError) in state.keptNames.map { KeptName(key: $0.key, user: $0.value) } }
     }
 
     package func keeps(_ name: KeptName) async throws(HermesError) -> Bool {
-        try run { (state) throws(HermesError) in state.keptNames[name.key] == name.user }
+        try read { (state) throws(HermesError) in state.keptNames[name.key] == name.user }
     }
 
     package func free(_ name: KeptName) async throws(HermesError) {
-        try run { (state) throws(HermesError) in
+        try write { (state) throws(HermesError) in
             if state.keptNames[name.key] == name.user { state.keptNames[name.key] = nil }
         }
     }
 
     package func open(_ opening: DeviceOpening, now: Timestamp) async throws(HermesError) -> Device {
-        try run { (state) throws(HermesError) in try state.open(opening, now: now) }
+        try write { (state) throws(HermesError) in try state.open(opening, now: now) }
     }
 
     package func standing(
@@ -116,45 +150,45 @@ extension MemoryStore: AccountStore {
         device: DeviceID?,
         address: String?
     ) async throws(HermesError) -> LoginStanding? {
-        try run { (state) throws(HermesError) in state.standing(key, device: device, address: address) }
+        try read { (state) throws(HermesError) in state.standing(key, device: device, address: address) }
     }
 
     package func note(_ traces: [LoginTrace]) async throws(HermesError) {
-        try run { (state) throws(HermesError) in try state.note(traces) }
+        try write { (state) throws(HermesError) in try state.note(traces) }
     }
 
     package func devices(of user: UserID) async throws(HermesError) -> [Device] {
-        try run { (state) throws(HermesError) in state.records[user]?.devices ?? [] }
+        try read { (state) throws(HermesError) in state.records[user]?.devices ?? [] }
     }
 
     package func tokens(of user: UserID) async throws(HermesError) -> [DeviceToken] {
-        try run { (state) throws(HermesError) in state.tokens(of: user) }
+        try read { (state) throws(HermesError) in state.tokens(of: user) }
     }
 
     package func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner? {
-        try run { (state) throws(HermesError) in state.tokens[token]?.owner }
+        try read { (state) throws(HermesError) in state.tokens[token]?.owner }
     }
 
     package func revoke(_ scope: RevocationScope, now: Timestamp) async throws(HermesError) {
-        try run { (state) throws(HermesError) in try state.revoke(scope) }
+        try write { (state) throws(HermesError) in try state.revoke(scope) }
     }
 }
 
 extension MemoryStore: SocialStore {
     package func blockers(of user: UserID, among users: [UserID]) async throws(HermesError) -> Set<UserID> {
-        try run { (state) throws(HermesError) in state.blockers(of: user, among: users) }
+        try read { (state) throws(HermesError) in state.blockers(of: user, among: users) }
     }
 
     package func contacts(of user: UserID, after: UserID?, limit: Int) async throws(HermesError) -> [Contact] {
-        try run { (state) throws(HermesError) in state.contacts(of: user, after: after, limit: limit) }
+        try read { (state) throws(HermesError) in state.contacts(of: user, after: after, limit: limit) }
     }
 
     package func group(_ id: GroupID) async throws(HermesError) -> Group? {
-        try run { (state) throws(HermesError) in state.groups[id] }
+        try read { (state) throws(HermesError) in state.groups[id] }
     }
 
     package func groups(of user: UserID, after: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary] {
-        try run { (state) throws(HermesError) in state.groups(of: user, after: after, limit: limit) }
+        try read { (state) throws(HermesError) in state.groups(of: user, after: after, limit: limit) }
     }
 
     package func groups(
@@ -162,15 +196,15 @@ extension MemoryStore: SocialStore {
         named key: String,
         limit: Int
     ) async throws(HermesError) -> (found: [GroupSummary], next: GroupID?) {
-        try run { (state) throws(HermesError) in state.groups(after: after, named: key, limit: limit) }
+        try read { (state) throws(HermesError) in state.groups(after: after, named: key, limit: limit) }
     }
 
     package func readableAfter(_ user: UserID, in group: GroupID) async throws(HermesError) -> UInt64? {
-        try run { (state) throws(HermesError) in state.groups[group]?.readableAfter(user) }
+        try read { (state) throws(HermesError) in state.groups[group]?.readableAfter(user) }
     }
 
     package func names(of users: [UserID]) async throws(HermesError) -> [UserID: String] {
-        try run { (state) throws(HermesError) in
+        try read { (state) throws(HermesError) in
             var names: [UserID: String] = [:]
             for user in users { names[user] = state.records[user]?.stored.account.nickName.rawValue }
             return names
@@ -180,11 +214,11 @@ extension MemoryStore: SocialStore {
 
 extension MemoryStore: SessionStore {
     package func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
-        try run { (state) throws(HermesError) in try state.commit(operations, now: now) }
+        try write { (state) throws(HermesError) in try state.commit(operations, now: now) }
     }
 
     package func sessions() async throws(HermesError) -> [StoredSession] {
-        try run { (state) throws(HermesError) in state.storedSessions() }
+        try read { (state) throws(HermesError) in state.storedSessions() }
     }
 
     package func queued(
@@ -193,7 +227,7 @@ extension MemoryStore: SessionStore {
         limit: Int,
         maxBytes: Int
     ) async throws(HermesError) -> [QueuedPublication] {
-        try run { (state) throws(HermesError) in
+        try read { (state) throws(HermesError) in
             state.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
         }
     }
@@ -204,20 +238,20 @@ extension MemoryStore: SessionStore {
         limit: Int,
         maxBytes: Int
     ) async throws(HermesError) -> [QueuedPublication] {
-        try run { (state) throws(HermesError) in
+        try read { (state) throws(HermesError) in
             state.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes, isSharedOnly: true)
         }
     }
 
     package func retained(of topics: [TopicName]) async throws(HermesError) -> [StoredPublication] {
-        try run { (state) throws(HermesError) in topics.compactMap { state.retained[$0] } }
+        try read { (state) throws(HermesError) in topics.compactMap { state.retained[$0] } }
     }
 
     package func retained(
         after topic: TopicName?,
         limit: Int
     ) async throws(HermesError) -> (publications: [StoredPublication], next: TopicName?) {
-        try run { (state) throws(HermesError) in
+        try read { (state) throws(HermesError) in
             func isBefore(_ one: TopicName, _ other: TopicName) -> Bool {
                 one.rawValue.utf8.lexicographicallyPrecedes(other.rawValue.utf8)
             }
@@ -240,11 +274,15 @@ extension MemoryStore: SessionStore {
         }
     }
 
-    package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
-        try run { (state) throws(HermesError) in state.purgeSessions(now: now, limit: limit) }
+    package func purgeSessions(
+        now: Timestamp,
+        limit: Int,
+        sentUpTo: @escaping @Sendable (DurableSessionID) -> UInt64
+    ) async throws(HermesError) -> SessionPurge {
+        try write { (state) throws(HermesError) in state.purgeSessions(now: now, limit: limit, sentUpTo) }
     }
 
-    package var inboxes: InboxLedger { state.withLock { $0.inboxes } }
+    package var inboxes: InboxLedger { record.state.withLock { $0.inboxes } }
 
-    package var queues: QueueBudget { state.withLock { $0.queues } }
+    package var queues: QueueBudget { record.state.withLock { $0.queues } }
 }

@@ -39,7 +39,7 @@ package protocol SessionStore: Sendable {
     /// Reads a session's queue behind `seq`, ascending, without released publications.
     ///
     /// A page may be shorter than `limit` if its payloads reach `maxBytes`; it is empty only if nothing is queued. The
-    /// store has no clock: it returns expired publications until ``purgeSessions(now:limit:)`` deletes them.
+    /// store has no clock: it returns expired publications until ``purgeSessions(now:limit:sentUpTo:)`` deletes them.
     func queued(
         of session: DurableSessionID,
         after seq: UInt64,
@@ -70,10 +70,18 @@ package protocol SessionStore: Sendable {
         limit: Int
     ) async throws(HermesError) -> (publications: [StoredPublication], next: TopicName?)
 
-    /// Deletes a bounded amount per call: remains of removed sessions, and expired publications that were not sent to
-    /// any session. Sessions themselves end only with ``SessionOperation/remove(_:opening:)``.
-    /// - Returns: the number of rows handled; 0 when nothing is left to do.
-    func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int
+    /// Deletes a bounded amount per call: remains of removed sessions, and expired publications that were not sent.
+    /// Sessions themselves end only with ``SessionOperation/remove(_:opening:)``.
+    ///
+    /// - Parameters:
+    ///   - now: publications that expire until then have expired; not later than the present.
+    ///   - sentUpTo: the newest seq that a session's connection may have sent, which the store knows only when the
+    ///     session is closed. Called after the call, on any thread; must not call the store.
+    func purgeSessions(
+        now: Timestamp,
+        limit: Int,
+        sentUpTo: @escaping @Sendable (DurableSessionID) -> UInt64
+    ) async throws(HermesError) -> SessionPurge
 
     /// Counts the queues of all sessions, by owner.
     var queues: QueueBudget { get }
@@ -156,7 +164,8 @@ package enum SessionOperation: Sendable {
     /// Retains a publication for its topic in place of the previous one; an empty payload only removes the previous
     /// one.
     case retain(StoredPublication)
-    /// The client has completely acknowledged these publications: they are deleted, whether they were released or not.
+    /// The client has completely acknowledged these publications: they are deleted, whether they were released or not
+    /// (`.completed`).
     case completed(DurableSessionID, [UInt64])
     /// The client has received this publication (QoS 2): its content is deleted, and its seq stays until it is
     /// completed.
@@ -246,6 +255,16 @@ package struct QueueMove: Sendable {
     }
 }
 
+/// What a call of ``SessionStore/purgeSessions(now:limit:sentUpTo:)`` did.
+package struct SessionPurge: Sendable {
+    /// The number of rows handled; 0: nothing is left to do.
+    package var rows = 0
+    /// The number of expired publications that left each queue.
+    package var expired: [DurableSessionID: Int] = [:]
+
+    package init() {}
+}
+
 /// The outcome of one operation.
 package enum SessionOutcome: Sendable {
     case opened(StoredSession)
@@ -254,6 +273,8 @@ package enum SessionOutcome: Sendable {
     case published([UInt64])
     /// The outcome of each item, and whether the session has ended.
     case moved([QueueMove.Outcome], hasEnded: Bool)
+    /// How many of the publications were in the queue; others had expired and were purged.
+    case completed(Int)
     case done
     /// Nothing was changed: `.notFound` (no such session), ``StoreRefusals/openedElsewhere``.
     case refused(HermesError)

@@ -21,6 +21,9 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// The client's login; nil without an account.
     var login: LoginNumber? { get }
 
+    /// The newest seq that the connection may have sent; set before it looks whether the publication has expired.
+    var sentUpTo: UInt64 { get }
+
     /// Another connection takes the session. Tell the client why, close, and detach: the other connection waits for
     /// that.
     func replaced()
@@ -42,6 +45,7 @@ package protocol DurableAttachment: AnyObject, Sendable {
 extension DurableAttachment {
     package var reader: (any TopicReader)? { nil }
     package var source: CommitSource { .server }
+    package var sentUpTo: UInt64 { 0 }
 }
 
 /// The state of the session at its attachment.

@@ -128,7 +128,8 @@ extension DurableSessions {
             switch result {
             case .success:
                 hand(publication, to: fanOut.live)
-                publish(publication, insteadOf: fanOut.lost[...], completion: completion)
+                let lost = fanOut.lost[...]
+                publish(publication, insteadOf: lost, isReceived: received != nil, completion: completion)
             case .failure(let error):
                 if let partial = fanOut.failed(), let received {
                     shared.state.withLock { $0.records[received.session]?.partial[received.id] = partial }

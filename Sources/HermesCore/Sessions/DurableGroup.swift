@@ -12,6 +12,8 @@ final class DurableLoad: Sendable {
     let hasEnded = Atomic(false)
     /// The number of waiting or unacknowledged publications.
     let queued = Atomic(0)
+    /// How often ``queued`` was read from the store.
+    let readings = Atomic(0)
     /// The number of publications for which it was chosen and that are not committed yet.
     let chosen = Atomic(0)
     /// Nothing is called under it.
@@ -21,6 +23,12 @@ final class DurableLoad: Sendable {
     init(owner: CommitSource) { self.owner = owner }
 
     var current: Int { queued.load(ordering: .relaxed) + chosen.load(ordering: .relaxed) }
+
+    /// The store has told the number of waiting or unacknowledged publications.
+    func read(_ count: Int) {
+        queued.store(count, ordering: .relaxed)
+        readings.add(1, ordering: .relaxed)
+    }
 
     /// Sets the permissions of the last connection; nil: unknown.
     func setReader(_ new: (any TopicReader)?) {

@@ -25,7 +25,7 @@ struct DurableSeats {
 
     var all: some Collection<DurableState.Seat> { seats.values }
 
-    /// The owners of seats, but for nobody.
+    /// The owners of seats, except ``SessionOwner/anonymous``.
     var owners: [SessionOwner] { Array(keys.keys) }
 
     /// The keys of an owner.

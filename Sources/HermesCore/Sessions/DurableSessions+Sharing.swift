@@ -142,10 +142,14 @@ extension DurableSessions {
     /// Each try is a commit, and full members are not chosen: only those that fill up meanwhile, or by their bytes.
     private static let maxTries = 32
 
-    /// Finds other members for a publication, one group after the other.
+    /// Finds other members for a publication that is stored for all others, one group after the other.
+    ///
+    /// - Parameter isReceived: whether the packet identifier under which it came is stored, too. Then a repetition would
+    ///   not be published, so a failure must not be told: the publication waits for the store.
     func publish(
         _ publication: StoredPublication,
         insteadOf lost: ArraySlice<PublicationTarget>,
+        isReceived: Bool,
         tried: Set<DurableSessionID> = [],
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
@@ -158,19 +162,33 @@ extension DurableSessions {
         guard let target = chosen.targets.first else {
             if chosen.live.isEmpty { shared.state.withLock { $0.dropped += 1 } }
             hand(publication, to: chosen.live)
-            return publish(publication, insteadOf: lost.dropFirst(), completion: completion)
+            return publish(
+                publication,
+                insteadOf: lost.dropFirst(),
+                isReceived: isReceived,
+                completion: completion
+            )
         }
         let operation = SessionOperation.publish(publication, targets: [target], received: nil, retains: false)
         committer.submit(operation, isUrgent: true) { [self, chosen] result in
+            var next = (lost: lost.dropFirst(), tried: Set<DurableSessionID>())
             switch result {
             case .failure(let error):
                 chosen.giveBack()
-                completion(.failure(error))
+                guard isReceived else { return completion(.failure(error)) }
+                shared.state.withLock { $0.keepUnplaced(publication, share) }
             case .success(.published([0])):
-                publish(publication, insteadOf: [target] + lost.dropFirst(), tried: tried, completion: completion)
+                next = ([target] + next.lost, tried)
             case .success:
-                publish(publication, insteadOf: lost.dropFirst(), completion: completion)
+                break
             }
+            publish(
+                publication,
+                insteadOf: next.lost,
+                isReceived: isReceived,
+                tried: next.tried,
+                completion: completion
+            )
         }
     }
 

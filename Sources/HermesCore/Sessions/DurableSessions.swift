@@ -207,7 +207,7 @@ package final class DurableSessions: Sendable {
         return route
     }
 
-    /// Allows clean members in shared subscriptions from now on.
+    /// From now on, shared subscriptions may also have members whose sessions are not kept.
     func share(_ groups: SharedGroups) { shared.live.withLock { $0 = groups } }
 
     /// Stores a publication for all that get it at least once, and retains it if asked to.
@@ -286,7 +286,8 @@ package final class DurableSessions: Sendable {
                 chosen.giveBack()
             }
             guard case .success(.published(let seqs)) = result else { return completion(result.map { _ in }) }
-            publish(publication, insteadOf: chosen.lost(seqs)[...], completion: completion)
+            let lost = chosen.lost(seqs)
+            publish(publication, insteadOf: lost[...], isReceived: received != nil, completion: completion)
         }
     }
 

@@ -13,8 +13,8 @@ extension DurableState {
         _ deliveries: inout DurableDeliveries
     ) {
         switch (operation, outcome) {
-        case (.completed(let id, let seqs), _):
-            records[id]?.load.queued.subtract(seqs.count, ordering: .relaxed)
+        case (.completed(let id, _), .completed(let count)):
+            records[id]?.load.queued.subtract(count, ordering: .relaxed)
         case (.publish(let publication, let targets, _, _), .published(let seqs)):
             for row in rows { place(publication, targets[row], seqs[row], &deliveries) }
         case (.move(let move), .moved(let outcomes, _)):
@@ -29,7 +29,7 @@ extension DurableState {
             records[move.session]?.load.queued.subtract(left, ordering: .relaxed)
             handedOver += UInt64(left)
         case (.open, _), (.close, _), (.remove, _), (.subscribe, _), (.unsubscribe, _), (.publish, _), (.move, _),
-            (.retain, _), (.released, _), (.receivedReleased, _):
+            (.retain, _), (.completed, _), (.released, _), (.receivedReleased, _):
             break
         }
     }

@@ -173,7 +173,7 @@ extension DurableState {
         records[id]?.redistributesAt = isOpen ? nil : known.redistributesAt ?? redistributesAt
         records[id]?.load.isOnline.store(isOpen, ordering: .relaxed)
         // Its own node knows how much waits for it. The store refuses what is too much.
-        records[id]?.load.queued.store(isOpen ? 0 : session.queuedCount, ordering: .relaxed)
+        records[id]?.load.read(isOpen ? 0 : session.queuedCount)
         setInheritedExpiry(of: id, to: isOpen ? nil : session.expiresAt)
         if !isOpen, session.subscriptions.contains(where: \.isShared) {
             absentSharing.insert(id)

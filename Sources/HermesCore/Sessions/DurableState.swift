@@ -266,7 +266,7 @@ struct DurableState {
             records[session.id]?.sentUpTo = session.sentUpTo
             records[session.id]?.load.setReader(applicant.attachment.reader)
             records[session.id]?.load.isOnline.store(true, ordering: .relaxed)
-            records[session.id]?.load.queued.store(session.queuedCount, ordering: .relaxed)
+            records[session.id]?.load.read(session.queuedCount)
             actions.append(.succeed(applicant, DurableOpening(session)))
             // Another node was faster to tell.
             if knownHead > session.head { actions.append(.advance(applicant.attachment, knownHead)) }
@@ -517,7 +517,7 @@ struct DurableState {
             records[session.id]?.mayHoldShared = true
             absentSharing.insert(session.id)
         }
-        records[session.id]?.load.queued.store(session.queuedCount, ordering: .relaxed)
+        records[session.id]?.load.read(session.queuedCount)
     }
 
     private mutating func insert(_ session: StoredSession, payer: CommitSource) {

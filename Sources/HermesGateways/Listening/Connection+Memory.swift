@@ -34,7 +34,8 @@ extension Connection {
     }
 
     /// Counts many written bytes, and large frames of which TLS makes copies, until the system has them. Bytes that
-    /// connections share count once in the sum of all, and for each of them in the choice of who pays.
+    /// connections of a loop share count once in the sum of all. In the choice of who pays, each of these connections
+    /// counts for its part of them (``SharedFrames/part``).
     ///
     /// - Parameter isOwn: whether no other connection shares the bytes.
     /// - Returns: the promise of the write; nil: they are not counted.

@@ -57,7 +57,7 @@ extension Connection {
     ///
     /// - Parameters:
     ///   - reader: the user whose inbox it is.
-    ///   - form: the name of the encoding, which the entry and its reader determine.
+    ///   - form: the name of the encoding. Calls with the same entry, reader and form must encode the same bytes.
     func write(
         _ entry: InboxEntry,
         for reader: UserID,

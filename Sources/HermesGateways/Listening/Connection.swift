@@ -500,7 +500,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     var isThrottled: Bool { pauses.contains(.throttled) }
 
-    /// Whether frames wait only for the connection's turn, or for a crowd.
+    /// Whether frames wait for nothing but the connection's turn, or the subscribers of a topic that has very many.
     var waitsOnlyForTurn: Bool { !pauses.isEmpty && pauses.isSubset(of: [.turn, .crowds]) && phase == .open }
 
     /// Takes the frames that wait only for the connection's turn or for a crowd.

@@ -166,8 +166,8 @@ package final class Listener: Sendable {
     /// Whether connections begin with a TLS handshake.
     package var isEncrypted: Bool { tls != nil }
 
-    /// Reads the certificate again, for new connections, and the revocation lists, which end connections; does nothing
-    /// without TLS.
+    /// Reads the certificate and the revocation lists again. New connections use the new certificate. Open connections
+    /// with a revoked certificate end. Does nothing without TLS.
     package func reloadCertificate() throws {
         // Lists may have been read even if the certificate was not.
         defer { acceptor.endRevoked() }

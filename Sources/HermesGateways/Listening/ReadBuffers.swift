@@ -11,7 +11,8 @@ import NIOCore
 final class ReadBuffers: @unchecked Sendable {
     /// The longest read in bytes.
     static let maxBytes = sizes[2]
-    /// The sizes of buffers in bytes. A short message that is passed on to other loops holds a short buffer meanwhile.
+    /// The sizes of buffers in bytes. A message that is passed on to other loops keeps its whole buffer in memory, so a
+    /// short message should have a short buffer.
     private static let sizes = [1_024, 8_192, 65_536]
     /// The most buffers of a size that are kept for the next reads; some may still be in use by other loops.
     private static let most = 4

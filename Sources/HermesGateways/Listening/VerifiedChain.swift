@@ -20,8 +20,8 @@ final class VerifiedChain: ChannelInboundHandler, RemovableChannelHandler {
     /// - Parameter context: the context of the connection.
     init(_ context: NIOSSLContext) { self.context = context }
 
-    /// Whether what TLS has verified was held against the revocation lists in force: the certificates are known, or
-    /// the session that is resumed began under these lists.
+    /// Whether TLS has checked the client against the revocation lists in force. It has if the certificates are known,
+    /// or if the resumed session began under these lists.
     func isFresh(in box: TLSContextBox) -> Bool { !certificates.isEmpty || box.isCurrent(context) }
 
     /// Creates a TLS handler that reports the chain to this object. Both belong in the pipeline, this one behind it.

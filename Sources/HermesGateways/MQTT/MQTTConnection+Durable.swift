@@ -7,6 +7,7 @@ import HermesWire
 import Logging
 import Metrics
 import NIOCore
+import Synchronization
 
 /// The connection's session: how it is attached, and the queue of a durable one (3.1.2.4, 4.1, 4.4).
 extension MQTTConnection {
@@ -138,6 +139,7 @@ extension MQTTConnection {
 
     private func send(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) {
         outbound.window.skip(to: queued.seq)
+        client.link?.mayHaveSent(upTo: queued.seq)
         // Sent messages do not expire [MQTT-4.3.3-7].
         let wasSent = queued.seq <= durable.sentBefore
         let isExpired = !wasSent && queued.publication.hasExpired(at: expiryTime(of: queued.publication.details))
@@ -396,6 +398,7 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     let userName: String?
     let tokenOwner: DeviceID?
     let login: LoginNumber?
+    private let sent = Atomic<UInt64>(0)
 
     init(_ owner: MQTTConnection, _ client: MQTTClientState) {
         userName = client.identity.userName
@@ -411,6 +414,11 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
         endsSession = endsSession || end.endsKeptSessions
         isNameFree = isNameFree || end.freesName
     }
+
+    /// The connection is about to look at the message with this number.
+    func mayHaveSent(upTo number: UInt64) { sent.store(number, ordering: .relaxed) }
+
+    var sentUpTo: UInt64 { sent.load(ordering: .relaxed) }
 
     func replaced() { connection.loop.post(.ended(connection, .replaced)) }
 

@@ -50,7 +50,8 @@ package struct GatewaySettings: Sendable {
             guard let settings = predefined[keys.name] else { continue }
             listeners.append((keys.name, gateway.name, settings))
             guard let path = settings.furtherSocketPath else { continue }
-            let socket = ListenerSettings(port: 0, unixSocketPath: path)
+            var socket = ListenerSettings(port: 0, unixSocketPath: path)
+            socket.isAnonymousAllowed = settings.isAnonymousAllowed
             sockets.append(("\(keys.name).unixSocket", gateway.name, socket))
         }
         return listeners + sockets + further.map { ($0.name, $0.gateway, $0.settings) }

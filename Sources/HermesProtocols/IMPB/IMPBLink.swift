@@ -43,8 +43,11 @@ struct IMPBLink: ConnectionLink {
     let configuration: IMPBClient.Configuration
     var credential: Credential?
     private var uid: UInt32 = 0
+    /// A registration was sent and its answer has not arrived: the account may exist.
     private var registerIsUnanswered = false
     private var mayBeRegistered = false
+    /// Whether a login is unanswered.
+    private var isAuthenticating = false
     private var strayLogins = StrayLogins()
     /// The ids of messages whose receipts are awaited.
     private var sending: Set<UInt64> = []
@@ -67,6 +70,7 @@ struct IMPBLink: ConnectionLink {
     mutating func logIn(_ new: Credential) {
         credential = new
         requested = new
+        mayBeRegistered = false
     }
 
     /// Whether the app passes the same credential as before.
@@ -74,9 +78,9 @@ struct IMPBLink: ConnectionLink {
 
     mutating func connected(effects: inout Effects) throws {
         guard let credential else { throw HermesClientError(.closed, "log in first") }
+        isAuthenticating = false
         switch credential {
         case .register(let nickName, let password, let invitation):
-            guard !mayBeRegistered else { return try logIn(nickName, password: password, effects: &effects) }
             var request = IMPB_signin_request()
             request.nickName = nickName
             request.pwd = password
@@ -106,6 +110,7 @@ struct IMPBLink: ConnectionLink {
         request.deviceID = configuration.device.id
         request.version = configuration.device.appVersion
         strayLogins.began()
+        isAuthenticating = true
         effects.append(.send(try .user(.login, request), id: ID.login))
     }
 
@@ -136,13 +141,19 @@ struct IMPBLink: ConnectionLink {
     ) throws {
         switch id {
         case ID.registration:
+            guard registerIsUnanswered else { return }
             registerIsUnanswered = false
-            guard reply.isSuc, case .register(let nickName, let password, _) = credential else {
+            guard case .register(let nickName, let password, _) = credential else { return }
+            guard reply.isSuc || mayBeRegistered && HermesClientError(reply).code == .nameTaken else {
+                mayBeRegistered = false
                 return effects.append(.refused(HermesClientError(reply)))
             }
             // The reply's token would be enough, but only a login tells the server about the device.
             try logIn(nickName, password: password, effects: &effects)
         case ID.login:
+            // Each login has one answer.
+            guard isAuthenticating else { return }
+            isAuthenticating = false
             strayLogins.answered()
             guard reply.isSuc else { return effects.append(.refused(HermesClientError(reply))) }
             let login = try IMPB_login_response(wire: [UInt8](reply.respon))
@@ -152,6 +163,7 @@ struct IMPBLink: ConnectionLink {
                 effects.append(.forgetEvents)
             }
             uid = login.uid
+            mayBeRegistered = false
             if !login.token.isEmpty { credential = .token(login.token) }
             let resumption = inbox.resumed(
                 epoch: login.epoch,

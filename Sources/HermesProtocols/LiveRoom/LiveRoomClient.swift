@@ -129,7 +129,7 @@ public final class LiveRoomClient: Sendable {
         await close()
     }
 
-    /// Closes the connection without a leave.
+    /// Closes the connection without sending a leave frame.
     public func close() async { await driver.close(takesLast: true) }
 
     /// Waits until the viewer has stopped; closes it if the task is cancelled.

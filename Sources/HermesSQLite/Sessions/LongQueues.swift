@@ -22,7 +22,7 @@ struct LongQueues {
 
     private var queues: [DurableSessionID: Queue] = [:]
 
-    /// The number of messages of a long queue: several pages of short messages.
+    /// The number of messages from which a queue is long: short messages then fill several pages.
     static let startRows = 256
     /// The number below which a queue is long no more.
     static let endRows = 128

@@ -11,17 +11,19 @@ import HermesCore
 struct SessionPurger {
     let db: Database
     let now: Timestamp
+    let sentUpTo: (DurableSessionID) -> UInt64
     private var remaining: Int
     private var done = 0
-    /// The sessions whose queues were changed.
-    private(set) var sessions: Set<DurableSessionID> = []
+    /// The number of expired publications that left each queue.
+    private(set) var expired: [DurableSessionID: Int] = [:]
     /// The decrease of the owners' waiting messages.
     private(set) var queueChanges = OwnerTally()
     private var dereferenced: [Int64: Int64] = [:]
 
-    init(db: Database, now: Timestamp, limit: Int) {
+    init(db: Database, now: Timestamp, limit: Int, sentUpTo: @escaping (DurableSessionID) -> UInt64) {
         self.db = db
         self.now = now
+        self.sentUpTo = sentUpTo
         remaining = max(limit, 0)
     }
 
@@ -124,7 +126,8 @@ struct SessionPurger {
             var found: [(session: Int64, seq: UInt64, weight: Int)] = []
             var sent: [(session: Int64, seq: UInt64)] = []
             try query.forEachRow { row in
-                guard row.integer(4) != 0 else {
+                let id = DurableSessionID(rawValue: row.integer(0))
+                guard row.integer(4) != 0, row.unsigned(1) > sentUpTo(id) else {
                     sent.append((row.integer(0), row.unsigned(1)))
                     return true
                 }
@@ -149,7 +152,7 @@ struct SessionPurger {
                 let owner = try payer.first { $0.payer(0) }
                 // The remains of a removed session count for nobody any more.
                 if let owner { queueChanges.add(Holding(entries: -1, bytes: -weight), of: owner) }
-                sessions.insert(DurableSessionID(rawValue: session))
+                expired[DurableSessionID(rawValue: session), default: 0] += 1
             }
             count(found.count + sent.count)
         }

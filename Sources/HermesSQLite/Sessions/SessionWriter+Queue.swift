@@ -194,26 +194,30 @@ extension SessionWriter {
     }
 
     /// Deletes acknowledged publications, in as few ranges as possible.
-    mutating func complete(_ id: DurableSessionID, _ seqs: [UInt64]) throws {
+    /// - Returns: how many of them were in the queue.
+    mutating func complete(_ id: DurableSessionID, _ seqs: [UInt64]) throws -> Int {
         let seqs = seqs.sorted()
         var start = 0
+        var rows = 0
         while start < seqs.count {
             var end = start + 1
             while end < seqs.count, seqs[end] <= seqs[end - 1] &+ 1 { end += 1 }
-            try complete(id, seqs[start]...seqs[end - 1])
+            rows += try complete(id, seqs[start]...seqs[end - 1])
             start = end
         }
+        return rows
     }
 
-    private mutating func complete(_ id: DurableSessionID, _ range: ClosedRange<UInt64>) throws {
+    private mutating func complete(_ id: DurableSessionID, _ range: ClosedRange<UInt64>) throws -> Int {
         var gone = try take(range, of: id)
         if UInt64(gone.rows) <= range.upperBound - range.lowerBound {
             Self.bind(id, range, to: statements.deleteReleased)
             try statements.deleteReleased.run()
             gone.rows += db.changesCount
         }
-        guard gone.rows > 0, let index = cache.heads.index(forKey: id) else { return }
+        guard gone.rows > 0, let index = cache.heads.index(forKey: id) else { return 0 }
         lessen(index, rows: gone.rows, bytes: gone.bytes)
+        return gone.rows
     }
 
     /// Something has left a queue.

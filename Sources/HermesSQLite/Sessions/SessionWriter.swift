@@ -93,7 +93,7 @@ struct SessionWriter: SlicedWriter {
             try unsubscribe(id, filters)
         case .completed(let id, let seqs):
             guard try head(of: id) != nil else { return Self.noSuchSession }
-            try complete(id, seqs)
+            return .completed(try complete(id, seqs))
         case .released(let id, let seq):
             guard try head(of: id) != nil else { return Self.noSuchSession }
             try release(id, seq)

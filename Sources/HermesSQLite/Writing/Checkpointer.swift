@@ -138,7 +138,7 @@ final class Checkpointer: Sendable {
 final class LogWatch: Sendable {
     let committed = Hook<Int>()
 
-    /// Replaces SQLite's own write-back of a connection, which must not outlive this object.
+    /// Replaces the write-back that SQLite does itself on a connection. The connection must not outlive this object.
     func attach(to connection: OpaquePointer?) {
         sqlite3_wal_hook(
             connection,

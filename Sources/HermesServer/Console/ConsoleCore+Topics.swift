@@ -53,8 +53,13 @@ extension ConsoleCore {
                 "The retained publications that a filter matches, page by page.",
                 .operator,
                 query: [
-                    Self.filter, APIRoute.Parameter("after", .integer(0 ... .max), "Where the page before ended."),
-                    APIRoute.Parameter("limit", .integer(1...Int64(Self.maxPage)), "The most in a page."),
+                    Self.filter,
+                    APIRoute.Parameter("after", .integer(0 ... .max), "\"next\" of the previous page."),
+                    APIRoute.Parameter(
+                        "limit",
+                        .integer(1...Int64(Self.maxPage)),
+                        "The most publications in a page; 50 if absent."
+                    ),
                 ],
                 listRetained
             ),

@@ -32,7 +32,7 @@ extension ConsoleCore {
                     method: .post,
                     path: "/webhooks/{event}/again",
                     id: "sendWebhookAgain",
-                    summary: "Queue an event of the last attempts again, with its id.",
+                    summary: "Queue an event from the last attempts again. It keeps its id.",
                     scope: nil,
                     pathParameters: [Self.eventID],
                     success: .accepted,

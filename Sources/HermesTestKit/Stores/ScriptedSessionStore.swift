@@ -136,7 +136,11 @@ package final class ScriptedSessionStore: SessionStore {
         try await base.retained(after: topic, limit: limit)
     }
 
-    package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
-        try await base.purgeSessions(now: now, limit: limit)
+    package func purgeSessions(
+        now: Timestamp,
+        limit: Int,
+        sentUpTo: @escaping @Sendable (DurableSessionID) -> UInt64
+    ) async throws(HermesError) -> SessionPurge {
+        try await base.purgeSessions(now: now, limit: limit, sentUpTo: sentUpTo)
     }
 }

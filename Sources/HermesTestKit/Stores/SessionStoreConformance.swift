@@ -243,7 +243,9 @@ package enum SessionStoreConformance {
                 now: StoreWorld.now
             )
             try expectEqual(outcomes.count, 5)
-            guard case .refused = outcomes[1], case .done = outcomes[2], case .published(let seqs) = outcomes[3] else {
+            guard case .refused = outcomes[1], case .completed(1) = outcomes[2],
+                case .published(let seqs) = outcomes[3]
+            else {
                 throw ConformanceFailure(description: "\(outcomes)")
             }
             try expectEqual(seqs, [0, 2])
@@ -389,6 +391,30 @@ package enum SessionStoreConformance {
             try expectEqual(try await world.queue(id), ["1:sent"])
             try world.change(.completed(id, [1]))
             try expectEqual(try await world.queue(id), [])
+        },
+        ConformanceCase("What an open session may have sent stays; the rest is told, and is not completed twice") {
+            makeStore in
+            let world = SessionWorld(try await makeStore(StoreSettings()))
+            let ids = try ["a", "b"].map { try world.open($0).id }
+            let soon = PublicationDetails(expiresAt: StoreWorld.later(.seconds(1)))
+            for number in 1...3 {
+                let publication = world.publication("\(number)", topic: "t", soon)
+                try world.publish(publication, ids.map { PublicationTarget(session: $0, qos: .atLeastOnce) })
+            }
+            let first = ids[0]
+            let purge = try await world.store.purgeSessions(now: StoreWorld.later(.seconds(1)), limit: 100) { id in
+                id == first ? 2 : 0
+            }
+            try expectEqual(purge.expired, [ids[0]: 1, ids[1]: 3])
+            try expectEqual(try await world.queue(ids[0]), ["1:1", "2:2"])
+            try expectEqual(try await world.queue(ids[1]), [])
+            guard case .completed(2) = try world.commit(.completed(ids[0], [1, 2, 3])) else {
+                throw ConformanceFailure(description: "two were there")
+            }
+            guard case .completed(0) = try world.commit(.completed(ids[1], [1, 2, 3])) else {
+                throw ConformanceFailure(description: "none was there")
+            }
+            try expectEqual(try await world.store.sessions().map(\.queuedCount), [0, 0])
         },
         ConformanceCase("What has expired goes from queues and topics, a bounded amount at a time") { makeStore in
             let world = SessionWorld(try await makeStore(StoreSettings()))

@@ -11,7 +11,7 @@ import Testing
 /// A connection that notes what it is told.
 final class RecordingConnection: DurableAttachment {
     private let state = Mutex(
-        (replaced: 0, batches: [[QueuedPublication]](), ends: [AttachmentEnd](), head: UInt64(0))
+        (replaced: 0, batches: [[QueuedPublication]](), ends: [AttachmentEnd](), head: UInt64(0), sentUpTo: UInt64(0))
     )
     let replacements = Collector<Void>()
     let deliveries = Collector<[QueuedPublication]>()
@@ -42,6 +42,11 @@ final class RecordingConnection: DurableAttachment {
 
     /// The end of what other nodes have queued.
     var head: UInt64 { state.withLock { $0.head } }
+
+    var sentUpTo: UInt64 {
+        get { state.withLock { $0.sentUpTo } }
+        set { state.withLock { $0.sentUpTo = newValue } }
+    }
 
     func committed(_ publications: [QueuedPublication]) {
         state.withLock { $0.batches.append(publications) }
@@ -152,8 +157,12 @@ final class FakeSessionStore: SessionStore {
         return try await base.retained(after: topic, limit: limit)
     }
 
-    func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
-        try await base.purgeSessions(now: now, limit: limit)
+    func purgeSessions(
+        now: Timestamp,
+        limit: Int,
+        sentUpTo: @escaping @Sendable (DurableSessionID) -> UInt64
+    ) async throws(HermesError) -> SessionPurge {
+        try await base.purgeSessions(now: now, limit: limit, sentUpTo: sentUpTo)
     }
 }
 

@@ -227,6 +227,68 @@ import Testing
         #expect(sessions.statistics.dropped == 1)
     }
 
+    @Test func `a QoS 2 publication that another member could not get waits for the store, and has not failed`()
+        async throws
+    {
+        let store = FakeSessionStore(StoreSettings(maxQueuedBytes: 1_000))
+        let sessions = DurableSessions(store: store, time: time)
+        let (one, _) = try await member("one", once, of: sessions)
+        let (publisher, _) = try await sessions.attached("publisher")
+        // Its queue is full by its bytes, which is known only when a publication is stored.
+        try await sessions.published(String(repeating: "x", count: 1_000), to: "t")
+        let (other, _) = try await member("another", once, of: sessions)
+        let text = String(repeating: "y", count: 150)
+        for _ in 0..<2 { try await sessions.published(text, to: "t") }
+        #expect(try await texts(other, of: sessions).count == 2)
+        // It is chosen first, because fewer wait for it.
+        store.fail(1, after: 1)
+        try await sessions.published(
+            text,
+            to: "t",
+            qos: .exactlyOnce,
+            from: publisher.id,
+            receivedID: 5
+        )
+        #expect(try await texts(one, of: sessions).count == 1)
+        while try await texts(other, of: sessions).count < 3 {
+            sessions.expire(now: time.now())
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        await sessions.shutdown()
+    }
+
+    @Test func `what has expired leaves room in a queue, whoever deletes it`() async throws {
+        let store = FakeSessionStore(StoreSettings(maxQueuedMessages: 3))
+        let sessions = DurableSessions(store: store, time: time)
+        let (one, connection) = try await member("one", once, of: sessions)
+        sessions.detach(one, connection, sentUpTo: 0, expiry: .seconds(600))
+        let soon = PublicationDetails(expiresAt: time.now().advanced(by: .seconds(1)))
+        for number in 1...3 { try await sessions.published("\(number)", to: "t", details: soon) }
+        try await sessions.published("dropped", to: "t")
+        #expect(sessions.statistics.dropped == 1)
+        time.advance(by: .seconds(2))
+        #expect(try await sessions.purge(now: time.now(), limit: 100) == 3)
+        // Too late: it is not there any more, and frees no second place.
+        sessions.acknowledged(one, [1])
+        for number in 4...7 { try await sessions.published("\(number)", to: "t") }
+        #expect(try await texts(one, of: sessions) == ["4", "5", "6"])
+        #expect(sessions.statistics.dropped == 2)
+    }
+
+    @Test func `what a connection may have sent is not purged before it is acknowledged`() async throws {
+        let (one, connection) = try await member("one", once)
+        let soon = PublicationDetails(expiresAt: time.now().advanced(by: .seconds(1)))
+        for number in 1...3 { try await sessions.published("\(number)", to: "t", details: soon) }
+        connection.sentUpTo = 2
+        time.advance(by: .seconds(2))
+        #expect(try await sessions.purge(now: time.now(), limit: 100) == 1)
+        sessions.detach(one, connection, sentUpTo: 2, expiry: .seconds(600))
+        let page = try await asking {
+            sessions.queued(of: one, after: 0, sentUpTo: 2, limit: 10, completion: $0)
+        }
+        #expect(page.publications.map(\.seq) == [1, 2])
+    }
+
     @Test func `what waits for an absent member goes to the others in time`() async throws {
         let (one, connection) = try await member("one", once)
         for number in 1...4 { try await sessions.published("\(number)", to: "t") }

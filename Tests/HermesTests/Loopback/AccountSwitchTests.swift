@@ -77,6 +77,75 @@ struct AccountSwitchTests {
         try await server.stop()
     }
 
+    @Test func `before the login is answered, nothing is acknowledged: the app still takes another account's entries`()
+        async throws
+    {
+        let logins = Log<(FakeHermesServer.Connection, UInt64)>()
+        let acknowledged = Log<UInt64>()
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate(let login) where Self.uid(of: login) == 7:
+                connection.accept(id: packet.id, head: 100, token: "token-7")
+                for seq in 1...100 { connection.event(UInt64(seq), "ann's \(seq)") }
+            case .authenticate: logins.append((connection, packet.id))
+            case .acknowledge(let request) where connection.number == 2: acknowledged.append(request.upToSeq)
+            case .send(let send): connection.receipt(for: send, id: packet.id)
+            default: break
+            }
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.password(nickName: "ann", password: "a"))
+        while await client.driver.events.count < 100 { try await Task.sleep(for: .milliseconds(2)) }
+        async let cay = client.logIn(.password(nickName: "cay", password: "c"))
+        _ = await server.firstPacket { number, packet in
+            if number == 2, case .authenticate = packet.body { true } else { false }
+        }
+        let events = client.events.makeAsyncIterator()
+        for _ in 1...100 { _ = await events.next() }
+        // Longer than an acknowledgement is held back.
+        try await Task.sleep(for: .milliseconds(100))
+        await #expect(throws: HermesClientError.self, "nobody knows whose message it is") {
+            try await client.send("whose?", to: .user(8))
+        }
+        let (connection, id) = try #require(logins.all.first)
+        connection.accept(id: id, head: 100, token: "token-9", uid: 9)
+        #expect(try await cay.uid == 9)
+        _ = try await client.send("cay's", to: .user(8)).receipt()
+        #expect(acknowledged.all.isEmpty)
+        await client.close()
+        try await server.stop()
+    }
+
+    @Test func `messages of two conversations that rest when the client is closed are sent after the next login`()
+        async throws
+    {
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate: connection.accept(id: packet.id)
+            case .send where connection.number == 1:
+                connection.refuse(3002, "later", retryAfter: 200, id: packet.id)
+            case .send(let send): connection.receipt(for: send, id: packet.id)
+            default: break
+            }
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.password(nickName: "ann", password: "a"))
+        let sent = [try await client.send("one", to: .user(8)), try await client.send("two", to: .user(9))]
+        for uid in [8, 9] as [UInt32] {
+            _ = await server.firstPacket { _, packet in
+                if case .send(let send) = packet.body { send.to.uid == uid } else { false }
+            }
+        }
+        while await client.outbox.entries.contains(where: { $0.status == .sending }) { await Task.yield() }
+        await client.close()
+        // Their rest ends while there is no client.
+        try await Task.sleep(for: .milliseconds(300))
+        _ = try await client.logIn(.password(nickName: "ann", password: "a"))
+        for message in sent { _ = try await message.receipt() }
+        await client.close()
+        try await server.stop()
+    }
+
     @Test func `what waits in the outbox goes out under its own account alone`() async throws {
         let sent = Log<(UInt32, String)>()
         let accounts = Log<(Int, UInt32)>()

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesTestKit
+import HermesWire
 import Testing
 
 @testable import Hermes
@@ -60,6 +61,33 @@ struct RoomScopeTests {
             await ann.close()
             await bob.close()
         }
+    }
+
+    @Test func `a scope that is cancelled while the client enters leaves no room to enter again`() async throws {
+        let entering = Log<(FakeHermesServer.Connection, UInt64)>()
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate: connection.accept(id: packet.id)
+            case .room(let request):
+                if case .enter = request.request { return entering.append((connection, packet.id)) }
+                connection.send(.result(Hermes_V1_Result()), id: packet.id)
+            default: break
+            }
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        let scope = Task { try await client.enterRoom("lobby", as: RoomUser(name: "Ann")) { _ in } }  // Awaited below.
+        while entering.all.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+        scope.cancel()
+        _ = await scope.result
+        let (connection, id) = try #require(entering.all.first)
+        connection.send(.result(Hermes_V1_Result()), id: id)
+        connection.event(1, "behind it")
+        let events = client.events.makeAsyncIterator()
+        _ = await events.next()
+        #expect(await client.driver.link.rooms.isEmpty)
+        await client.close()
+        try await server.stop()
     }
 
     @Test func `a scope ends with its client, and a cancelled one leaves`() async throws {

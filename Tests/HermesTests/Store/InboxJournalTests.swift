@@ -81,6 +81,36 @@ struct InboxJournalTests {
         #expect(next.account?.uid == 7)
     }
 
+    @Test func `once the store works again, what was taken is stored and acknowledged, although nothing else comes`()
+        async throws
+    {
+        let store = Failing()
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            guard case .authenticate = packet.body else { return }
+            connection.accept(id: packet.id, head: 1)
+            connection.event(1, "1")
+        }
+        var configuration = HermesClient.Configuration.fake(server)
+        configuration.localStore = store
+        let client = try HermesClient(configuration)
+        _ = try await client.logIn(.token("t"))
+        let events = client.events.makeAsyncIterator()
+        _ = await events.next()
+        store.isFailing.withLockedValue { $0 = true }
+        let waiting = Task { await client.events.makeAsyncIterator().next() }  // Ended by the client's close.
+        while client.storeError == nil { try await Task.sleep(for: .milliseconds(5)) }
+        store.isFailing.withLockedValue { $0 = false }
+        let packet = await server.firstPacket { _, packet in
+            if case .acknowledge = packet.body { true } else { false }
+        }
+        #expect(packet?.acknowledge.upToSeq == 1)
+        #expect(client.storeError == nil)
+        #expect(try Self.journal(store).cursor == Cursor(epoch: 1, seq: 1))
+        await client.close()
+        _ = await waiting.value
+        try await server.stop()
+    }
+
     @Test func `what the store does not take is not acknowledged, so that it comes again`() async throws {
         let store = Failing()
         let server = try await FakeHermesServer.scripted { packet, connection in

@@ -49,7 +49,8 @@ package final class RetainedMessages: Sendable {
 
     /// This process has stored a publication of a topic, or removed one.
     let stored = Hook<TopicName>()
-    /// The store may have another publication of a topic than this process knows: it must be read again.
+    /// The store may have a different publication of a topic from the one that this process knows. So the topic must be
+    /// read from the store again.
     let outdated = Hook<TopicName>()
 
     /// Whether publications are retained, and retained publications are sent; if not, publishers are refused.
@@ -265,14 +266,14 @@ package final class RetainedMessages: Sendable {
         let isOutdated = state.withLock { state in
             if !isStored { state.changes += 1 }
             state.finishedWhileReading?.insert(publication.topic)
-            let changedAt = isStored ? nil : state.changes
             var isOutdated = false
             Self.change(publication.topic, &state) { entry in
-                entry.changedAt = changedAt ?? entry.changedAt
                 if isStored { entry.stored = publication.isEmpty ? nil : publication }
                 entry.pending -= 1
                 guard entry.pending <= 0 else { return }
                 entry.seen = entry.stored
+                // A search that is under way finds what is there again: its subscriber may have missed it.
+                if !isStored { entry.changedAt = 0 }
                 swap(&entry.isOutdated, &isOutdated)
             }
             return isOutdated

@@ -81,7 +81,7 @@ extension APICore {
             Field("action", text, required: true, "The operation."),
             Field("target", text, required: true, "What it was about."),
             Field("result", text, required: true, "done, or why it was refused."),
-            Field("code", .integer(1 ... .max), "The code of the problem that refused it."),
+            Field("code", .integer(1 ... .max), "The error code, if it was refused."),
         ])
     )
 

@@ -78,7 +78,12 @@ extension APICore {
         "DeliveryStatistics",
         .object(
             [
-                Field("app_version", .string(length: 0 ... .max), required: true, "Empty: unknown; other: the rest.")
+                Field(
+                    "app_version",
+                    .string(length: 0 ... .max),
+                    required: true,
+                    "Empty if it is unknown; \"other\" stands for all groups beyond the limit."
+                )
             ] + figures
         )
     )
@@ -87,8 +92,18 @@ extension APICore {
         "NetworkDeliveryStatistics",
         .object(
             [
-                Field("app_version", .string(length: 0 ... .max), required: true, "Empty: unknown; other: the rest."),
-                Field("network", .string(length: 0 ... .max), required: true, "As clients name it; likewise."),
+                Field(
+                    "app_version",
+                    .string(length: 0 ... .max),
+                    required: true,
+                    "Empty if it is unknown; \"other\" stands for all groups beyond the limit."
+                ),
+                Field(
+                    "network",
+                    .string(length: 0 ... .max),
+                    required: true,
+                    "The clients' name for it; empty and \"other\" as in app_version."
+                ),
             ] + figures
         )
     )

@@ -38,7 +38,8 @@ actor TopicPublisher {
     /// Publishes with the topic's next number, on the node that numbers the topic.
     ///
     /// - Returns: whether it is retained; nil if the request did not ask for this.
-    /// - Throws: `.overloaded`, `.storageUnavailable`; `.tooLarge` for a notice.
+    /// - Throws: `.overloaded`, `.storageUnavailable`; `.tooLarge`, `.invalidArgument` if the clients of the topic cannot
+    ///   get it.
     func publish(_ publication: NumberedPublication) async throws(HermesError) -> Bool? {
         if let result = await cluster?.publishElsewhere(publication) { return try result.get() }
         return try await publishHere(publication)
@@ -69,6 +70,7 @@ actor TopicPublisher {
             epoch: place?.epoch ?? 0,
             isJSON: request.isJSON
         )
+        try ApplicationTopics.check(topic, payload)
         let details = PublicationDetails(
             expiresAt: request.expires ? request.push.expiresAt : nil,
             payloadIsUTF8: request.isJSON,

@@ -66,6 +66,19 @@ struct TopicPublisherTests {
         }
     }
 
+    @Test(arguments: ["impb/broadcast", "qsiop/7/lamp/down/1", "room/lobby"])
+    func `a push to a topic has the form and the length that the topic's clients can get`(topic: String) async throws {
+        try await withServer { server in
+            let client = try await APIClient(server)
+            let data = topic == "room/lobby" ? String(repeating: "x", count: 64_000) : "x"
+            let body = #"{"to":{"topic":{"name":"\#(topic)"}},"title":"t","data":{"a":"\#(data)"}}"#
+            let answer = try await client.send("POST", "/v1/push", body)
+            #expect([413, 422].contains(answer.status), "\(answer.status)")
+            let other = #"{"to":{"topic":{"name":"news"}},"title":"t"}"#
+            #expect(try await client.send("POST", "/v1/push", other).status == 202)
+        }
+    }
+
     @Test
     func `a publication that finds no room among the retained ones is delivered, and the answer says so`() async throws
     {

@@ -1,0 +1,48 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+extension DurableSessions {
+    /// Deletes a bounded amount of what has expired, or is left of removed sessions.
+    ///
+    /// - Returns: the number of rows handled; 0: nothing is left to do.
+    func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
+        let loads = PurgedLoads()
+        let purge = try await store.purgeSessions(now: now, limit: limit) { [shared] id in
+            shared.state.withLock { state in
+                guard let record = state.records[id] else { return 0 }
+                loads.note(id, record.load)
+                // Its node alone knows, and does not tell.
+                if let node = record.place?.node, node != state.node { return .max }
+                return max(record.sentUpTo, record.attachment?.sentUpTo ?? 0)
+            }
+        }
+        loads.lessen(by: purge.expired)
+        if isAmongSeveral {
+            let changes = shared.change { state in purge.expired.keys.flatMap { state.changed($0) } }
+            perform(changes)
+        }
+        return purge.rows
+    }
+}
+
+/// The loads of the sessions from whose queues a purge may delete.
+private final class PurgedLoads: Sendable {
+    private let loads = Mutex<[DurableSessionID: (load: DurableLoad, readings: Int)]>([:])
+
+    /// Called before the deletion is committed.
+    func note(_ id: DurableSessionID, _ load: DurableLoad) {
+        let readings = load.readings.load(ordering: .relaxed)
+        loads.withLock { if $0[id] == nil { $0[id] = (load, readings) } }
+    }
+
+    /// The deletion is committed. A load that was read from the store meanwhile knows of it.
+    func lessen(by expired: [DurableSessionID: Int]) {
+        let loads = loads.withLock { $0 }
+        for (id, count) in expired {
+            guard let (load, readings) = loads[id], load.readings.load(ordering: .relaxed) == readings else { continue }
+            load.queued.subtract(count, ordering: .relaxed)
+        }
+    }
+}
