@@ -82,6 +82,8 @@ export class HermesClient extends Requests {
     #lastState = "";
     /** @type {Map<string, any>} Changes for the store that say what the app has taken, and are not stored yet. */
     #owed = new Map();
+    /** @type {any} The entry that the app has taken last. */
+    #lastTaken;
     /** @type {any} */
     #keepTimer;
     /** @type {{ uid: number, nickName: string, token: string } | null} The account that logged in last. */
@@ -148,7 +150,8 @@ export class HermesClient extends Requests {
         this.#session.strays = records.get("logins") ?? [];
         this.#session.statistics.kind = network;
         this.#session.statistics.restore(records.get("statistics") ?? []);
-        if (cursor) this.#session.inbox = new InboxTracker(cursor.epoch, cursor.seq);
+        // Without its account, nobody knows whose inbox the cursor is of.
+        if (cursor && this.#account) this.#session.inbox = new InboxTracker(cursor.epoch, cursor.seq);
         this.#deliveries = new Deliveries({
             handlers: () => this.handlers("entry"),
             taken: (delivery) => this.#taken(delivery),
@@ -521,6 +524,7 @@ export class HermesClient extends Requests {
         if (heartbeatPrior) this.#machine.heartbeatSuggested(heartbeatPrior);
         this.#perform(this.#machine.authenticated(heartbeatAtMost, Date.now() / 1000, now));
         this.outbox.started(uid);
+        if (this.#owed.size) this.#keep(this.#lastTaken);
         for (const { resolve } of this.#logins.splice(0)) resolve(session);
         this.emit("session", session);
     }
@@ -571,13 +575,14 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * Stores what the app has taken, up to this entry. If that fails, it is tried again: with too many entries that are
-     * not stored, none would come any more, and nothing else would be written.
+     * Stores what the app has taken, up to this entry. If that fails, it is tried again. Entries that are not stored
+     * count as untaken; with too many of them the inbox pauses, so that no later entry would cause another write.
      *
      * @param {any} delivery
      */
     async #keep(delivery) {
         clearTimeout(this.#keepTimer);
+        this.#lastTaken = delivery;
         const changes = [...this.#owed];
         try {
             if (changes.length) await this.#store.write(changes);
@@ -593,7 +598,8 @@ export class HermesClient extends Requests {
             // Browsers let the timers of a hidden page come late, by a minute and more.
             if (globalThis.document?.hidden) this.#session.closing(Date.now(), effects);
             // Before the login is answered, an acknowledgement would count for whichever account logs in.
-            if (this.#machine.state.is !== "live") this.#apply(effects.splice(0).filter(({ do: what }) => what !== "send"));
+            if (this.#machine.state.is === "live") return;
+            this.#apply(effects.splice(0).filter(({ do: what }) => what !== "send"));
         });
     }
 

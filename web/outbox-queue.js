@@ -235,7 +235,7 @@ export class OutboxQueue {
     }
 
     /**
-     * The app retries a failed message.
+     * The app retries a failed message, which is to be stored.
      *
      * @param {string} clientId
      * @returns {Entry | undefined} Undefined if no such message has failed.

@@ -74,6 +74,8 @@ export class Session {
     #carried = null;
     #isAuthenticating = false;
     #mayBeRegistered = false;
+    /** The credential that the app last passed. */
+    #requested = "";
     #registerIsUnanswered = false;
     #askedAt = 0;
     #ticket = "";
@@ -117,6 +119,9 @@ export class Session {
      * @param {boolean} isOwners Whether the credential can only be that of the inbox's account.
      */
     logIn(credential, isOwners) {
+        const text = JSON.stringify(credential);
+        if (text !== this.#requested) this.#mayBeRegistered = false;
+        this.#requested = text;
         this.credential = credential;
         this.isOwnerCertain = isOwners;
         // The ticket belongs to the previous account.

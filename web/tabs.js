@@ -16,6 +16,8 @@ import { IndexedDBStore } from "./stores.js";
 
 /** The live events that are passed on to the other tabs. */
 const liveEvents = ["typing", "presence", "signal", "notice", "topicGap", "session", "storeError"];
+/** The time after which a tab that could not lead takes part again, in milliseconds. */
+const rejoinDelay = 2000;
 /** What other tabs may ask of the leader. */
 const methods = ["request", "notify", "logIn", "register", "resume", "logOut", "send", "retry", "discard"];
 
@@ -67,6 +69,13 @@ export class SharedClient extends Requests {
     #handled = Promise.resolve();
     /** @type {() => void} */
     #unfollow = () => {};
+    /** Whether the tab takes part, or is about to. */
+    #isWanted = false;
+    #joins = 0;
+    /** @type {Promise<void>} A leave that is under way. */
+    #left = Promise.resolve();
+    /** Whether the client was logged in, or logging in, when this tab left. */
+    #wasOn = false;
     /** @type {any} */
     state = { is: "idle" };
     /** @type {any} */
@@ -81,7 +90,12 @@ export class SharedClient extends Requests {
      */
     static async open(options) {
         const shared = new SharedClient(options);
-        await shared.#join();
+        try {
+            await shared.#join();
+        } catch (error) {
+            await shared.close();
+            throw error;
+        }
         return shared;
     }
 
@@ -149,6 +163,11 @@ export class SharedClient extends Requests {
         this.#channel.close();
     }
 
+    /** Whether the client is logged in, or logging in. */
+    get #isOn() {
+        return !["idle", "stopped"].includes(this.state.is);
+    }
+
     /** @override */
     request(/** @type {any} */ body, isRepeatable = true, timeout = 30_000) {
         const { room, presence } = body;
@@ -171,11 +190,21 @@ export class SharedClient extends Requests {
 
     /** Takes part in the election, and resolves once there is a leader. */
     async #join() {
+        const number = (this.#joins += 1);
+        this.#isWanted = true;
+        await this.#left;
+        if (!this.#isWanted || number !== this.#joins) return;
         this.#isOpen = true;
         // The leader waits for this lock to learn that the tab is gone.
         await this.#hold(`${this.#name}/${this.#id}`);
+        let isJoined = false;
         const led = this.#hold(this.#name).then(() => this.#lead());
-        led.catch((error) => this.emit("storeError", error));
+        led.catch(async (error) => {
+            this.emit("storeError", error);
+            // The lock must not stay with a tab that cannot lead.
+            await this.#leave();
+            if (isJoined) setTimeout(() => this.#isWanted || this.#join().catch(() => {}), rejoinDelay);
+        });
         const known = new Promise((resolve) => {
             const remove = this.on("leader", () => {
                 remove();
@@ -184,6 +213,7 @@ export class SharedClient extends Requests {
         });
         this.#post({ type: "hello" });
         await Promise.race([led, known]);
+        isJoined = true;
         this.#unfollow();
         this.#unfollow = followPage(serverURL(this.#options.server), (now) => this.#conditionsChanged(now));
     }
@@ -211,13 +241,21 @@ export class SharedClient extends Requests {
         });
     }
 
-    async #leave() {
+    #leave() {
+        this.#isWanted = false;
+        if (!this.#isOpen) return this.#left;
         this.#isOpen = false;
+        this.#wasOn = this.#isOn;
+        // Whoever leads next, rooms and watched accounts are asked for again.
+        this.#leader = "";
         const client = this.#client;
         this.#client = null;
-        await client?.close();
-        for (const release of this.#releases.splice(0)) release();
-        this.#refuse(() => true, new HermesError(ErrorCode.closed, "the client was closed"));
+        this.#left = (async () => {
+            await client?.close();
+            for (const release of this.#releases.splice(0)) release();
+            this.#refuse(() => true, new HermesError(ErrorCode.closed, "the client was closed"));
+        })();
+        return this.#left;
     }
 
     /** This tab leads from now on. */
@@ -226,7 +264,8 @@ export class SharedClient extends Requests {
         const client = await HermesClient.open({ ...this.#options, store, followsPage: false });
         // This tab may have been closed meanwhile.
         if (!this.#isOpen) return client.close();
-        const wasOn = !["idle", "stopped"].includes(this.state.is);
+        const wasOn = this.#wasOn || this.#isOn;
+        this.#wasOn = false;
         this.#client = client;
         this.#members.clear();
         client.on("entry", async (event) => {
@@ -278,7 +317,7 @@ export class SharedClient extends Requests {
 
     /** @param {any} body */
     #again(body) {
-        if (this.state.is !== "idle" && this.state.is !== "stopped") this.#call("request", [body]).catch(() => {});
+        if (this.#isOn) this.#call("request", [body]).catch(() => {});
     }
 
     /**
@@ -403,6 +442,7 @@ export class SharedClient extends Requests {
             if (data.name === "entry") this.#handled = this.#handled.then(entry);
             else this.#changed(data.name, data.event);
         } else if (type === "leads" && !this.#client) {
+            this.#wasOn = false;
             this.state = data.state;
             this.session = data.session;
             this.canResume = data.canResume;
@@ -491,8 +531,8 @@ export class SharedClient extends Requests {
         } else if (this.#isOpen) {
             this.#page = { app, isOnline };
             this.#tellPage();
-        } else {
-            this.#join();
+        } else if (!this.#isWanted) {
+            this.#join().catch(() => {});
         }
     }
 

@@ -170,10 +170,11 @@ public final class HermesClient: Sendable {
     /// - Returns: the session; its token is for the next login.
     /// - Throws: HermesClientError if the login is refused, or if the reconnect policy gives up.
     public func logIn(_ credential: Credential) async throws -> Session {
-        let isCertain = journal?.account?.owns(credential)
-        if await !driver.isStarted(with: credential) { await outbox.halt(for: credential) }
         let outgoing = await outbox.clientIDs
         let prepare: @Sendable (inout DelimitedLink) -> Void = { [configuration, journal, outbox, ephemeral] link in
+            // On the loop of both: no other login comes in between.
+            outbox.assumeIsolated { $0.halt(for: credential) }
+            let isCertain = journal?.account?.owns(credential) ?? true
             link.logIn(credential)
             link.ephemeral = ephemeral
             ephemeral.open()
@@ -182,8 +183,9 @@ public final class HermesClient: Sendable {
             link.tellStopped = { [weak outbox] in outbox?.clientStopped() }
             guard let journal else { return }
             if let unsent = journal.takeStatistics() { link.statistics.counter.restore(unsent) }
-            let cursor = configuration.cursor ?? journal.cursor
-            link.resume(cursor, of: journal.account?.uid, isCertain: isCertain ?? true, recent: journal.recent) {
+            // Without its account, nobody knows whose inbox the cursor is of.
+            let cursor = configuration.cursor ?? (journal.account == nil ? nil : journal.cursor)
+            link.resume(cursor, of: journal.account?.uid, isCertain: isCertain, recent: journal.recent) {
                 journal.rewind(to: $0)
             }
             link.remember(unanswered: journal.logins) { journal.keep(unanswered: $0) }
@@ -277,8 +279,8 @@ public final class HermesClient: Sendable {
         return false
     }
 
-    /// Tries again to store what the app has taken: with too many entries that are not stored, none would come any more,
-    /// and nothing else would be written.
+    /// Tries again to store what the app has taken. Entries that are not stored count as untaken; with too many of them
+    /// the inbox pauses, so that no later entry would cause another write.
     private func keepLater(_ journal: InboxJournal) {
         driver.eventLoop.scheduleTask(in: Self.storeRetryDelay) { [weak self] in
             journal.retry { [weak self] isKept in

@@ -4,8 +4,20 @@
 internal import Foundation
 internal import GRDB
 package import HermesCore
+import Synchronization
+
+/// Tells a task's work on another thread that the task is cancelled.
+private final class CancellationMark: Sendable {
+    private let mark = Atomic(false)
+
+    var isSet: Bool { mark.load(ordering: .relaxed) }
+
+    func set() { mark.store(true, ordering: .relaxed) }
+}
 
 extension SQLiteStore {
+    private static let pagesPerStep: CInt = 1_024
+
     package func backup(to path: String) async throws(HermesError) {
         guard !FileManager.default.fileExists(atPath: path) else {
             throw HermesError(.invalidArgument, "The backup would overwrite a file. Choose a new name.")
@@ -16,7 +28,19 @@ extension SQLiteStore {
             throw HermesError(.invalidArgument, "The backup cannot be written: its directory is missing or read-only.")
         }
         defer { try? FileManager.default.removeItem(atPath: path + ".partial") }
-        try await read { db in try Self.copy(db, to: path + ".partial") }
+        let isCancelled = CancellationMark()
+        let copied: Result<Void, HermesError> = await withTaskCancellationHandler {
+            do throws(HermesError) {
+                return .success(
+                    try await read { db in try Self.copy(db, to: path + ".partial", unless: isCancelled) }
+                )
+            } catch {
+                return .failure(error)
+            }
+        } onCancel: {
+            isCancelled.set()
+        }
+        try copied.get()
         do {
             try await Self.convert(path + ".partial")
         } catch {
@@ -31,10 +55,13 @@ extension SQLiteStore {
     }
 
     /// Copies this reader's snapshot while commits continue. The copy is one file, marked as a copy.
-    private static func copy(_ db: Database, to path: String) throws {
+    private static func copy(_ db: Database, to path: String, unless isCancelled: CancellationMark) throws {
         let copy = try DatabaseQueue(path: path)
         try copy.writeWithoutTransaction { destination in
-            try db.backup(to: destination)
+            // In steps, so that a server that stops does not wait for the end.
+            try db.backup(to: destination, pagesPerStep: pagesPerStep) { _ in
+                if isCancelled.isSet { throw CancellationError() }
+            }
             _ = try String.fetchOne(destination, sql: "PRAGMA journal_mode = DELETE")
             try destination.execute(sql: "UPDATE store SET is_copy = 1")
         }

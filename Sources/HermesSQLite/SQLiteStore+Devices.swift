@@ -143,6 +143,11 @@ extension SQLiteStore {
                 sql: "DELETE FROM token WHERE user = ? AND hash IS NOT ?",
                 arguments: [user.rawValue, kept.map { blob($0) }]
             )
+        case .pushToken(let device, let user):
+            try db.execute(
+                sql: "DELETE FROM push_token WHERE user = ? AND device_id = ?",
+                arguments: [user.rawValue, device.rawValue]
+            )
         case .device(let device, let user):
             users.append(user)
             for table in ["token", "push_token", "device"] {

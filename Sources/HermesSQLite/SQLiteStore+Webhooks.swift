@@ -10,7 +10,7 @@ import Synchronization
 struct WaitingWebhooks: Sendable {
     /// Nil: to be counted.
     var count: Int?
-    /// The number of the change after which it is that.
+    /// The change that gave this count.
     var change: UInt64 = 0
 }
 

@@ -127,6 +127,22 @@ struct SQLiteStoreFaultTests {
     }
 
     @Test
+    func `a backup that is cancelled ends early and leaves no file`() async throws {
+        let directory = try TemporaryDirectory()
+        let world = try await StoreWorld(store: directory.openStore())
+        // More pages than one step copies.
+        for number in 0..<600 { _ = try world.send(String(repeating: "\(number % 10)", count: 16_000), from: 0, to: 1) }
+        let (store, path) = (world.store, directory.path + "/copy.db")
+        let backup = Task { try await store.backup(to: path) }  // Awaited below.
+        backup.cancel()
+        await #expect(throws: HermesError.self) { try await backup.value }
+        #expect(!FileManager.default.fileExists(atPath: path))
+        #expect(!FileManager.default.fileExists(atPath: path + ".partial"))
+        try await store.backup(to: path)
+        #expect(FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test
     func `content leaves the file when nobody waits for it`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesCore
 import HermesGateways
 import HermesServer
 import Logging
@@ -238,6 +239,13 @@ import Testing
         #expect(try load(closed).gateways.listeners.last?.settings.isAnonymousAllowed == false)
         let long = String(repeating: "x", count: 104)
         #expect(try problems(["--listeners.mqtt.unixSocket", long]).contains("103 bytes"))
+    }
+
+    @Test func `what is stored stays as long as the settings say`() throws {
+        let long = StoreSettings(try load(["--messages.recallWindow", "7 d", "--store.retention", "365 d"]))
+        #expect(long.recordPeriod == .seconds(7 * 86_400) && long.eventPeriod == .seconds(365 * 86_400))
+        let short = StoreSettings(try load(["--messages.recallWindow", "1 min", "--store.retention", "1 d"]))
+        #expect(short.recordPeriod == .seconds(86_400) && short.eventPeriod == .seconds(86_400))
     }
 
     @Test func `client certificates need TLS and an authority`() throws {

@@ -127,6 +127,8 @@ export class Account {
     /** @type {Set<string>} Those in which the server is to count again what is unread. */
     #uncounted = new Set();
     #isCounting = false;
+    /** @type {Promise<void>} */
+    #emptied = Promise.resolve();
     /** @type {any} */
     #markTimer;
 
@@ -138,11 +140,23 @@ export class Account {
     static async open(nickName) {
         const name = `${server} ${nickName.toLowerCase()}`;
         const store = new IndexedDBStore(`hermes-chat/${name}`);
-        const records = await store.load();
         const clientStore = new IndexedDBStore(`hermes/${name}`);
         const device = { name: "Hermes Chat", appVersion: "0.1" };
         const client = await SharedClient.open({ server, name, store: clientStore, device });
-        return new Account(client, store, records, name, nickName, clientStore);
+        try {
+            /** @type {(account: Account) => void} */
+            let opened = () => {};
+            const isOpen = /** @type {Promise<Account>} */ (new Promise((resolve) => (opened = resolve)));
+            // Entries that another tab handles from now on may be missing in what is loaded.
+            const early = client.on("entry", async (event) => (await isOpen).#entry(event));
+            const account = new Account(client, store, await store.load(), name, nickName, clientStore);
+            early();
+            opened(account);
+            return account;
+        } catch (error) {
+            await client.close();
+            throw error;
+        }
     }
 
     /**
@@ -375,17 +389,29 @@ export class Account {
 
     /** @param {any} session */
     async #began(session) {
+        if (this.chats.me && this.chats.me !== session.uid) this.#emptied = this.#empty();
         this.chats.me = session.uid;
         this.nickName = session.nickName;
         this.#name(session.uid, session.nickName);
         accounts.use(session.nickName);
         accounts.number(session.nickName, session.uid);
+        await this.#emptied;
         await this.#store.write([["me", { uid: session.uid, nickName: session.nickName }]]);
         this.loadContacts().catch(() => {});
         this.#loadConversations().catch(() => {});
         this.#tellMarks();
         this.watch(this.chats.all.flatMap((chat) => ("uid" in chat.to && chat.to.uid ? [chat.to.uid] : [])));
         this.changed();
+    }
+
+    /** The name belongs to another account now: nothing of the account before is for it. */
+    async #empty() {
+        this.chats = new Chats();
+        this.contacts = [];
+        for (const known of [this.presences, this.typing, this.names, this.requests, this.#marks]) known.clear();
+        this.#uncounted.clear();
+        const records = await this.#store.load();
+        await this.#store.write([...records.keys()].map((key) => [key, undefined]), true);
     }
 
     /** A new device gets only later entries: the list says what there was before. */
@@ -457,6 +483,7 @@ export class Account {
 
     /** @param {any} event */
     async #entry(event) {
+        await this.#emptied;
         if (event.type === "contact") await this.#contact(event.contact);
         if (event.type === "group") this.#lookUp(event.group.uids.slice(0, maxLookedUp));
         if (event.type === "message") {

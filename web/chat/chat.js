@@ -8,6 +8,7 @@ import { summary } from "./contents.js";
 import { confirmed, showDevices } from "./dialogs.js";
 import { attempt, dayText, dialog, errorText, showRows } from "./dom.js";
 import { button, h } from "../dom.js";
+import { ErrorCode } from "../hermes.js";
 import { showGroup, showNewGroup } from "./groups.js";
 import { language, t } from "./i18n.js";
 import { Lines, noteText } from "./lines.js";
@@ -38,6 +39,8 @@ let tab = "chats";
 /** Whether the server said that it keeps no earlier messages of the chosen conversation. */
 let isComplete = false;
 let typedAt = 0;
+/** @type {Map<string, string>} The texts that were begun, by conversation. */
+const drafts = new Map();
 /** @type {any} The elements of the main view that change. */
 let view = {};
 let isDrawing = false;
@@ -92,6 +95,7 @@ function showAccount(next) {
     if (isNew) {
         account?.close();
         chosen = "";
+        drafts.clear();
         next.client.on("session", () => renewPushes(next, server).catch(() => {}));
         // Another tab logged it out. What this one writes as it ends is to go, too.
         next.left = () => drop(next, t("stopped")).then(() => next.forget());
@@ -112,6 +116,7 @@ async function drop(left, reason) {
     if (account === left) {
         account = null;
         chosen = "";
+        drafts.clear();
         showLogin(reason);
     }
     await left.close();
@@ -135,7 +140,10 @@ async function start(name = accounts.here) {
     }
     accounts.use(name);
     // Without a network the page shows what it has.
-    next.client.resume().catch((error) => drop(next, errorText(error)));
+    next.client.resume().catch((error) => {
+        // A page that the browser puts away leaves; it logs in again when it is shown.
+        if (error.code !== ErrorCode.closed) drop(next, errorText(error));
+    });
     showAccount(next);
 }
 
@@ -157,6 +165,7 @@ async function leave() {
     waiting.close();
     account = null;
     chosen = "";
+    drafts.clear();
     await left.close();
     await start();
     if (isLive && !isTold) dialog(t("logOut"), h("p", {}, t("logOutAlone")));
@@ -211,6 +220,8 @@ function build() {
         sendText(text);
     };
     text.oninput = () => {
+        // Whoever writes here does not want to be elsewhere a moment later.
+        wanted = "";
         const chat = account?.chats.get(chosen);
         if (!chat || Date.now() - typedAt < typingPause) return;
         typedAt = Date.now();
@@ -431,6 +442,10 @@ function choose(key) {
     // What was fetched of the history is fetched again.
     const left = key === chosen ? null : account?.chats.get(chosen);
     if (left) left.earlier = [];
+    if (view.text && key !== chosen) {
+        drafts.set(chosen, view.text.value);
+        view.text.value = drafts.get(key) ?? "";
+    }
     chosen = key;
     isComplete = false;
     const opened = account?.chats.get(key);
@@ -457,7 +472,10 @@ async function sendText(text) {
     view.lines.toEnd();
     const { outbox } = account.client;
     const isStored = await attempt(view.error, () => outbox.send(content, chat.to));
-    if (!isStored) text.value = content;
+    if (isStored) return;
+    // Meanwhile another conversation may be open, or another text begun.
+    if (keyOf(chat.to) === chosen && !text.value) text.value = content;
+    else drafts.set(keyOf(chat.to), content);
 }
 
 /** Composes a content of any kind. */
@@ -565,4 +583,7 @@ navigator.serviceWorker?.register("worker.js", { type: "module" }).catch(() => {
 follow(navigator.serviceWorker, (uid) => Boolean(account && (!uid || uid === account.chats.me)), goTo);
 const asked = addressed(location.hash);
 if (asked) history.replaceState(null, "", location.pathname + location.search);
-start((asked?.uid && accounts.named(asked.uid)) || undefined).then(() => asked && goTo(asked));
+start((asked?.uid && accounts.named(asked.uid)) || undefined).then(
+    () => asked && goTo(asked),
+    (error) => showLogin(errorText(error)),
+);

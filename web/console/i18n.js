@@ -5,11 +5,24 @@ import { chinese, problems } from "./zh.js";
 
 const key = "hermes-console/language";
 
+/** The choice of an earlier visit; null: none, or the browser keeps nothing for this page. */
+function chosen() {
+    try {
+        return localStorage.getItem(key);
+    } catch {
+        return null;
+    }
+}
+
 export const language = {
-    current: localStorage.getItem(key) ?? (navigator.language.startsWith("zh") ? "zh" : "en"),
+    current: chosen() ?? (navigator.language.startsWith("zh") ? "zh" : "en"),
     toggle() {
         this.current = this.current === "zh" ? "en" : "zh";
-        localStorage.setItem(key, this.current);
+        try {
+            localStorage.setItem(key, this.current);
+        } catch {
+            // Then it holds for this visit.
+        }
     },
 };
 

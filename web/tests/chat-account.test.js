@@ -297,3 +297,28 @@ test("a tab that learns of a log-out after the next login stays", async () => {
     assert.equal(count, 1);
     other.close();
 });
+
+test("a name that another account has got by now brings nothing of the account before", async () => {
+    const before = open({ markRead: async () => Promise.reject(new HermesError(ErrorCode.connectionLost, "away")) });
+    before.handlers.session(session);
+    await settled();
+    await before.handlers.entry(entry(3));
+    before.account.markRead(before.account.chats.get("uid 7"));
+    await settled();
+    assert.ok(before.records.size > 2);
+    /** @type {number[]} */
+    const told = [];
+    const markRead = async (/** @type {any} */ _to, /** @type {number} */ upToSeq) => void told.push(upToSeq);
+    const { account, handlers, records } = open({ markRead }, new Map(before.records));
+    assert.equal(account.chats.all.length, 1);
+    handlers.session({ uid: 2, nickName: "ann" });
+    assert.equal(account.chats.all.length, 0);
+    await settled();
+    await handlers.entry(entry(1));
+    await settled();
+    assert.deepEqual(told, []);
+    assert.deepEqual(account.chats.all.map((chat) => chat.lastSeq), [1]);
+    assert.deepEqual(records.get("me"), { uid: 2, nickName: "ann" });
+    assert.ok(![...records.keys()].some((key) => key.startsWith("mark/")));
+    assert.ok(![...records.values()].some((value) => JSON.stringify(value)?.includes("m3")));
+});

@@ -65,7 +65,74 @@ const reached = async (list, length) => {
     return list;
 };
 
+/** A page around the tabs, whose events the test sends. */
+class Page extends EventTarget {
+    visibilityState = "visible";
+    hidden = false;
+    names = ["document", "addEventListener", "removeEventListener"];
+
+    constructor() {
+        super();
+        globalThis.document = this;
+        globalThis.addEventListener = () => {};
+        globalThis.removeEventListener = () => {};
+    }
+
+    send(name) {
+        this.dispatchEvent(new Event(name));
+    }
+
+    end() {
+        for (const name of this.names) delete globalThis[name];
+    }
+}
+
+describe("a page that the browser puts away", () => {
+    let page;
+    beforeEach(() => (page = new Page()));
+    afterEach(() => page.end());
+
+    for (const isAtOnce of [false, true]) {
+        test(`is logged in again and in its rooms when it is shown, ${isAtOnce ? "at once" : "later"}`, async () => {
+            const tab = await browser()();
+            await tab.logIn({ nickName: "ann", password: "secret" });
+            server.handler = (packet, connection) =>
+                connection.send({ id: packet.id, result: packet.room ? { room: { memberCount: 1 } } : {} });
+            await tab.request({ room: { room: "lobby", enter: { user: { name: "Ann" } } } });
+            await tab.request({ presence: { watchUids: [7] } });
+            page.send("freeze");
+            if (!isAtOnce) await new Promise((resolve) => setTimeout(resolve, 50));
+            page.send("resume");
+            await server.packet("authenticate", 1);
+            assert.equal((await server.packet("room", 1)).room.room, "lobby");
+            await server.until(() => server.packets.filter((packet) => packet.presence?.watchUids?.[0] === 7).length > 1);
+            await tab.request({ ping: {} });
+            assert.equal(tab.state.is, "live");
+            assert.ok(tab.isLeader);
+        });
+    }
+
+    test("stays logged out if it was", async () => {
+        const tab = await browser()();
+        page.send("freeze");
+        page.send("resume");
+        await assert.rejects(tab.request({ ping: {} }), { code: 104 });
+        assert.equal(server.connections.length, 0);
+    });
+});
+
 describe("tabs", () => {
+    test("one whose store fails leaves the lead to the next", async () => {
+        const open = browser();
+        const load = MemoryStore.prototype.load;
+        MemoryStore.prototype.load = () => Promise.reject(new Error("no store"));
+        await assert.rejects(open(), { message: "no store" });
+        MemoryStore.prototype.load = load;
+        const tab = await open();
+        assert.ok(tab.isLeader);
+        await tab.logIn({ nickName: "ann", password: "secret" });
+    });
+
     test("have one connection; each gets each entry, and each may ask", async () => {
         const open = browser();
         const [first, second] = [await open(), await open()];

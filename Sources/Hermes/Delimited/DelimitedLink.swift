@@ -145,9 +145,9 @@ struct DelimitedLink: ConnectionLink {
     /// The app logs in, perhaps with another account.
     mutating func logIn(_ new: Credential) {
         if owner != nil, new != credential { isOwnerCertain = false }
+        if new != requested { mayBeRegistered = false }
         credential = new
         requested = new
-        mayBeRegistered = false
         // The ticket belongs to the previous account.
         ticket = []
     }
@@ -356,8 +356,12 @@ struct DelimitedLink: ConnectionLink {
         drain(&effects)
     }
 
-    /// The app does not wait any more: a room whose scope was cancelled meanwhile is not entered again.
-    mutating func abandoned(id: UInt64) { entering[id] = nil }
+    /// The app is in the room no more, or will not be once the server has answered: it is not entered again.
+    mutating func left(_ room: String) {
+        rooms[room] = nil
+        entering = entering.filter { $0.value.room != room }
+        topics.forget(room)
+    }
 
     func bytes(of event: Event) -> Int { event.bytes }
 
@@ -414,9 +418,7 @@ extension DelimitedLink {
         case .room(let request):
             switch request.request {
             case .enter(let enter): if returning[id] == nil { entering[id] = (request.room, RoomUser(enter.user)) }
-            case .leave:
-                rooms[request.room] = nil
-                topics.forget(request.room)
+            case .leave: left(request.room)
             case .text, .gift, .custom, nil: break
             }
         case .presence(let request):

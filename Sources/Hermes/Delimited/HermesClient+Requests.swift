@@ -341,8 +341,7 @@ extension ConnectionDriver where Link == DelimitedLink {
         request.leave = Hermes_V1_LeaveRoom()
         sendIfLive(.room(request))
         // Without a connection too: the next one does not enter it again.
-        link.rooms[room] = nil
-        link.topics.forget(room)
+        link.left(room)
     }
 }
 

@@ -69,7 +69,8 @@ extension MQTTLink {
         let accepted = MQTTClient.Connection(packet, clientID: connection?.clientID ?? configuration.clientID)
         connection = accepted
         isConnected = true
-        mustSubscribe = !packet.sessionPresent && !subscriptions.isEmpty
+        // Until all are confirmed: a session that is present may be that of a connection that ended before.
+        if !packet.sessionPresent { unrenewed = Set(subscriptions.map(\.identifier)) }
         inbound.connected(sessionPresent: packet.sessionPresent)
         let actions = outbound.connected(
             sessionPresent: packet.sessionPresent,
@@ -83,13 +84,10 @@ extension MQTTLink {
     }
 
     mutating func becameLive(now: NIODeadline, effects: inout Effects) {
-        if mustSubscribe {
-            mustSubscribe = false
-            // One request for each identifier, because it applies to all filters of a packet.
-            for identifier in Set(subscriptions.map(\.identifier)) {
-                let these = subscriptions.filter { $0.identifier == identifier }.map(\.subscription)
-                effects.append(.send(.subscribe(these, identifier: identifier)))
-            }
+        // One request for each identifier, because it applies to all filters of a packet.
+        for identifier in unrenewed {
+            let these = subscriptions.filter { $0.identifier == identifier }.map(\.subscription)
+            if !these.isEmpty { effects.append(.send(.subscribe(these, identifier: identifier))) }
         }
         perform(outbound.resumed(), &effects)
     }
@@ -200,6 +198,7 @@ extension MQTTLink {
             return
         }
         outbound.returnPacketID(packet.packetID)
+        if id == 0 { unrenewed.remove(identifier) }
         let reasons = packet.reasons.map { MQTTClient.ReasonCode($0) }
         guard reasons.count == wanted.count else {
             let message = "the server answered \(wanted.count) filters with \(reasons.count) reasons"

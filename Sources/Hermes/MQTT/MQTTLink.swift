@@ -56,7 +56,8 @@ struct MQTTLink: ConnectionLink {
     var isConnected = false
     /// The app ends the connection.
     var isClosing = false
-    var mustSubscribe = false
+    /// The identifiers of the subscriptions that the server has lost with the session and not confirmed since.
+    var unrenewed: Set<Int?> = []
     var strayLogins = StrayLogins()
     var references: MQTTServerReferences
 
@@ -77,6 +78,7 @@ struct MQTTLink: ConnectionLink {
         self.configuration = configuration
         version = configuration.version.wire
         references = MQTTServerReferences(port: configuration.server.port)
+        if !configuration.cleanStart { outbound = MQTTOutbound(lastPacketID: .random(in: 0 ... .max)) }
     }
 
     // MARK: Packets

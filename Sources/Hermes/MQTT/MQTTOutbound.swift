@@ -84,7 +84,7 @@ struct MQTTOutbound: Sendable {
     /// Not sent yet.
     private var waiting = Deque<(id: UInt64, outgoing: MQTTOutgoing)>()
     private var waitingIDs: Set<UInt64> = []
-    private var lastPacketID: UInt16 = 0
+    private var lastPacketID: UInt16
     private var lastNumber: UInt64 = 0
     /// The number of further publications that the server accepts.
     private var quota = 0
@@ -94,6 +94,10 @@ struct MQTTOutbound: Sendable {
     /// The number of connections that ended while a long publication was the longest one without an answer, by request
     /// id.
     private var ends: [UInt64: Int] = [:]
+
+    /// - Parameter lastPacketID: the identifier before the first one. A client that resumes an earlier run's session does
+    ///   not know which identifiers the server has received there and not released (QoS 2). It should begin anywhere.
+    init(lastPacketID: UInt16 = 0) { self.lastPacketID = lastPacketID }
 
     // MARK: Connections
 

@@ -143,6 +143,9 @@ public actor Outbox {
             try await store.write([entry.item.record()], durably: true)
         } catch {
             queue.failedAgain(entry.item.number, before?.item.failure)
+            if let failure = before?.item.failure {
+                promises.removeValue(forKey: entry.item.number)?.resolve(.failure(failure))
+            }
             throw error
         }
         queue.stored(entry.item.number)

@@ -36,12 +36,14 @@ enum Password {
         StandardError.write(prompt)
         return try TerminalMode.whileRaw {
             var bytes: [UInt8] = []
-            while true {
+            input: while true {
                 var byte: UInt8 = 0
                 let count = Foundation.read(STDIN_FILENO, &byte, 1)
                 if count < 0, errno == EINTR { continue }
                 guard count == 1 else { break }
                 switch byte {
+                case 0x04 where bytes.isEmpty:  // Ctrl-D
+                    break input
                 case 0x03:  // Ctrl-C
                     StandardError.write("\n")
                     throw CancellationError()
@@ -53,7 +55,8 @@ enum Password {
                 case 0x15:  // Ctrl-U
                     bytes = []
                 default:
-                    if bytes.count < 256 { bytes.append(byte) }
+                    // One byte more than a password may have: a longer one is refused, and not cut.
+                    if bytes.count <= 256 { bytes.append(byte) }
                 }
             }
             StandardError.write("\n")

@@ -94,19 +94,24 @@ struct PubCommand: AsyncParsableCommand {
         if let payload = try payload() { message.payload = payload }
         let prepared = message
         try await run.with(options.configuration()) { client in
-            guard prepared.qos == .atMostOnce else { return try await publish(prepared, client) }
-            // Nothing acknowledges these publications, so a lost server must be noticed in another way.
+            let publisher = MQTTPublisher(client: client, window: maxInflight)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 defer { group.cancelAll() }
-                group.addTask { try await publishUnacknowledged(prepared, client) }
-                group.addTask { try await Self.requireConnection(client) }
+                if prepared.qos == .atMostOnce {
+                    group.addTask { try await publishUnacknowledged(prepared, publisher, client) }
+                    // Nothing acknowledges these publications, so a lost server must be noticed in another way.
+                    group.addTask { try await Self.requireConnection(client) }
+                } else {
+                    group.addTask { try await publish(prepared, publisher) }
+                    // The next line of the input may come hours later.
+                    group.addTask { try await publisher.requireSuccess() }
+                }
                 try await group.next()
             }
         }
     }
 
-    private func publish(_ message: MQTTMessage, _ client: MQTTClient) async throws {
-        let publisher = MQTTPublisher(client: client, window: maxInflight)
+    private func publish(_ message: MQTTMessage, _ publisher: MQTTPublisher) async throws {
         if lines {
             let input = try StandardInput()
             var splitter = ByteLineSplitter()
@@ -124,9 +129,13 @@ struct PubCommand: AsyncParsableCommand {
     }
 
     /// Publishes with QoS 0, and waits until the server has read it.
-    private func publishUnacknowledged(_ message: MQTTMessage, _ client: MQTTClient) async throws {
+    private func publishUnacknowledged(
+        _ message: MQTTMessage,
+        _ publisher: MQTTPublisher,
+        _ client: MQTTClient
+    ) async throws {
         let connection = await client.connectionNumber
-        try await publish(message, client)
+        try await publish(message, publisher)
         // Its answer follows everything sent before.
         do {
             try await client.ping()
@@ -177,6 +186,9 @@ struct MQTTPublisher: Sendable {
     /// Outcomes, in the order of arrival.
     private let outcomes: AsyncStream<Result<MQTTClient.ReasonCode, any Error>>
     private let report: AsyncStream<Result<MQTTClient.ReasonCode, any Error>>.Continuation
+    /// The failures among them, for ``requireSuccess()``.
+    private let failures: AsyncStream<any Error>
+    private let reportFailure: AsyncStream<any Error>.Continuation
     private let count: Count
 
     /// The number of unacknowledged messages; used by one task.
@@ -193,6 +205,7 @@ struct MQTTPublisher: Sendable {
     init(client: MQTTClient, window: Int) {
         self.client = client
         (outcomes, report) = AsyncStream.makeStream()
+        (failures, reportFailure) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
         count = Count(window: window)
     }
 
@@ -206,7 +219,18 @@ struct MQTTPublisher: Sendable {
         }
         while await count.isFull { try await takeOutcome() }
         await count.add()
-        client.publish(message) { [report] in _ = report.yield($0) }
+        client.publish(message) { [report, reportFailure] outcome in
+            if case .failure(let error) = outcome { _ = reportFailure.yield(error) }
+            _ = report.yield(outcome)
+        }
+    }
+
+    /// Waits for the first publication that fails.
+    ///
+    /// - Throws: its error; CancellationError.
+    func requireSuccess() async throws {
+        for await error in failures { throw error }
+        throw CancellationError()
     }
 
     /// Waits until all are acknowledged.

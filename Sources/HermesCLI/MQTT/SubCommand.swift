@@ -186,6 +186,8 @@ struct SubCommand: AsyncParsableCommand {
             progress.printed()
             if let count, printed >= count { return .success }
         }
+        // With the server's reason, if it has ended the client for good.
+        try await client.stopped()
         return .failure
     }
 

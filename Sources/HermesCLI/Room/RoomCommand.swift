@@ -170,6 +170,7 @@ struct RoomVisit: Sendable {
                     if let wait {
                         group.addTask {
                             try await Task.sleep(for: .seconds(wait))
+                            try await echoes.wait()
                             return .over
                         }
                     } else if limit == nil {

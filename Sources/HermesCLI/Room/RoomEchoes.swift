@@ -30,12 +30,15 @@ final class RoomEchoes: Sendable {
         }
     }
 
-    /// Waits until everything has come back.
+    /// Waits until everything has come back; anew for each that does.
     ///
     /// - Throws: ClientFailure if that takes too long; CancellationError.
     func wait() async throws {
-        let end = ContinuousClock.now + Self.patience
-        while counts.withLock({ $0.seen < $0.sent }) {
+        var (last, end) = (-1, ContinuousClock.now)
+        while true {
+            let (sent, seen) = counts.withLock { $0 }
+            if seen >= sent { return }
+            if seen != last { (last, end) = (seen, ContinuousClock.now + Self.patience) }
             guard ContinuousClock.now < end else {
                 throw ClientFailure(
                     "the room \(room) did not show everything that was sent: its rules may not let \(name) talk there"

@@ -329,13 +329,20 @@ package final class AccountService: Sendable {
         return try result.get()
     }
 
-    /// Revokes the token of this login, and removes its device if asked to. The caller ends its own connection.
+    /// Revokes the token of this login, and ends the pushes to its device; removes the device if asked to. Connections
+    /// that depend on the token end; the caller ends its own.
     package func logOut(_ principal: Principal, token: TokenHash?, removeDevice: Bool) async throws(HermesError) {
         if let token { try await store.revoke(.token(token), now: time.now()) }
-        if removeDevice { try await store.revoke(.device(principal.device, of: principal.user), now: time.now()) }
+        let (user, device) = (principal.user, principal.device)
+        // The device may have shown another one's token, or none.
+        try await store.revoke(removeDevice ? .device(device, of: user) : .pushToken(device, of: user), now: time.now())
         guard token != nil || removeDevice else { return }
-        devices.end(principal.user, .revoked, .only(principal.device), but: principal.device)
-        endTopicClients(principal.user, nil, .revoked, .only(principal.device))
+        var ended = [device]
+        if token != nil, let owner = principal.tokenOwner, owner != device { ended.append(owner) }
+        for one in ended {
+            devices.end(user, .revoked, .only(one), but: device)
+            endTopicClients(user, nil, .revoked, .only(one))
+        }
     }
 
     /// Writes the traces of logins; called periodically, by one caller at a time. Traces that cannot be written wait.

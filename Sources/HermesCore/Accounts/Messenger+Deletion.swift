@@ -18,7 +18,8 @@ extension Messenger {
         try await deletions.delete(user)
         pushTokens.forget(user)
         // If the account was enabled meanwhile, somebody may have logged in.
-        accounts.end(user, .accountDeleted, .all)
+        devices.end(user, .accountDeleted, .all)
+        accounts.endTopicClients(user, name.key, .accountDeleted, .all)
         // Usually the name is free when the caller knows; else the housekeeping goes on.
         await accounts.free(name, givenUpAt: time.uptime())
     }

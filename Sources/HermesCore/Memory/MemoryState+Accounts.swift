@@ -159,6 +159,8 @@ extension MemoryState {
                 forgetPushToken(device, of: user)
             }
             tokens = tokens.filter { $0.value.owner.user != user || $0.key == kept }
+        case .pushToken(let device, let user):
+            forgetPushToken(device, of: user)
         case .device(let device, let user):
             tokens = tokens.filter { $0.value.owner != TokenOwner(user: user, device: device) }
             records[user]?.devices.removeAll { $0.description.id == device }

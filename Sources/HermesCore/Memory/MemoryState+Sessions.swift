@@ -347,6 +347,7 @@ extension MemoryState {
     ) -> SessionPurge {
         var purge = SessionPurge()
         for (id, session) in durable where purge.rows < limit {
+            guard session.queue.contains(where: { $0.publication.hasExpired(at: now) }) else { continue }
             let sent = max(session.stored.sentUpTo, sentUpTo(id))
             let expired = session.queue.lazy.filter { $0.seq > sent && $0.publication.hasExpired(at: now) }
             let seqs = Set(expired.map(\.seq).prefix(limit - purge.rows))

@@ -346,6 +346,8 @@ package struct TokenOwner: Sendable, Hashable {
 package enum RevocationScope: Sendable, Hashable {
     case token(TokenHash)
     case allTokens(of: UserID, except: TokenHash?)
+    /// The push token of a device.
+    case pushToken(DeviceID, of: UserID)
     /// The tokens of a device, which is also removed: its cursor no longer keeps entries.
     case device(DeviceID, of: UserID)
 }

@@ -5,8 +5,8 @@
 /// device, the place that was claimed last is right. The bitmap of a user's nodes is read in the same transaction that
 /// commits to the inbox (``InboxDelivery/nodes``).
 ///
-/// A process that was removed writes nothing more: each transaction of its stores is refused with
-/// ``StoreRefusals/removedNode``. So a process that was frozen commits nothing that the others, who do its work by
+/// A process that was removed changes nothing more but the record of the nodes: each transaction of its other stores is
+/// refused with ``StoreRefusals/removedNode``. So a process that was frozen commits nothing that the others, who do its work by
 /// then, do not see.
 ///
 /// Implementation: `Memory/MemoryStore`. A store of a single process has none.

@@ -76,7 +76,7 @@ package protocol SessionStore: Sendable {
     /// - Parameters:
     ///   - now: publications that expire until then have expired; not later than the present.
     ///   - sentUpTo: the newest seq that a session's connection may have sent, which the store knows only when the
-    ///     session is closed. Called after the call, on any thread; must not call the store.
+    ///     session is closed. Called during the call, on any thread; must not call the store.
     func purgeSessions(
         now: Timestamp,
         limit: Int,

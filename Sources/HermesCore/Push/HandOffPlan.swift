@@ -32,6 +32,7 @@ package struct HandOffPlan: Sendable {
     ///   - device: the device to notify.
     ///   - entries: the entries that the device has not acknowledged, ascending, without expired ones.
     ///   - seq: the last entry that was pushed; earlier ones count only for the badge.
+    ///   - end: the last entry that is due; later ones only show what was read, and count for the badge.
     ///   - unread: the badge; nil: all push-worthy entries.
     ///   - text: the text of a message for its notification.
     package init(
@@ -39,15 +40,16 @@ package struct HandOffPlan: Sendable {
         _ device: DeviceID,
         entries: [InboxEntry],
         pushedUpTo seq: UInt64,
+        through end: UInt64 = .max,
         unread: Int? = nil,
         text: (Message) -> PushText
     ) {
-        upTo = entries.last?.lastSeq ?? seq
+        upTo = min(entries.last?.lastSeq ?? seq, end)
         let worthy = Self.pushWorthy(entries, for: user, device)
         let badge = unread ?? worthy.count
         var first: [String: UInt64] = [:]
         var last: [String: InboxEntry] = [:]
-        for entry in worthy where entry.seq > seq {
+        for entry in worthy where entry.seq > seq && entry.lastSeq <= end {
             let key = Self.collapseKey(entry, for: user)
             first[key] = first[key] ?? entry.seq
             last[key] = entry

@@ -85,7 +85,7 @@ package struct HandOffSchedule: Sendable {
         }
     }
 
-    /// Returns at most `limit` due keys. ``settled(_:retryAt:)`` must follow for each.
+    /// Returns at most `limit` due keys. ``settled(_:now:retryAt:moreAt:)`` must follow for each.
     package mutating func takeDue(now: Duration, limit: Int) -> [HandOffKey] {
         var taken: [HandOffKey] = []
         while taken.count < limit, let key = waiting.popDue(now: now) {

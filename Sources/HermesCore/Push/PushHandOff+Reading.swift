@@ -9,7 +9,7 @@ extension PushHandOff {
         let plan: HandOffPlan
         /// The host of the service that the client named; nil: the service is one of the configuration.
         let host: String?
-        /// The time until the next check, because more entries wait after those read; nil: none does.
+        /// The time until the next check, because more entries wait; nil: none does.
         let nextIn: Duration?
     }
 
@@ -29,6 +29,9 @@ extension PushHandOff {
         guard entry.committedAt <= now else { return .zero }
         return max(.zero, settings.deadline - .milliseconds(now.rawValue - entry.committedAt.rawValue))
     }
+
+    /// The least time between two checks of a key whose entries become due one after the other.
+    private var leastRest: Duration { settings.deadline / 10 }
 
     /// Reads the waiting entries of a device.
     func find(_ user: UserID, _ device: DeviceID) async throws(HermesError) -> Finding {
@@ -50,11 +53,14 @@ extension PushHandOff {
         }
         guard last > target.pushedUpTo else { return .nothing }
         var nextIn: Duration? = last < page.position.head && !page.entries.isEmpty ? .zero : nil
-        // Each entry has its own deadline.
-        if mayTake(user)(device), let fresh = entries.firstIndex(where: { rest(of: $0) > .zero }) {
-            let rest = rest(of: entries[fresh])
-            entries.removeSubrange(fresh...)
-            guard let ripe = entries.last?.lastSeq, ripe > target.pushedUpTo else { return .nothingYet(rest) }
+        var end = UInt64.max
+        // Each entry has its own deadline. One that another node may have has the deadline of the first.
+        if devices.awakeDevices(of: user).contains(device),
+            let fresh = entries.firstIndex(where: { rest(of: $0) > .zero })
+        {
+            let rest = max(rest(of: entries[fresh]), leastRest)
+            end = entries[..<fresh].last?.lastSeq ?? taken
+            guard end > target.pushedUpTo else { return .nothingYet(rest) }
             nextIn = rest
         }
         let plan = HandOffPlan(
@@ -62,6 +68,7 @@ extension PushHandOff {
             device,
             entries: entries,
             pushedUpTo: target.pushedUpTo,
+            through: end,
             unread: unread,
             text: text
         )
@@ -91,7 +98,7 @@ extension PushHandOff {
         let page = try await store.entries(of: user, after: start, limit: StoreSettings.maxPageEntries)
         // Each entry has its own deadline.
         let fresh = page.entries.firstIndex { rest(of: $0) > .zero }
-        let nextIn = fresh.map { rest(of: page.entries[$0]) }
+        let nextIn = fresh.map { max(rest(of: page.entries[$0]), leastRest) }
         guard let last = page.entries[..<(fresh ?? page.entries.endIndex)].last?.lastSeq else { return nextIn }
         let oldest = expiryTime.now.advanced(by: .zero - settings.reportedAge)
         let entries = page.withoutExpired(at: expiryTime).entries.filter { $0.lastSeq <= last }

@@ -137,18 +137,11 @@ package final class PushHandOff: Sendable {
                 )
             }
         }
-        // Nothing is handed off for an account that is disabled.
-        enabled.observe { [self] user in
-            let devices: [DeviceID?] = tokens.devices(of: [user])[user] ?? []
-            scheduleAtOwners(
-                (devices + [nil]).map { HandOffDue(key: HandOffKey(user, $0), seq: .max, wait: settings.deadline) }
-            )
-        }
         if sender != nil {
-            tokens.overlooked.observe { [self] keys in
-                scheduleAtOwners(
-                    keys.map { HandOffDue(key: HandOffKey($0.user, $0.device), seq: .max, wait: settings.deadline) }
-                )
+            tokens.overlooked.observe { [self] in check($0) }
+            // Nothing is pushed for an account that is disabled.
+            enabled.observe { [self] user in
+                check(tokens.devices(of: [user])[user, default: []].map { DeviceKey(user, $0) })
             }
         }
         guard let cluster else { return }
@@ -159,6 +152,13 @@ package final class PushHandOff: Sendable {
             state.withLock { $0.recoveriesDue = [now, now + ClusterMember.agreement] }
             wakeUp.signal()
         }
+    }
+
+    /// Entries may wait for these devices.
+    private func check(_ devices: [DeviceKey]) {
+        scheduleAtOwners(
+            devices.map { HandOffDue(key: HandOffKey($0.user, $0.device), seq: .max, wait: settings.deadline) }
+        )
     }
 
     private func committed(_ entries: [UserID: [InboxEntry]]) {
@@ -181,9 +181,9 @@ package final class PushHandOff: Sendable {
         if !dues.isEmpty { scheduleAtOwners(dues) }
     }
 
-    /// Whether a device of the user may acknowledge entries by itself: it is connected, and its app is in the
-    /// foreground.
-    func mayTake(_ user: UserID) -> (DeviceID) -> Bool {
+    /// Whether a device of the user may acknowledge entries by itself: it is connected and its app is in the foreground,
+    /// or it may be connected to another node.
+    private func mayTake(_ user: UserID) -> (DeviceID) -> Bool {
         let awake = devices.awakeDevices(of: user)
         let elsewhere = devices.mayBeElsewhere(user) ? devices.attachedDevices(of: user) : nil
         return { device in awake.contains(device) || elsewhere?.contains(device) == false }

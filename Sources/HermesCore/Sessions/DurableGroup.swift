@@ -79,6 +79,8 @@ package final class DurableGroup: Sendable {
         /// Whether sessions that have ended are excluded. Chosen at first, one shows that it is gone in the commit, and
         /// then another is chosen; without this a group of ended members would take nothing.
         var ended = false
+        /// Whether only those members are chosen that are known to accept a message of that length.
+        var tooSmall = false
     }
 
     static let window = SharedGroup.window
@@ -136,12 +138,16 @@ package final class DurableGroup: Sendable {
                     isFull = true
                     continue
                 }
-                let absence = isOffline ? (member.load.isReaderKnown ? 1 : 2) : 0
-                rank = (member.load.fits(question) ? absence : isOffline ? 4 : 3, member.load.current)
+                let (fits, isKnown) = (member.load.fits(question), member.load.isReaderKnown)
+                guard !excluded.tooSmall || fits && isKnown else { continue }
+                let absence = isOffline ? (isKnown ? 1 : 2) : 0
+                rank = (fits ? absence : isOffline ? 4 : 3, member.load.current)
             } else {
                 let seat = seats[place - members.count]
                 guard seat.canTake(question), groups?.isReachable(seat) ?? false else { continue }
-                rank = (seat.fits(question) ? 0 : 3, seat.load.current)
+                let fits = seat.fits(question)
+                guard fits || !excluded.tooSmall else { continue }
+                rank = (fits ? 0 : 3, seat.load.current)
             }
             if let best, (best.absence, best.load) <= rank { continue }
             if place < members.count {

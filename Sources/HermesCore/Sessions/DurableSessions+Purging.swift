@@ -10,13 +10,12 @@ extension DurableSessions {
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         let loads = PurgedLoads()
         let purge = try await store.purgeSessions(now: now, limit: limit) { [shared] id in
-            shared.state.withLock { state in
-                guard let record = state.records[id] else { return 0 }
-                loads.note(id, record.load)
-                // Its node alone knows, and does not tell.
-                if let node = record.place?.node, node != state.node { return .max }
-                return max(record.sentUpTo, record.attachment?.sentUpTo ?? 0)
-            }
+            let (record, node) = shared.state.withLock { ($0.records[id], $0.node) }
+            // What another node has sent, or may have, that node alone knows.
+            guard let record else { return node == nil ? 0 : .max }
+            loads.note(id, record.load)
+            if let place = record.place?.node, place != node { return .max }
+            return max(record.sentUpTo, record.attachment?.sentUpTo ?? 0)
         }
         loads.lessen(by: purge.expired)
         if isAmongSeveral {

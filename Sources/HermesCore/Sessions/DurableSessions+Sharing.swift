@@ -312,11 +312,17 @@ extension DurableSessions {
         of id: DurableSessionID,
         _ refused: Set<DurableSessionID>,
         isEnding: Bool,
+        isTooLarge: Bool = false,
         _ chosen: inout Chosen
     ) -> QueueMove.Item? {
         guard let share = queued.share, let group = group(share) else { return nil }
         let (targets, live) = (chosen.targets.count, chosen.live.count)
-        let exclusions = DurableGroup.Exclusions(sessions: refused.union([id]), absent: !isEnding, ended: true)
+        let exclusions = DurableGroup.Exclusions(
+            sessions: refused.union([id]),
+            absent: !isEnding,
+            ended: true,
+            tooSmall: isTooLarge
+        )
         choose(group, for: queued.publication, excluding: exclusions, &chosen)
         if chosen.targets.count > targets { return QueueMove.Item(queued, to: chosen.targets.last) }
         return chosen.live.count > live ? QueueMove.Item(queued, to: nil) : nil
@@ -340,16 +346,21 @@ extension DurableSessions {
         return (outcomes, hasEnded)
     }
 
-    /// Gives away a message that the session's client may no longer read.
+    /// Gives away a message that the session's client may no longer read, or that is too large for it.
     ///
-    /// - Parameter completion: called with whether another member has it.
+    /// - Parameters:
+    ///   - isTooLarge: whether it is too large. Then only members get it that are known to accept it, so that it does
+    ///     not go from one small client to the next and back.
+    ///   - completion: called with whether another member has it.
     package func passOn(
         _ queued: QueuedPublication,
         of id: DurableSessionID,
+        isTooLarge: Bool,
         completion: @escaping @Sendable (Bool) -> Void
     ) {
         var chosen = Chosen()
-        guard let item = item(queued, of: id, [], isEnding: true, &chosen) else { return completion(false) }
+        let move = item(queued, of: id, [], isEnding: true, isTooLarge: isTooLarge, &chosen)
+        guard let item = move else { return completion(false) }
         committer.submit(.move(QueueMove(from: id, [item]))) { [self, chosen] result in
             guard case .success(.moved(let outcomes, _)) = result, let outcome = outcomes.first else {
                 chosen.giveBack()

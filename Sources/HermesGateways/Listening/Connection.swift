@@ -297,6 +297,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     /// The wheel reached the slot: checks whether the deadline has passed.
     func deadlineReached() {
+        // Closed in the same turn of the wheel, after it was taken out.
+        if case .closed = phase { return }
         let due = due
         guard due <= loop.coarseNow else { return loop.schedule(self, due: due) }
         switch phase {

@@ -159,6 +159,8 @@ package final class ConnectionAcceptor: Sendable {
         try serve(channel, for: peer, carrier: .webSocket, startsInText: startsInText)
     }
 
+    private static let endsPerTurn = 64
+
     /// Ends the connections of clients whose certificates have been revoked.
     func endRevoked() {
         guard let revocations = state.revocations else { return }
@@ -166,11 +168,17 @@ package final class ConnectionAcceptor: Sendable {
         for loop in loops.all {
             loop.post(
                 .run {
-                    for connection in loop.connections(of: state) {
-                        guard let certificates = connection.certificates else { continue }
+                    let ended = loop.connections(of: state).filter { connection in
+                        guard let certificates = connection.certificates else { return false }
                         // A client that resumed a TLS session comes back with a full handshake.
-                        guard revocations.isRevoked(certificates) || !certificates.isChainKnown else { continue }
-                        connection.end(.attachment(.revoked))
+                        return revocations.isRevoked(certificates) || !certificates.isChainKnown
+                    }
+                    for start in stride(from: 0, to: ended.count, by: Self.endsPerTurn) {
+                        loop.inTurn {
+                            for connection in ended[start...].prefix(Self.endsPerTurn) {
+                                connection.end(.attachment(.revoked))
+                            }
+                        }
                     }
                 }
             )

@@ -56,7 +56,8 @@ package struct WebSocketEndpoint: Sendable {
         try? options?.setOption(.tcpOption(.tcp_nodelay), value: 1)
         try? options?.setOption(
             .recvAllocator,
-            value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: 65_536)
+            // The buffer stays; after the login the connection reads more at once (``Connection/readsLong()``).
+            value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: 4_096)
         )
         try channel.pipeline.syncOperations.addHandler(WebSocketHandler(makeReader(), message: message))
         try acceptor.take(channel, startsInText: subprotocol == textSubprotocol, counted: place, for: peer)

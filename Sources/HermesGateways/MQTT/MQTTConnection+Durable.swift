@@ -40,6 +40,7 @@ extension MQTTConnection {
         guard let client, let link = client.link, phase == .connecting, connection.isOpen else {
             // The connection is gone: the session stays as it was.
             if case .success(let opening) = result {
+                connection.chargeInTheEnd(.filters(opening.subscriptions.count, isKept: false))
                 let expiry = applicant.endsSession ? Duration.zero : expiry
                 environment.messenger.durable.detach(opening.id, applicant, sentUpTo: opening.sentUpTo, expiry: expiry)
             }
@@ -207,12 +208,12 @@ extension MQTTConnection {
     private func leave(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool, wasSent: Bool) {
         let isForOthers =
             queued.share != nil && !queued.publication.hasExpired(at: now())
-            // The core chooses members by the same length: it does not come back to a client like this one.
+            // By this length the core knows whom it is too large for, too.
             && (!isTooLarge || !wasSent && Publication(queued.publication).leastMessageBytes > outbound.maxPacketBytes)
         guard isForOthers, let link = client.link else { return drop(queued, of: client, isTooLarge: isTooLarge) }
         let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
-        environment.messenger.durable.passOn(queued, of: link.id) { isTaken in
+        environment.messenger.durable.passOn(queued, of: link.id, isTooLarge: isTooLarge) { isTaken in
             guard !isTaken else { return }
             loop.post(
                 .run {

@@ -142,7 +142,7 @@ extension MQTTSettings {
         "mqtt.maxKeepAlive",
         default: .seconds(Int64(defaults.maxKeepAlive)),
         in: .seconds(0) ... .seconds(65_535),
-        "The longest keep alive, also for clients that ask for a longer one or none. 0 s: no limit."
+        "The longest keep alive, also for clients of MQTT 5.0 that ask for a longer one or none. 0 s: no limit."
     )
     private static let clientID = Setting.byteCount(
         "mqtt.maxClientIDBytes",

@@ -100,7 +100,7 @@ extension ConnectionLimits {
         "limits.idle",
         default: defaults.idle,
         in: .seconds(1) ... .seconds(86_400),
-        "How long a connection may stay without sending a byte."
+        "How long a connection may stay without sending a byte. MQTT has its keep alive instead, LiveRoom liveroom.silence."
     )
     private static let stuck = Setting.duration(
         "limits.stuck",

@@ -68,9 +68,9 @@ struct IMPBLink: ConnectionLink {
 
     /// The app logs in, perhaps with another account.
     mutating func logIn(_ new: Credential) {
+        if new != requested { mayBeRegistered = false }
         credential = new
         requested = new
-        mayBeRegistered = false
     }
 
     /// Whether the app passes the same credential as before.
@@ -148,6 +148,7 @@ struct IMPBLink: ConnectionLink {
                 mayBeRegistered = false
                 return effects.append(.refused(HermesClientError(reply)))
             }
+            mayBeRegistered = true
             // The reply's token would be enough, but only a login tells the server about the device.
             try logIn(nickName, password: password, effects: &effects)
         case ID.login:

@@ -12,8 +12,8 @@ enum ConfigurationFiles {
     /// One sentence each, with the setting, the file and, where there is one, the line.
     static func problems(of settings: ServerSettings) async -> [String] {
         var problems: [String] = []
-        let http = settings.http
-        for (name, listener) in settings.gateways.listeners.map({ ($0.name, $0.settings) }) + [("http", http)]
+        let others = [("http", settings.http), ("console", settings.console.listener)]
+        for (name, listener) in settings.gateways.listeners.map({ ($0.name, $0.settings) }) + others
         where listener.isEnabled {
             if let tls = listener.tls { problems += self.problems(of: tls, name) }
         }

@@ -39,8 +39,12 @@ extension MessageSettings {
 extension StoreSettings {
     /// The store settings of the configuration.
     package init(_ settings: ServerSettings) {
+        let defaults = StoreSettings()
         self.init(
             historyPeriod: .seconds(settings.historyDays * 86_400),
+            // A message can be recalled as long as its record is there.
+            recordPeriod: max(defaults.recordPeriod, settings.recallWindow),
+            eventPeriod: settings.retention,
             maxQueuedMessages: settings.gateways.broker.maxQueuedMessages,
             maxQueuedBytes: settings.gateways.broker.maxQueuedBytes,
             queuedMessages: settings.gateways.broker.keptMessages,

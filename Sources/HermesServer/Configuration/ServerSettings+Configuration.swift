@@ -25,7 +25,7 @@ extension ServerSettings {
         "store.historyDays",
         default: 0,
         in: 0...3650,
-        "The number of days for which delivered messages stay readable; 0 keeps messages only until delivery."
+        "The number of days after sending for which delivered messages stay readable; 0 keeps messages only until delivery."
     )
     private static let retention = Setting.duration(
         "store.retention",

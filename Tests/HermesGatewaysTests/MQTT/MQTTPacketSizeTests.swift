@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesCore
 import HermesGateways
 import HermesWire
 import NIOCore
@@ -110,10 +111,10 @@ import Testing
         }
     }
 
-    @Test
-    func `what is too large for a member that returns goes to another member, and what neither takes to nobody`()
-        async throws
-    {
+    @Test(arguments: [false, true])
+    func `what is too large for a member that returns goes to another member, and what neither takes to nobody`(
+        isKept: Bool
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let first = try await harness.mqtt("first", .v5, durable: true)
             _ = try await first.subscribe("$share/g/t", qos: .atLeastOnce)
@@ -122,7 +123,12 @@ import Testing
             for text in ["1", Self.big, String(repeating: "x", count: 2_000), "2"] {
                 try await publisher.publish("t", text)
             }
-            let second = try await harness.mqtt("second", .v5, properties: [.maximumPacketSize(1_000)])
+            let second = try await harness.mqtt(
+                "second",
+                .v5,
+                durable: isKept,
+                properties: [.maximumPacketSize(1_000)]
+            )
             _ = try await second.subscribe("$share/g/t", qos: .atLeastOnce)
             let back = try await harness.mqtt("first", .v5, durable: true, properties: [.maximumPacketSize(100)])
             #expect(try await back.taken().text == "1")
@@ -130,6 +136,13 @@ import Testing
             #expect(try await second.taken().text == Self.big)
             #expect(try await second.untilPong().isEmpty)
             #expect(try await back.untilPong().isEmpty)
+            // Too large for both: it does not go back and forth.
+            try await publisher.publish("t", String(repeating: "x", count: 2_000))
+            for _ in 0..<20 {
+                #expect(try await second.untilPong().isEmpty)
+                #expect(try await back.untilPong().isEmpty)
+            }
+            #expect(harness.messenger.durable.statistics.handedOver == 1)
         }
     }
 

@@ -133,6 +133,36 @@ struct MQTTClientTests {
         try await server.stop()
     }
 
+    @Test func `a lost session is subscribed to until the server confirms it, over as many connections as it takes`()
+        async throws
+    {
+        let server = try await FakeMQTTServer.scripted { packet, connection in
+            switch packet {
+            case .connect:
+                // The second connection has made a session, without a subscription.
+                connection.accept(sessionPresent: connection.number > 2)
+            case .subscribe where connection.number == 2:
+                connection.close()
+            case .subscribe(let request):
+                connection.send(.suback(MQTTSuback(packetID: request.packetID, reasons: [.grantedQoS1])))
+                guard connection.number == 3 else { return }
+                connection.send(.publish(MQTTPublish(topic: "a", payload: ByteBuffer(string: "there"))))
+            default:
+                return
+            }
+        }
+        var configuration = MQTTClient.Configuration.fake(server)
+        configuration.sessionExpiry = .seconds(60)
+        let client = try MQTTClient(configuration)
+        try await client.connect()
+        try await client.subscribe(to: "a", qos: .atLeastOnce)
+        server.closeConnection()
+        let messages = client.messages.makeAsyncIterator()
+        #expect(await messages.next()?.text == "there")
+        await client.close()
+        try await server.stop()
+    }
+
     @Test func `a cancelled run acknowledges nothing that the app may not be done with`() async throws {
         let server = try await FakeMQTTServer.scripted { packet, connection in
             guard case .connect = packet else { return }

@@ -309,20 +309,30 @@ package final class RetainedMessages: Sendable {
 
     /// The topics whose publications have expired.
     private func takeDue(now: Timestamp) -> [TopicName] {
-        state.withLock { state in
-            guard state.nextExpiry <= now else { return [] }
+        let isDue = state.withLock { state in
+            guard state.nextExpiry <= now else { return false }
+            // What is retained from now on lowers it again.
             state.nextExpiry = Timestamp(rawValue: .max)
-            var due: [TopicName] = []
-            for entry in state.entries {
-                guard let entry, let expiresAt = entry.seen?.details?.expiresAt else { continue }
-                if expiresAt <= now && entry.pending == 0 {
-                    due.append(entry.topic)
-                } else {
-                    state.nextExpiry = min(state.nextExpiry, expiresAt)
-                }
-            }
-            return due
+            return true
         }
+        var due: [TopicName] = []
+        var place = 0
+        while isDue {
+            let isLast = state.withLock { state in
+                for entry in state.entries.dropFirst(place).prefix(Self.slice) {
+                    guard let entry, let expiresAt = entry.seen?.details?.expiresAt else { continue }
+                    if expiresAt <= now && entry.pending == 0 {
+                        due.append(entry.topic)
+                    } else {
+                        state.nextExpiry = min(state.nextExpiry, expiresAt)
+                    }
+                }
+                place += Self.slice
+                return place >= state.entries.count
+            }
+            if isLast { break }
+        }
+        return due
     }
 
     /// The memory that it takes: its bytes, its entry, and the records of its levels, as if no topic shared them.

@@ -189,7 +189,9 @@ extension APICore {
         guard let id = call.body["device_id"]?.string.flatMap({ DeviceID($0) }) else {
             throw APIProblem(.unprocessableContent, .invalidArgument, "device_id is missing.")
         }
-        let device = DeviceDescription(id: id, name: call.body["device_name"]?.string ?? "")
+        let known = try await messenger.accounts.devices(of: user).first { $0.description.id == id }
+        var device = known?.description ?? DeviceDescription(id: id)
+        if let name = call.body["device_name"]?.string { device.name = name }
         let token = try await messenger.accounts.issueToken(for: device, of: user)
         return APIAnswer(["token": .string(token), "uid": .integer(user.rawValue), "device_id": .string(id.rawValue)])
     }

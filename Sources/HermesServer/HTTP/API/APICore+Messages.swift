@@ -137,7 +137,8 @@ extension APICore {
         let conversation = try await conversation(
             of: account,
             with: call.query["with"].flatMap { APIUserSelector($0) },
-            group: call.number("group")
+            group: call.number("group"),
+            mustExist: false
         )
         let request = InboxRequest.history(
             conversation,
@@ -165,12 +166,15 @@ extension APICore {
     private func conversation(
         of account: Account,
         with other: APIUserSelector?,
-        group: Int64?
+        group: Int64?,
+        mustExist: Bool = true
     ) async throws -> ConversationID {
         if let group {
             guard let id = Int32(exactly: group).flatMap(GroupID.init(rawValue:)) else { throw Self.badSelector }
             return .group(id)
         }
+        // The messages of a deleted account stay.
+        if !mustExist, case .id(let user)? = other?.key { return .direct(between: account.id, and: user) }
         return .direct(between: account.id, and: try await self.account(other).id)
     }
 

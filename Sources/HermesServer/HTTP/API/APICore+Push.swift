@@ -288,9 +288,19 @@ extension APICore {
 
     private func push(_ call: APICall, toRoom name: String) async throws -> APIAnswer {
         guard let room = RoomName(name) else { throw APIProblem(.unprocessableContent, .invalidArgument, Self.badRoom) }
+        for name in ["data", "message", "collapse_key", "ttl_seconds", "priority"] where call.body[name] != nil {
+            throw APIProblem(
+                .unprocessableContent,
+                .invalidArgument,
+                "A room gets a notice with title and body; leave out \(name)."
+            )
+        }
         let push = try pushDraft(call)
         let title = push.content.title.isEmpty ? "" : "[\(push.content.title)] "
         let text = title + push.content.body
+        guard !text.isEmpty else {
+            throw APIProblem(.unprocessableContent, .invalidArgument, "title and body are empty.")
+        }
         try RoomLimits.check(text: text)
         try check(call, may: .publish, room.topic)
         let members = await topics.subscriberCount(of: room.topic)

@@ -239,6 +239,11 @@ struct APIPushTests {
             #expect(said.body["members"]?.integer == 1)
             let pushed = try await api.send("POST", "/v1/push", #"{"to":{"room":"lobby"},"title":"A","body":"B"}"#)
             #expect(pushed.body["recipients"]?.integer == 1)
+            for more in [#""data":{"a":1}"#, #""ttl_seconds":60"#, #""priority":"high""#, #""collapse_key":"k""#] {
+                let body = #"{"to":{"room":"lobby"},"body":"never",\#(more)}"#
+                #expect(try await api.send("POST", "/v1/push", body).status == 422, "a room cannot carry it")
+            }
+            #expect(try await api.send("POST", "/v1/push", #"{"to":{"room":"lobby"}}"#).status == 422)
             var heard: [String] = []
             for await event in events {
                 switch event.room?.kind {
