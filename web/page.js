@@ -33,23 +33,35 @@ export function followPage(url, changed) {
     if (!document || !addEventListener) return () => {};
     // The browser says "offline" without a network, but a server on this machine can be reached.
     const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(url).hostname);
+    let isAway = false;
     const look = () => {
+        // A page that is put away tells first that, and then that it is hidden.
+        if (isAway) return;
         const app = document.visibilityState === "hidden" ? "background" : "foreground";
         changed({ app, isOnline: isLocal || navigator.onLine !== false });
     };
-    const freeze = () => changed({ app: "suspended" });
-    const names = ["online", "offline", "pageshow"];
+    const freeze = () => {
+        isAway = true;
+        changed({ app: "suspended" });
+    };
+    const back = () => {
+        isAway = false;
+        look();
+    };
+    const names = ["online", "offline"];
     for (const name of names) addEventListener(name, look);
+    addEventListener("pageshow", back);
     addEventListener("pagehide", freeze);
     document.addEventListener("visibilitychange", look);
-    document.addEventListener("resume", look);
+    document.addEventListener("resume", back);
     document.addEventListener("freeze", freeze);
     look();
     return () => {
         for (const name of names) removeEventListener(name, look);
+        removeEventListener("pageshow", back);
         removeEventListener("pagehide", freeze);
         document.removeEventListener("visibilitychange", look);
-        document.removeEventListener("resume", look);
+        document.removeEventListener("resume", back);
         document.removeEventListener("freeze", freeze);
     };
 }

@@ -374,4 +374,7 @@ async function start() {
     if (!isIn) showFoot();
 }
 
+// A page that the browser keeps for going back is no viewer meanwhile.
+addEventListener("pagehide", () => void watcher?.stop());
+addEventListener("pageshow", ({ persisted }) => void (persisted && watcher?.start()));
 start().catch((failure) => (error.textContent = wordsFor(failure)));

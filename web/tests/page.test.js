@@ -88,6 +88,9 @@ test("a hidden page is in the background, one that is frozen or left is suspende
     document.visibilityState = "visible";
     happen("document resume");
     happen("window pagehide");
+    document.visibilityState = "hidden";
+    happen("document visibilitychange");
+    document.visibilityState = "visible";
     happen("window pageshow");
     assert.deepEqual(told, ["foreground", "background", "suspended", "foreground", "suspended", "foreground"]);
 });

@@ -34,9 +34,12 @@ final class ChatModel {
     private var session: ChatSession?
 
     func signIn(server: ServerAddress, _ credential: Credential) {
+        // A session that failed still holds its store.
+        session = nil
         Task {
             do {
-                let session = try ChatSession(Self.configuration(server)) { [weak self] in self?.state = $0 }
+                let configuration = try Self.configuration(server, for: credential)
+                let session = try ChatSession(configuration) { [weak self] in self?.state = $0 }
                 self.session = session
                 try await session.run(credential) { [weak self] _ in self?.isSignedIn = true }
             } catch let error as HermesClientError {
@@ -58,7 +61,10 @@ final class ChatModel {
         }
     }
 
-    private static func configuration(_ server: ServerAddress) throws -> HermesClient.Configuration {
+    private static func configuration(
+        _ server: ServerAddress,
+        for credential: Credential
+    ) throws -> HermesClient.Configuration {
         let folder = URL.applicationSupportDirectory
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         // Chosen once: each device has its own place in the inbox.
@@ -68,7 +74,14 @@ final class ChatModel {
             server: server,
             device: DeviceDescription(id: device, platform: "iOS")
         )
-        configuration.store = try FileLocalStore(path: folder.appending(path: "chat.log").path)
+        // One store for each account: what it holds is shown before the login.
+        let name =
+            switch credential {
+            case .register(let nickName, _, _), .password(let nickName, _): nickName.lowercased()
+            case .token: "token"
+            }
+        let file = "chat-\(Data(name.utf8).base64EncodedString().replacing("/", with: "-")).log"
+        configuration.store = try FileLocalStore(path: folder.appending(path: file).path)
         configuration.heartbeat = .adaptive
         return configuration
     }

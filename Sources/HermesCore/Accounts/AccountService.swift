@@ -357,7 +357,7 @@ package final class AccountService: Sendable {
         }
         guard isDue else { return }
         while !Task.isCancelled || isLast {
-            let traces = ledger.withLock { $0.take(500) }
+            let traces = ledger.withLock { $0.take(100) }
             if traces.isEmpty { return }
             do {
                 try await store.note(traces)

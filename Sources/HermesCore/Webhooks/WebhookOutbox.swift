@@ -24,6 +24,8 @@ package final class WebhookOutbox: Sendable {
 
     /// The largest number of notices that wait to be stored.
     private static let maxWaiting = 20_000
+    /// The most that are stored in one transaction, because commits wait for it.
+    private static let batch = 200
 
     package let store: any WebhookStore
     /// Signalled when this process has something to post.
@@ -125,7 +127,7 @@ package final class WebhookOutbox: Sendable {
     package func flush() async {
         while !Task.isCancelled {
             let batch = state.withLock { state in
-                let batch = Array(state.waiting.prefix(1_000))
+                let batch = Array(state.waiting.prefix(Self.batch))
                 state.waiting.removeFirst(batch.count)
                 return batch
             }

@@ -57,7 +57,7 @@ package enum ConfigurationText {
             Sizes and durations are written with a unit: `64 KiB`, `10 s`.
 
             A protocol may have further listeners. Each has an unused name of lower-case letters and digits, the settings of
-            `listeners.mqtt`, and a port that must be given:
+            `listeners.mqtt` except `unixSocket`, and a port that must be given:
 
                 listeners:
                   factory:

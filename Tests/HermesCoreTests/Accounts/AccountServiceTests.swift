@@ -335,6 +335,36 @@ import Testing
         )
     }
 
+    @Test func `a log-out ends the pushes to its device, and what depends on the token that it showed`() async throws {
+        let accounts = service()
+        let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
+        let user = login.principal.user
+        func setToken(_ text: String, of id: String) async throws {
+            let token = PushToken(stored: .apns, text: text, appID: "")
+            try await store.setPushToken(token, of: device(id), user, shown: .other, now: time.now())
+        }
+        func pushed() async throws -> [String] { try await store.pushTargets(of: user).map(\.device.rawValue).sorted() }
+        let pad = try await accounts.logIn(
+            .password(nickName: "anna", password: "secret"),
+            device: phone("pad"),
+            address: nil
+        )
+        try await setToken("a", of: "phone")
+        try await setToken("b", of: "pad")
+        // As an MQTT client logs in by password: it has no token.
+        try await accounts.logOut(pad.principal, token: nil, removeDevice: false)
+        #expect(try await pushed() == ["phone"])
+        // It shows the phone's token.
+        let token = try #require(login.token)
+        let guest = try await accounts.admit(.token(token), device: device("pad"), address: nil)
+        try await setToken("b", of: "pad")
+        let connection = RecordingAttachment(login.principal)
+        devices.attach(connection)
+        try await accounts.logOut(guest.principal(on: device("pad")), token: guest.tokenHash, removeDevice: false)
+        #expect(try await pushed() == [])
+        #expect(connection.ends == [.revoked])
+    }
+
     @Test func `one device too many is refused and removes none`() async throws {
         let accounts = service { $0.maxDevices = 3 }
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone("d0"), address: nil)
