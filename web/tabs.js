@@ -72,6 +72,9 @@ export class SharedClient extends Requests {
     /** Whether the tab takes part, or is about to. */
     #isWanted = false;
     #joins = 0;
+    /** Whether `open` has succeeded. */
+    #wasOpened = false;
+    #isClosed = false;
     /** @type {Promise<void>} A leave that is under way. */
     #left = Promise.resolve();
     /** Whether the client was logged in, or logging in, when this tab left. */
@@ -158,6 +161,7 @@ export class SharedClient extends Requests {
 
     /** Takes this tab out; the others go on. */
     async close() {
+        this.#isClosed = true;
         this.#unfollow();
         await this.#leave();
         this.#channel.close();
@@ -190,6 +194,7 @@ export class SharedClient extends Requests {
 
     /** Takes part in the election, and resolves once there is a leader. */
     async #join() {
+        if (this.#isClosed) return;
         const number = (this.#joins += 1);
         this.#isWanted = true;
         await this.#left;
@@ -197,13 +202,13 @@ export class SharedClient extends Requests {
         this.#isOpen = true;
         // The leader waits for this lock to learn that the tab is gone.
         await this.#hold(`${this.#name}/${this.#id}`);
-        let isJoined = false;
-        const led = this.#hold(this.#name).then(() => this.#lead());
+        const led = this.#hold(this.#name).then(() => this.#lead(number));
         led.catch(async (error) => {
             this.emit("storeError", error);
+            if (number !== this.#joins) return;
             // The lock must not stay with a tab that cannot lead.
             await this.#leave();
-            if (isJoined) setTimeout(() => this.#isWanted || this.#join().catch(() => {}), rejoinDelay);
+            if (this.#wasOpened) setTimeout(() => this.#isWanted || this.#join().catch(() => {}), rejoinDelay);
         });
         const known = new Promise((resolve) => {
             const remove = this.on("leader", () => {
@@ -213,7 +218,9 @@ export class SharedClient extends Requests {
         });
         this.#post({ type: "hello" });
         await Promise.race([led, known]);
-        isJoined = true;
+        // Put away or closed meanwhile: what is followed stays as it is.
+        if (number !== this.#joins || (!this.#isOpen && this.#wasOpened)) return;
+        this.#wasOpened = true;
         this.#unfollow();
         this.#unfollow = followPage(serverURL(this.#options.server), (now) => this.#conditionsChanged(now));
     }
@@ -245,7 +252,7 @@ export class SharedClient extends Requests {
         this.#isWanted = false;
         if (!this.#isOpen) return this.#left;
         this.#isOpen = false;
-        this.#wasOn = this.#isOn;
+        this.#wasOn ||= this.#isOn;
         // Whoever leads next, rooms and watched accounts are asked for again.
         this.#leader = "";
         const client = this.#client;
@@ -258,12 +265,16 @@ export class SharedClient extends Requests {
         return this.#left;
     }
 
-    /** This tab leads from now on. */
-    async #lead() {
+    /**
+     * This tab leads from now on.
+     *
+     * @param {number} number That of the join.
+     */
+    async #lead(number) {
         const { name = "default", store = new IndexedDBStore(`hermes/${name}`) } = this.#options;
         const client = await HermesClient.open({ ...this.#options, store, followsPage: false });
         // This tab may have been closed meanwhile.
-        if (!this.#isOpen) return client.close();
+        if (!this.#isOpen || number !== this.#joins) return client.close();
         const wasOn = this.#wasOn || this.#isOn;
         this.#wasOn = false;
         this.#client = client;

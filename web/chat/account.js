@@ -410,8 +410,12 @@ export class Account {
         this.contacts = [];
         for (const known of [this.presences, this.typing, this.names, this.requests, this.#marks]) known.clear();
         this.#uncounted.clear();
-        const records = await this.#store.load();
-        await this.#store.write([...records.keys()].map((key) => [key, undefined]), true);
+        try {
+            const records = await this.#store.load();
+            await this.#store.write([...records.keys()].map((key) => [key, undefined]), true);
+        } catch {
+            // What is left shows at the next start, and goes then.
+        }
     }
 
     /** A new device gets only later entries: the list says what there was before. */

@@ -112,6 +112,21 @@ describe("a page that the browser puts away", () => {
         });
     }
 
+    test("is logged in again, however often it is put away before it is back", async () => {
+        const tab = await browser()();
+        await tab.logIn({ nickName: "ann", password: "secret" });
+        server.handler = (packet, connection) => connection.send({ id: packet.id, result: {} });
+        for (const pause of [20, 0, 1, 0]) {
+            page.send("freeze");
+            await new Promise((resolve) => setTimeout(resolve, pause));
+            page.send("resume");
+        }
+        await server.packet("authenticate", 1);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        await tab.request({ ping: {} });
+        assert.equal(tab.state.is, "live");
+    });
+
     test("stays logged out if it was", async () => {
         const tab = await browser()();
         page.send("freeze");
