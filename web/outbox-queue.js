@@ -25,8 +25,8 @@ import { ErrorCode, HermesError } from "./errors.js";
  * The progress of a message:
  *
  *     storing -> queued -> sending -> (gone: sent)
- *                  ^          |-> resting -> queued      (not now)
- *                  '--retry-- '-> failed                 (never)
+ *        ^                    |-> resting -> queued      (not now)
+ *        '------ retry ------ '-> failed                 (never)
  *
  * @typedef {"storing" | "queued" | "sending" | "resting" | "failed"} Phase
  */

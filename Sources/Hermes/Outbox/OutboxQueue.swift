@@ -8,8 +8,8 @@ import NIOCore
 /// later message never overtakes a waiting one. Does no I/O; time is passed in.
 ///
 ///     storing -> queued -> sending -> (gone: sent)
-///                  ^          |-> resting -> queued      (not now)
-///                  '--retry-- '-> failed                  (never)
+///        ^                    |-> resting -> queued      (not now)
+///        '------ retry ------ '-> failed                 (never)
 struct OutboxQueue: Sendable {
     enum Phase: Hashable, Sendable {
         /// Not on the disk yet.

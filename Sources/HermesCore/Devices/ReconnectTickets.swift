@@ -27,9 +27,13 @@ package struct ReconnectTickets: Sendable {
 
     /// The tickets of all nodes that share a record.
     package init(sharedIn store: any PlaceStore) async throws(HermesError) {
+        self.init(key: try await store.secret("reconnect tickets", proposal: Self.randomKey()))
+    }
+
+    /// A new key, from the system's random numbers.
+    package static func randomKey() -> [UInt8] {
         var random = SystemRandomNumberGenerator()
-        let proposal = (0..<Self.keyBytes).map { _ in UInt8.random(in: 0 ... .max, using: &random) }
-        self.init(key: try await store.secret("reconnect tickets", proposal: proposal))
+        return (0..<keyBytes).map { _ in UInt8.random(in: 0 ... .max, using: &random) }
     }
 
     /// Creates a ticket for an account.

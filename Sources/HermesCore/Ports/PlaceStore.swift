@@ -6,8 +6,8 @@
 /// commits to the inbox (``InboxDelivery/nodes``).
 ///
 /// A process that was removed changes nothing more but the record of the nodes: each transaction of its other stores is
-/// refused with ``StoreRefusals/removedNode``. So a process that was frozen commits nothing that the others, who do its work by
-/// then, do not see.
+/// refused with ``StoreRefusals/removedNode``. So a process that was frozen commits nothing that the others do not see:
+/// they do its work by then.
 ///
 /// Implementation: `Memory/MemoryStore`. A store of a single process has none.
 package protocol PlaceStore: WillStore {

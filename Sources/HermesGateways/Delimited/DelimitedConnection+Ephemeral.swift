@@ -96,16 +96,6 @@ extension DelimitedConnection {
     private static let maxSignalData = 16_384
     private static let maxSignalBytes = maxSignalData + 1_024
 
-    /// Why a signal is refused; nil: it is not.
-    private static func problem(of signal: Hermes_V1_Signal) -> HermesError? {
-        if case .data(let data) = signal.signal, data.count > maxSignalData {
-            return HermesError(.tooLarge, "a signal's data is at most 16 KiB")
-        }
-        // Host names, the reason of an end, and fields of newer versions.
-        guard let bytes = try? signal.wireBytes(as: [UInt8].self).count, bytes > maxSignalBytes else { return nil }
-        return HermesError(.tooLarge, "a signal is at most 17 KiB")
-    }
-
     func signal(_ request: Hermes_V1_Signal, id: UInt64, from sender: Sender) {
         guard let peer = UserID(request.toUid), request.signal != nil else {
             return fail(id, HermesError(.invalidArgument, "a signal needs to_uid and one of address, data and end"))
@@ -113,12 +103,18 @@ extension DelimitedConnection {
         guard (1...64).contains(request.sessionID.utf8.count) else {
             return fail(id, HermesError(.invalidArgument, "session_id is 1 to 64 bytes"))
         }
-        if let problem = Self.problem(of: request) { return fail(id, problem) }
+        if case .data(let data) = request.signal, data.count > Self.maxSignalData {
+            return fail(id, HermesError(.tooLarge, "a signal's data is at most 16 KiB"))
+        }
         let payload: [UInt8]
         do {
             payload = try request.wireBytes()
         } catch {
             return fail(id, HermesError(.invalidArgument, "the signal cannot be passed on", cause: error))
+        }
+        // Host names, the reason of an end, and fields of newer versions.
+        guard payload.count <= Self.maxSignalBytes else {
+            return fail(id, HermesError(.tooLarge, "a signal is at most 17 KiB"))
         }
         connection.charge(.bytes(payload.count))
         let principal = sender.principal

@@ -14,8 +14,7 @@ enum TicketKey {
     static func inDirectory(_ directory: String) -> [UInt8]? {
         let file = URL(filePath: directory).appending(path: fileName)
         if let data = try? Data(contentsOf: file), data.count == ReconnectTickets.keyBytes { return Array(data) }
-        var random = SystemRandomNumberGenerator()
-        let key = (0..<ReconnectTickets.keyBytes).map { _ in UInt8.random(in: 0 ... .max, using: &random) }
+        let key = ReconnectTickets.randomKey()
         // One of another length is damaged.
         try? FileManager.default.removeItem(at: file)
         return PrivateFile.create(file.path, contents: key) ? key : nil
