@@ -116,6 +116,31 @@ struct DelimitedConversationTests {
         }
     }
 
+    @Test func `a signal has a most size, whichever field is long`() async throws {
+        try await GatewayHarness.with { server in
+            let ann = try await server.delimited()
+            _ = try await ann.register("ann")
+            let bobUID = UInt32(try await server.register("bob").principal.user.rawValue)
+            var id: UInt64 = 1
+            func code(_ change: (inout Hermes_V1_Signal) -> Void) async throws -> HermesError.Code? {
+                id += 1
+                var signal = Hermes_V1_Signal.with {
+                    $0.toUid = bobUID
+                    $0.sessionID = "call"
+                }
+                change(&signal)
+                return HermesError.Code(rawValue: try await ann.ask(id, .signal(signal)).error.code)
+            }
+            // Bob does not know Ann: a signal that is short enough is refused for this alone.
+            #expect(try await code { $0.data = Data(count: 16_384) } == .forbidden)
+            #expect(try await code { $0.data = Data(count: 16_385) } == .tooLarge)
+            let host = String(repeating: "x", count: 17_000)
+            #expect(try await code { $0.address.localHost = host } == .forbidden)
+            #expect(try await code { $0.address.localHost = host + host } == .tooLarge)
+            #expect(try await code { $0.end.reason = host + host } == .tooLarge)
+        }
+    }
+
     @Test func `whom a connection watches counts as its memory until it leaves`() async throws {
         try await GatewayHarness.with { server in
             let memory = server.environment.loops.memory
