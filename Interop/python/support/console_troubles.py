@@ -245,20 +245,23 @@ def stall(server: Server, console: Console, operation, count: int) -> str:
         link.write(mqtt.connect(f"vanishing-{number}", keep_alive=0, will=(f"vanished/{number}", b"x")))
         Troubles.gets(link, mqtt.CONNACK)
         vanishing.append(link)
-    _, newest, _ = following(console, 0)
-    _, newest, at = following(console, newest)
     store = sqlite3.connect(f"{server.data}/hermes.db", timeout=10, isolation_level=None)
-    time.sleep(max(0.0, at + 10 - 0.7 - time.monotonic()))
+    _, newest, _ = following(console, 0)
+    interval = console.figures()[1] / 1_000
+    begins = ((time.time() + 0.5) // interval + 1) * interval
+    # A row is sampled within a second after it begins, and the server waits for 2 s for the database.
+    time.sleep(max(0.0, begins - 0.5 - time.time()))
     store.execute("BEGIN IMMEDIATE")
     try:
         for number in range(count):
             operation(number)
-        row, newest, at = following(console, newest)
+        while newest < begins * 1_000:
+            row, newest, _ = following(console, newest)
     finally:
         store.execute("ROLLBACK")
     waiting = row["waiting.operations"], row["waiting.mqtt"]
     require(waiting == (count, count), f"{waiting} operations wait, not {count}")
-    row, newest, at = following(console, newest)
+    row, newest, _ = following(console, newest)
     require((row["waiting.operations"], row["waiting.mqtt"]) == (0, 0), f"something waits: {row}")
 
     before = metrics(server.ports["http"])
