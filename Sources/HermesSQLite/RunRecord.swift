@@ -11,12 +11,15 @@ import Musl
 import Glibc
 #endif
 
-/// The data directory's record of its last run: whether it closed the database, and the machine's boot id at that time.
-/// A short file beside the database, written in place, so that a full disk does not prevent rewriting it. Only the
-/// holder of the ``DirectoryLock`` touches it.
+/// The data directory's record of its last run: whether it closed the database, the machine's boot id at that time, and
+/// the run's number. A short file beside the database, written in place, so that a full disk does not prevent rewriting
+/// it. Only the holder of the ``DirectoryLock`` touches it.
 ///
 /// It says "closed" only after the database was closed, and "open" before anything is written again. A record that is
 /// not understood, or does not match the database, counts as not closed.
+///
+/// Each run has a random number, which the database contains, too. A database with another number is an earlier copy,
+/// even if it has the inode of the file that it replaces.
 struct RunRecord {
     /// The end of the last run.
     enum Ending: Sendable, Hashable {
@@ -41,6 +44,23 @@ struct RunRecord {
         }
     }
 
+    /// The last run, as the record knows it.
+    struct LastRun: Sendable {
+        var ending: Ending
+        /// The run's number. While a server starts, the record has the last run's number and its own. Empty: unknown,
+        /// because there was no record, or that of an earlier version.
+        var numbers: [Int64] = []
+
+        /// Whether commits that clients have seen may be missing.
+        ///
+        /// - Parameters:
+        ///   - current: the present boot id; nil if unknown.
+        ///   - number: the number in the present database.
+        func mayHaveLost(bootID current: String?, number: Int64) -> Bool {
+            ending.mayHaveLost(bootID: current) || !numbers.isEmpty && !numbers.contains(number)
+        }
+    }
+
     /// The record's name in the data directory.
     static let fileName = "hermes.run"
     private static let bytes = 512
@@ -49,6 +69,8 @@ struct RunRecord {
     private let path: String
     private let database: String
     private let bootID: String?
+    /// The numbers that the present database may have.
+    private var numbers: [Int64] = []
 
     /// - Parameter bootID: the present boot id.
     init(directory: String, database: String, bootID: String? = RunRecord.bootID) {
@@ -71,25 +93,36 @@ struct RunRecord {
         #endif
     }()
 
-    /// The end of the last run, by the record and the present database.
-    func lastEnding() -> Ending {
+    /// The last run, by the record and the present database's file.
+    func lastRun() -> LastRun {
         guard let data = FileManager.default.contents(atPath: path), data.count == Self.bytes else {
-            return .unclosed(bootID: nil)
+            return LastRun(ending: .unclosed(bootID: nil))
         }
         let lines = String(decoding: data, as: UTF8.self).split(separator: "\n")
-        guard lines.count >= 3, lines[0] == Self.title else { return .unclosed(bootID: nil) }
-        let boot = lines[1].hasPrefix("boot ") ? String(lines[1].dropFirst(5)) : ""
-        if let fingerprint = fingerprint(), lines[2] == "closed \(fingerprint)" { return .closed }
-        if lines[2].hasPrefix("closed ") { return .replaced }
+        guard lines.count >= 3, lines[0] == Self.title else { return LastRun(ending: .unclosed(bootID: nil)) }
+        var last = LastRun(ending: ending(boot: lines[1], state: lines[2]))
+        if lines.count > 3, lines[3].hasPrefix("run ") {
+            last.numbers = lines[3].dropFirst(4).split(separator: " ").compactMap { Int64($0) }
+        }
+        return last
+    }
+
+    private func ending(boot: Substring, state: Substring) -> Ending {
+        let boot = boot.hasPrefix("boot ") ? String(boot.dropFirst(5)) : ""
+        if let fingerprint = fingerprint(), state == "closed \(fingerprint)" { return .closed }
+        if state.hasPrefix("closed ") { return .replaced }
         // A copy of the files of a running server looks like a killed one, but for this.
-        if lines[2].hasPrefix("open "), lines[2] != "open \(databaseIdentity())" { return .replaced }
+        if state.hasPrefix("open "), state != "open \(databaseIdentity())" { return .replaced }
         return .unclosed(bootID: boot.isEmpty ? nil : boot)
     }
 
     /// Records that the database is open. Until it is closed, it counts as not reliable.
     ///
-    /// - Parameter bootID: the boot whose end may lose commits.
-    func markOpen(bootID: String?) throws(StoreOpenError) {
+    /// - Parameters:
+    ///   - bootID: the boot whose end may lose commits.
+    ///   - numbers: the numbers that the database may have; empty: unknown.
+    mutating func markOpen(bootID: String?, numbers: [Int64]) throws(StoreOpenError) {
+        self.numbers = numbers
         let failure = write("boot \(bootID ?? "")\nopen \(databaseIdentity())")
         guard failure == 0 else {
             let isFull = failure == ENOSPC || failure == EDQUOT
@@ -133,7 +166,8 @@ struct RunRecord {
 
     /// - Returns: 0, or the system's error number.
     private func write(_ text: String) -> Int32 {
-        var bytes = Array("\(Self.title)\n\(text)\n".utf8)
+        let run = numbers.isEmpty ? "" : numbers.reduce("run") { "\($0) \($1)" } + "\n"
+        var bytes = Array("\(Self.title)\n\(text)\n\(run)".utf8)
         guard bytes.count <= Self.bytes else { return EINVAL }
         bytes += [UInt8](repeating: 0x0A, count: Self.bytes - bytes.count)
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

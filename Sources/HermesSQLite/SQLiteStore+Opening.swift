@@ -57,24 +57,28 @@ extension SQLiteStore {
         warnOfOthers(directory, logger)
         let lock = try DirectoryLock(directory: directory)
         let path = directory + "/" + fileName
-        let record = RunRecord(directory: directory, database: path, bootID: bootID)
+        var record = RunRecord(directory: directory, database: path, bootID: bootID)
         let isNew = !FileManager.default.fileExists(atPath: path)
-        let last = isNew ? .closed : record.lastEnding()
+        let last = isNew ? RunRecord.LastRun(ending: .closed) : record.lastRun()
+        // A start that was interrupted has drawn a number, which the database may have.
+        let run = last.numbers.count > 1 ? last.numbers[1] : Int64.random(in: 1...Int64.max)
         if isNew {
             try createFile(path)
         } else {
-            let isCheckNeeded = last != .closed
+            let isCheckNeeded = last.ending != .closed
             if isCheckNeeded { checking() }
             try inspect(path, isWhole: isCheckNeeded, logger)
         }
         do {
             // Until the repairs of an unclean end are committed, the record keeps the old boot: an interrupted start
             // does not hide the unclean end from the next start.
-            switch last {
-            case .closed: try record.markOpen(bootID: bootID)
-            case .unclosed(let bootID): try record.markOpen(bootID: bootID)
-            case .replaced: try record.markOpen(bootID: nil)
-            }
+            let boot: String? =
+                switch last.ending {
+                case .closed: bootID
+                case .unclosed(let bootID): bootID
+                case .replaced: nil
+                }
+            try record.markOpen(bootID: boot, numbers: last.numbers.first.map { [$0, run] } ?? [])
             let log = LogWatch()
             let pool = try DatabasePool(path: path, configuration: configuration(log))
             // A new epoch is on the disk before any client sees it, whatever the durability.
@@ -83,7 +87,7 @@ extension SQLiteStore {
             }
             try StoreSchema.migrate(pool)
             let mark = try pool.write { db in
-                try StoreMark.open(db, mayHaveLost: last.mayHaveLost(bootID: bootID), waits: durability == .full)
+                try StoreMark.open(db, after: last, run: run, bootID: bootID, waits: durability == .full)
             }
             if mark.isNew {
                 logger.warning(
@@ -103,7 +107,7 @@ extension SQLiteStore {
             let queues = try pool.write {
                 QueueBudget(settings, waiting: try SessionReader(db: $0, damage: damage).waiting())
             }
-            try record.markOpen(bootID: bootID)
+            try record.markOpen(bootID: bootID, numbers: [run])
             let checkpointer = Checkpointer(
                 try DatabaseQueue(path: path, configuration: configuration()),
                 pool: pool,

@@ -12,18 +12,31 @@ enum StoreMark {
     /// for another message: half of the identifiers (`OutboundWindow.maxSpan`).
     static let sessionJump: Int64 = 32_511
 
-    /// Draws a new epoch if commits may have been lost.
+    /// Notes the run's number, and draws a new epoch if commits may have been lost.
     ///
     /// - Parameters:
-    ///   - mayHaveLost: whether the end of the last run may have lost commits.
+    ///   - last: the last run, whose end may have lost commits.
+    ///   - run: the present run's number.
+    ///   - bootID: the present boot id; nil if unknown.
     ///   - waits: whether each commit waited for the disk.
     /// - Returns: the epoch, and whether it is new.
-    static func open(_ db: Database, mayHaveLost: Bool, waits: Bool) throws -> (epoch: UInt64, isNew: Bool) {
-        guard let row = try Row.fetchOne(db, sql: "SELECT epoch, is_copy FROM store WHERE id = 1") else {
+    static func open(
+        _ db: Database,
+        after last: RunRecord.LastRun,
+        run: Int64,
+        bootID: String?,
+        waits: Bool
+    ) throws
+        -> (epoch: UInt64, isNew: Bool)
+    {
+        guard let row = try Row.fetchOne(db, sql: "SELECT epoch, is_copy, run FROM store WHERE id = 1") else {
             throw StoreFailure.damagedRow
         }
+        try db.execute(sql: "UPDATE store SET run = ? WHERE id = 1", arguments: [run])
         let isCopy: Bool = row["is_copy"]
-        guard isCopy || mayHaveLost else { return (UInt64(bitPattern: row["epoch"] as Int64), false) }
+        guard isCopy || last.mayHaveLost(bootID: bootID, number: row["run"]) else {
+            return (UInt64(bitPattern: row["epoch"] as Int64), false)
+        }
         let epoch = Int64.random(in: 1...Int64.max)
         try db.execute(sql: "UPDATE store SET epoch = ?, is_copy = 0 WHERE id = 1", arguments: [epoch])
         try renumberSessions(db, forgetsReceived: isCopy || !waits)

@@ -5,7 +5,12 @@ import GRDB
 
 /// Brings a file of this version back to an older one.
 extension Database {
+    func takeBackNumbersOfRuns() throws {
+        try execute(sql: "ALTER TABLE store DROP COLUMN run")
+    }
+
     func takeBackCodesOfAuditLog() throws {
+        try takeBackNumbersOfRuns()
         try execute(sql: "ALTER TABLE audit DROP COLUMN code")
     }
 

@@ -37,7 +37,8 @@ struct SessionFaultTests {
                 try data.dropLast(min(cut, data.count)).write(to: URL(fileURLWithPath: copy.database + suffix))
             }
             // A killed process on a machine that runs on loses nothing.
-            try RunRecord(directory: copy.path, database: copy.database).markOpen(bootID: RunRecord.bootID)
+            var record = RunRecord(directory: copy.path, database: copy.database)
+            try record.markOpen(bootID: RunRecord.bootID, numbers: [])
             let restarted = SessionWorld(try copy.openStore())
             let opened = try restarted.open("a")
             let head = Int(opened.head)

@@ -32,9 +32,12 @@ struct StoreMarkTests {
     }
 
     /// What a run of boot "a" leaves without a close.
-    private func killed(_ directory: TemporaryDirectory) throws -> TemporaryDirectory {
+    ///
+    /// - Parameter next: the number of a start that was interrupted after it.
+    private func killed(_ directory: TemporaryDirectory, next: [Int64] = []) throws -> TemporaryDirectory {
         let left = try copy(directory)
-        try RunRecord(directory: left.path, database: left.database).markOpen(bootID: "a")
+        var record = RunRecord(directory: left.path, database: left.database)
+        try record.markOpen(bootID: "a", numbers: record.lastRun().numbers + next)
         return left
     }
 
@@ -96,6 +99,43 @@ struct StoreMarkTests {
         let alone = try TemporaryDirectory()
         try copy.write(to: URL(fileURLWithPath: alone.database))
         #expect(try open(alone, boot: "a").epoch != first.epoch)
+    }
+
+    @Test
+    func `an earlier copy with the inode of a killed server's file has a new epoch`() throws {
+        let directory = try TemporaryDirectory()
+        let first = try open(directory, boot: "a")
+        try first.close()
+        let copy = try Data(contentsOf: URL(fileURLWithPath: directory.database))
+        let second = try open(directory, boot: "a")
+        #expect(second.epoch == first.epoch)
+        let left = try killed(directory)
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: left.database))
+        try file.truncate(atOffset: 0)
+        try file.write(contentsOf: copy)
+        try file.close()
+        try FileManager.default.removeItem(atPath: left.database + "-wal")
+        #expect(try open(left, boot: "a").epoch != first.epoch)
+    }
+
+    @Test
+    func `a start that was interrupted loses nothing, whether or not the database has its number`() throws {
+        let directory = try TemporaryDirectory()
+        let first = try open(directory, boot: "a")
+        let before = try killed(directory, next: [7])
+        #expect(RunRecord(directory: before.path, database: before.database).lastRun().numbers.last == 7)
+        let second = try open(before, boot: "a")
+        #expect(second.epoch == first.epoch)
+        let after = try killed(before)
+        var record = RunRecord(directory: after.path, database: after.database)
+        #expect(record.lastRun().numbers == [7])
+        try record.markOpen(bootID: "a", numbers: [1, 7])
+        #expect(try open(after, boot: "a").epoch == first.epoch)
+        // Another number is another database.
+        let other = try killed(before)
+        record = RunRecord(directory: other.path, database: other.database)
+        try record.markOpen(bootID: "a", numbers: [1, 2])
+        #expect(try open(other, boot: "a").epoch != first.epoch)
     }
 
     @Test

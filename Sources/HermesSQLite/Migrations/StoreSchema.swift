@@ -33,6 +33,7 @@ enum StoreSchema {
         ("021 parts of publications and numbers of groups", rememberParts),
         ("022 names until nothing is left below them", keepNames),
         ("023 codes in the audit log", addAuditCodes),
+        ("024 numbers of runs", numberRuns),
     ]
 
     static var version: Int { migrations.count }
