@@ -40,11 +40,14 @@ extension SQLiteStore: WebhookStore {
                     arguments: [user.rawValue, Int64(clamping: seq)]
                 )
             }
-            var early = 0
-            for user in Set(events.compactMap(\.user)) { early += try Self.trimLine(of: user, limit: limit, db) }
-            let count = before.count + events.count - early
             // A limit that was lowered takes effect little by little.
-            let dropped = min(max(0, count - max(0, limit)), events.count + Self.maxDropped)
+            let most = events.count + Self.maxDropped
+            var early = 0
+            for user in Set(events.compactMap(\.user)) {
+                early += try Self.trimLine(of: user, limit: limit, most: most - early, db)
+            }
+            let count = before.count + events.count - early
+            let dropped = min(max(0, count - max(0, limit)), most - early)
             if dropped > 0 {
                 try db.execute(
                     sql: "DELETE FROM webhook WHERE number IN (SELECT number FROM webhook ORDER BY number LIMIT ?)",
@@ -57,10 +60,10 @@ extension SQLiteStore: WebhookStore {
         return dropped
     }
 
-    /// Drops a user's oldest events beyond its share.
-    private static func trimLine(of user: UserID, limit: Int, _ db: Database) throws -> Int {
+    /// Drops a user's oldest events beyond its share, but no more than `most`.
+    private static func trimLine(of user: UserID, limit: Int, most: Int, _ db: Database) throws -> Int {
         let share = WebhookEvent.maxWaiting(perUserOf: limit)
-        let line = try Int64.fetchAll(db, sql: WebhookQuery.line, arguments: [user.rawValue, share + maxDropped])
+        let line = try Int64.fetchAll(db, sql: WebhookQuery.line, arguments: [user.rawValue, share + most])
         guard line.count > share else { return 0 }
         try db.execute(
             sql: "DELETE FROM webhook WHERE user = ?1 AND attempts < \(WebhookEvent.attemptsInOrder) AND number <= ?2",
@@ -69,7 +72,7 @@ extension SQLiteStore: WebhookStore {
         return db.changesCount
     }
 
-    /// The largest number of events dropped at once, beyond the number appended.
+    /// The largest number of events dropped in a transaction, beyond the number appended.
     private static let maxDropped = 1_000
 
     /// The number of waiting events: counted once, then kept. Called on the writer, before a change.

@@ -23,6 +23,25 @@ struct WebhookQueryTests {
         for step in plan { #expect(step.hasPrefix("SEARCH "), "\(step)") }
     }
 
+    @Test
+    func `a limit that was lowered takes effect little by little`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let users = (1...20).compactMap { UserID(rawValue: $0) }
+        func events(_ number: Int) -> [WebhookEvent] {
+            users.map { WebhookEvent(id: "\($0)/\(number)", user: $0, createdAt: StoreWorld.now, body: []) }
+        }
+        for number in 1...300 { _ = try await store.appendWebhooks(events(number), marks: [:], limit: 30_000) }
+        var counts: [Int] = []
+        while counts.last ?? .max > 100, counts.count < 9 {
+            let before = try await store.webhookQueue().count
+            let dropped = try await store.appendWebhooks(events(1_000 + counts.count), marks: [:], limit: 100)
+            counts.append(try await store.webhookQueue().count)
+            #expect(dropped == before + users.count - (counts.last ?? 0))
+        }
+        #expect(counts == [5_000, 4_000, 3_000, 2_000, 1_000, 100])
+    }
+
     /// Fails commits, as a disk does that became full.
     private final class FullDisk: TransactionObserver, Sendable {
         let isFull = Mutex(true)
