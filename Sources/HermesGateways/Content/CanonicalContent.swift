@@ -10,6 +10,12 @@ import SwiftProtobuf
 enum CanonicalContent {
     /// The longest text, in bytes of UTF-8.
     static let maxTextBytes = 65_536
+    /// The longest URL, in bytes: signed ones are long.
+    private static let maxURLBytes = 4_096
+    /// The longest label or name of a file, in bytes.
+    private static let maxNameBytes = 256
+    /// The longest name of a kind or an emoticon, in bytes.
+    private static let maxTypeBytes = 64
     static let maxAttributes = 32
     /// The most bytes of all attributes together.
     static let maxAttributeBytes = 4_096
@@ -27,11 +33,10 @@ enum CanonicalContent {
         guard content.kind != nil || !content.unknownFields.data.isEmpty else {
             return .failure(HermesError(.invalidArgument, "the content is empty"))
         }
-        if case .text(let text) = content.kind, text.utf8.count > maxTextBytes {
-            return .failure(HermesError(.tooLarge, "a text is at most 64 KiB"))
-        }
-        if case .custom(let custom) = content.kind, custom.type.utf8.count > 64 {
-            return .failure(HermesError(.tooLarge, "custom.type is at most 64 bytes"))
+        do throws(HermesError) {
+            try check(content.kind)
+        } catch {
+            return .failure(error)
         }
         if !isTranslated, case .custom(let custom) = content.kind, custom.type.hasBytes(startingWith: ownTypePrefix) {
             let message = "custom types that begin with \(ownTypePrefix) are the server's own; choose another"
@@ -44,6 +49,37 @@ enum CanonicalContent {
             }
         }
         return encoded(content)
+    }
+
+    /// Checks the lengths of a content's fields.
+    ///
+    /// - Throws: `.tooLarge`.
+    private static func check(_ kind: Hermes_V1_Content.OneOf_Kind?) throws(HermesError) {
+        func check(_ field: String, _ length: Int, _ limit: Int) throws(HermesError) {
+            guard length <= limit else { throw HermesError(.tooLarge, "\(field) is at most \(limit) bytes long") }
+        }
+        switch kind {
+        case .text(let text):
+            try check("text", text.utf8.count, maxTextBytes)
+        case .image(let image):
+            try check("image.url", image.url.utf8.count, maxURLBytes)
+        case .sound(let sound):
+            try check("sound.source_url", sound.sourceURL.utf8.count, maxURLBytes)
+            try check("sound.location_url", sound.locationURL.utf8.count, maxURLBytes)
+            try check("sound.file_name", sound.fileName.utf8.count, maxNameBytes)
+        case .location(let location):
+            try check("location.label", location.label.utf8.count, maxNameBytes)
+        case .video(let video):
+            try check("video.url", video.url.utf8.count, maxURLBytes)
+            try check("video.thumbnail_url", video.thumbnailURL.utf8.count, maxURLBytes)
+        case .expression(let expression):
+            try check("expression.name", expression.name.utf8.count, maxTypeBytes)
+        case .custom(let custom):
+            try check("custom.type", custom.type.utf8.count, maxTypeBytes)
+        case nil:
+            // A kind of a newer version.
+            break
+        }
     }
 
     /// Encodes content, with the pairs of each map sorted by key.

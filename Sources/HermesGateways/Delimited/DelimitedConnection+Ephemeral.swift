@@ -92,7 +92,8 @@ extension DelimitedConnection {
         }
     }
 
-    /// The most bytes of a signal's data, and of all of a signal.
+    /// The most bytes of the reason for a signal's end, of a signal's data, and of all of a signal.
+    private static let maxSignalReason = 256
     private static let maxSignalData = 16_384
     private static let maxSignalBytes = maxSignalData + 1_024
 
@@ -106,13 +107,16 @@ extension DelimitedConnection {
         if case .data(let data) = request.signal, data.count > Self.maxSignalData {
             return fail(id, HermesError(.tooLarge, "a signal's data is at most 16 KiB"))
         }
+        if case .end(let end) = request.signal, end.reason.utf8.count > Self.maxSignalReason {
+            return fail(id, HermesError(.tooLarge, "the reason for a signal's end is at most 256 bytes"))
+        }
         let payload: [UInt8]
         do {
             payload = try request.wireBytes()
         } catch {
             return fail(id, HermesError(.invalidArgument, "the signal cannot be passed on", cause: error))
         }
-        // Host names, the reason of an end, and fields of newer versions.
+        // Host names, and fields of newer versions.
         guard payload.count <= Self.maxSignalBytes else {
             return fail(id, HermesError(.tooLarge, "a signal is at most 17 KiB"))
         }

@@ -67,7 +67,7 @@ package nonisolated struct Hermes_V1_Conversation: Sendable {
   package init() {}
 }
 
-/// The content of a message: exactly one kind. Unknown kinds are forwarded unchanged.
+/// The content of a message: exactly one kind, in its encoded form at most 64 KiB. Unknown kinds are forwarded unchanged.
 package nonisolated struct Hermes_V1_Content: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -75,7 +75,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
 
   package var kind: Hermes_V1_Content.OneOf_Kind? = nil
 
-  /// At most 64 KiB of UTF-8.
+  /// UTF-8.
   package var text: String {
     get {
       if case .text(let v)? = kind {return v}
@@ -144,7 +144,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Kind: Equatable, Sendable {
-    /// At most 64 KiB of UTF-8.
+    /// UTF-8.
     case text(String)
     /// A picture.
     case image(Hermes_V1_Content.Image)
@@ -167,7 +167,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
     // methods supported on all messages.
 
-    /// The URL; at most 1,024 bytes.
+    /// The URL; at most 4,096 bytes.
     package var url: String = String()
 
     /// In pixels; 0 if unknown.
@@ -190,10 +190,10 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     /// In seconds.
     package var durationSeconds: Double = 0
 
-    /// The URL for the receivers; at most 1,024 bytes.
+    /// The URL for the receivers; at most 4,096 bytes.
     package var sourceURL: String = String()
 
-    /// The file's place on the author's device; at most 1,024 bytes.
+    /// The file's place on the author's device; at most 4,096 bytes.
     package var locationURL: String = String()
 
     /// At most 256 bytes.
@@ -230,13 +230,13 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
     // methods supported on all messages.
 
-    /// The URL; at most 1,024 bytes.
+    /// The URL; at most 4,096 bytes.
     package var url: String = String()
 
     /// In seconds; 0 if unknown.
     package var durationSeconds: Double = 0
 
-    /// The URL of a still picture; at most 1,024 bytes.
+    /// The URL of a still picture; at most 4,096 bytes.
     package var thumbnailURL: String = String()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -270,7 +270,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     /// The application's name for the kind; at most 64 bytes.
     package var type: String = String()
 
-    /// The application's bytes; at most 64 KiB.
+    /// The application's bytes.
     package var data: Data = Data()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -113,7 +113,7 @@ package nonisolated struct Hermes_V1_RoomUser: Sendable {
   /// The application's level.
   package var level: Int32 = 0
 
-  /// The name to show; at most 64 bytes.
+  /// The name to show; at most 256 bytes.
   package var name: String = String()
 
   /// The URL of the picture; at most 1,024 bytes.
@@ -178,7 +178,7 @@ package nonisolated struct Hermes_V1_RoomGift: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// At most 64 bytes.
+  /// At most 256 bytes.
   package var name: String = String()
 
   /// The URL of its picture or animation; at most 1,024 bytes.
@@ -201,7 +201,7 @@ package nonisolated struct Hermes_V1_RoomCustom: Sendable {
   /// LiveRoom frame type, 16 to 65,535. A viewer that never entered may send 4 to 7 and 10 to 15, too.
   package var type: UInt32 = 0
 
-  /// The application's bytes; at most 4 KiB.
+  /// The application's bytes; at most 64 KiB.
   package var data: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
