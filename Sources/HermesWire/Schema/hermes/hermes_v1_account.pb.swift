@@ -148,13 +148,13 @@ package nonisolated struct Hermes_V1_DeviceDescription: Sendable {
   /// the old one.
   package var id: String = String()
 
-  /// Human-readable, for example "Ann's phone"; at most 64 bytes.
+  /// Human-readable, for example "Ann's phone"; cut to 64 bytes.
   package var name: String = String()
 
-  /// For example "iOS 18.2"; at most 64 bytes.
+  /// For example "iOS 18.2"; cut to 64 bytes.
   package var platform: String = String()
 
-  /// The app's version; at most 32 bytes.
+  /// The app's version; cut to 32 bytes.
   package var appVersion: String = String()
 
   /// The client's label for its network, as in NetworkStatistics.label; empty: not given.

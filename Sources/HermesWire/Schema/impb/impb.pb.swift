@@ -424,14 +424,14 @@ package nonisolated struct IMPB_login_request: Sendable {
   /// The client's own UDP port, for P2P.
   package var port: Int32 = 0
 
-  /// Human-readable, for example "Ann's phone"; at most 64 bytes.
+  /// Human-readable, for example "Ann's phone"; cut to 64 bytes.
   package var deviceName: String = String()
 
   /// Chosen by the client once and kept: 1 to 64 bytes of printable ASCII. A new connection with the same id replaces
   /// the old one.
   package var deviceID: String = String()
 
-  /// The app's version; at most 32 bytes.
+  /// The app's version; cut to 32 bytes.
   package var version: String = String()
 
   /// Extension: a token of an earlier login, instead of the password; at most 256 bytes.
