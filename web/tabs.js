@@ -452,7 +452,7 @@ export class SharedClient extends Requests {
             // One after the other, as the leader's handlers get them.
             if (data.name === "entry") this.#handled = this.#handled.then(entry);
             else this.#changed(data.name, data.event);
-        } else if (type === "leads" && !this.#client) {
+        } else if (type === "leads" && !this.#client && this.#isOpen) {
             this.#wasOn = false;
             this.state = data.state;
             this.session = data.session;

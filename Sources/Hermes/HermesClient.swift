@@ -170,15 +170,16 @@ public final class HermesClient: Sendable {
     /// - Returns: the session; its token is for the next login.
     /// - Throws: HermesClientError if the login is refused, or if the reconnect policy gives up.
     public func logIn(_ credential: Credential) async throws -> Session {
-        let outgoing = await outbox.clientIDs
         let prepare: @Sendable (inout DelimitedLink) -> Void = { [configuration, journal, outbox, ephemeral] link in
-            // On the loop of both: no other login comes in between.
-            outbox.assumeIsolated { $0.halt(for: credential) }
+            // On the loop of both: no other login and no message comes in between.
+            link.outgoing = outbox.assumeIsolated { outbox in
+                outbox.halt(for: credential)
+                return outbox.clientIDs
+            }
             let isCertain = journal?.account?.owns(credential) ?? true
             link.logIn(credential)
             link.ephemeral = ephemeral
             ephemeral.open()
-            link.outgoing = outgoing
             link.loggedIn = { [weak outbox] session in outbox?.loggedIn(session) }
             link.tellStopped = { [weak outbox] in outbox?.clientStopped() }
             guard let journal else { return }

@@ -57,7 +57,17 @@ struct RunRecord {
         ///   - current: the present boot id; nil if unknown.
         ///   - number: the number in the present database.
         func mayHaveLost(bootID current: String?, number: Int64) -> Bool {
-            ending.mayHaveLost(bootID: current) || !numbers.isEmpty && !numbers.contains(number)
+            ending.mayHaveLost(bootID: current) || isReplaced(number: number)
+        }
+
+        /// Whether the present database may be an earlier copy, whatever the durability of its commits.
+        ///
+        /// - Parameter number: the number in the present database.
+        func isReplaced(number: Int64) -> Bool {
+            switch ending {
+            case .replaced, .unclosed(bootID: nil): true
+            case .closed, .unclosed: !numbers.isEmpty && !numbers.contains(number)
+            }
         }
     }
 

@@ -6,21 +6,13 @@ internal import GRDB
 package import HermesCore
 import Synchronization
 
-/// The number of waiting webhooks.
-struct WaitingWebhooks: Sendable {
-    /// Nil: to be counted.
-    var count: Int?
-    /// The change that gave this count.
-    var change: UInt64 = 0
-}
-
 extension SQLiteStore: WebhookStore {
     package func appendWebhooks(
         _ events: [WebhookEvent],
         marks: [UserID: UInt64],
         limit: Int
     ) async throws(HermesError) -> Int {
-        let (stored, dropped) = try await write { [self] (db, _) in
+        try await write { [self] (db, _) in
             let before = try webhookCount(db)
             for event in events {
                 try db.execute(
@@ -46,7 +38,7 @@ extension SQLiteStore: WebhookStore {
             for user in Set(events.compactMap(\.user)) {
                 early += try Self.trimLine(of: user, limit: limit, most: most - early, db)
             }
-            let count = before.count + events.count - early
+            let count = before + events.count - early
             let dropped = min(max(0, count - max(0, limit)), most - early)
             if dropped > 0 {
                 try db.execute(
@@ -54,10 +46,9 @@ extension SQLiteStore: WebhookStore {
                     arguments: [dropped]
                 )
             }
-            return (WaitingWebhooks(count: count - dropped, change: before.change), early + dropped)
+            keepCount(count - dropped, db)
+            return early + dropped
         }
-        committed(stored)
-        return dropped
     }
 
     /// Drops a user's oldest events beyond its share, but no more than `most`.
@@ -76,19 +67,19 @@ extension SQLiteStore: WebhookStore {
     private static let maxDropped = 1_000
 
     /// The number of waiting events: counted once, then kept. Called on the writer, before a change.
-    private func webhookCount(_ db: Database) throws -> (count: Int, change: UInt64) {
+    private func webhookCount(_ db: Database) throws -> Int {
         // Unknown until the change is committed: it may fail.
-        let (known, change) = waitingWebhooks.withLock { waiting in
-            defer { waiting.count = nil }
-            waiting.change += 1
-            return (waiting.count, waiting.change)
+        let known = waitingWebhooks.withLock { known in
+            defer { known = nil }
+            return known
         }
-        return (try known ?? Int.fetchOne(db, sql: "SELECT count(*) FROM webhook") ?? 0, change)
+        return try known ?? Int.fetchOne(db, sql: "SELECT count(*) FROM webhook") ?? 0
     }
 
-    /// A change is committed: its count holds unless a later change has begun.
-    private func committed(_ stored: WaitingWebhooks) {
-        waitingWebhooks.withLock { if $0.change == stored.change { $0 = stored } }
+    /// The number after this transaction, if it is committed.
+    private func keepCount(_ count: Int, _ db: Database) {
+        // On the writer, before the next transaction.
+        db.afterNextTransaction { [self] _ in waitingWebhooks.withLock { $0 = count } }
     }
 
     /// The queries for due events; a test checks their plans for full scans.
@@ -172,8 +163,8 @@ extension SQLiteStore: WebhookStore {
     }
 
     package func settleWebhooks(_ settlements: [WebhookSettlement]) async throws(HermesError) {
-        let stored = try await write { [self] (db, _) in
-            var (count, change) = try webhookCount(db)
+        try await write { [self] (db, _) in
+            var count = try webhookCount(db)
             for settlement in settlements {
                 switch settlement {
                 case .done(let number):
@@ -186,13 +177,12 @@ extension SQLiteStore: WebhookStore {
                     )
                 }
             }
-            return WaitingWebhooks(count: count, change: change)
+            keepCount(count, db)
         }
-        committed(stored)
     }
 
     package func webhookQueue() async throws(HermesError) -> (count: Int, nextDue: Timestamp?) {
-        let known = waitingWebhooks.withLock { $0.count }
+        let known = waitingWebhooks.withLock { $0 }
         return try await read { db in
             let count = try known ?? Int.fetchOne(db, sql: "SELECT count(*) FROM webhook") ?? 0
             let next = try Int64.fetchOne(db, sql: WebhookQuery.next)

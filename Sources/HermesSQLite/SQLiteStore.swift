@@ -46,7 +46,8 @@ package final class SQLiteStore: Sendable {
     let damage: Damage
     /// As they are stored.
     let clockJumps: Mutex<ClockJumps>
-    let waitingWebhooks = Mutex(WaitingWebhooks())
+    /// The number of waiting webhooks; nil: to be counted.
+    let waitingWebhooks = Mutex<Int?>(nil)
     /// Held until the store is closed or released.
     private let lock: DirectoryLock
     private let record: RunRecord

@@ -39,7 +39,8 @@ enum StoreMark {
         }
         let epoch = Int64.random(in: 1...Int64.max)
         try db.execute(sql: "UPDATE store SET epoch = ?, is_copy = 0 WHERE id = 1", arguments: [epoch])
-        try renumberSessions(db, forgetsReceived: isCopy || !waits)
+        let isReplaced = isCopy || last.isReplaced(number: row["run"])
+        try renumberSessions(db, forgetsReceived: isReplaced || !waits)
         return (UInt64(bitPattern: epoch), true)
     }
 

@@ -11,10 +11,14 @@ import Testing
 
 @Suite("Whether commits may have been lost")
 struct StoreMarkTests {
-    private func open(_ directory: TemporaryDirectory, boot: String?) throws -> SQLiteStore {
+    private func open(
+        _ directory: TemporaryDirectory,
+        boot: String?,
+        _ durability: SQLiteStore.Durability = .normal
+    ) throws -> SQLiteStore {
         try SQLiteStore.open(
             directory: directory.path,
-            durability: .normal,
+            durability: durability,
             settings: StoreSettings(),
             bootID: boot,
             logger: TemporaryDirectory.silent
@@ -99,6 +103,19 @@ struct StoreMarkTests {
         let alone = try TemporaryDirectory()
         try copy.write(to: URL(fileURLWithPath: alone.database))
         #expect(try open(alone, boot: "a").epoch != first.epoch)
+    }
+
+    @Test
+    func `what was received with QoS 2 is forgotten in a copy, and kept after a power cut that lost nothing`() throws {
+        let directory = try TemporaryDirectory()
+        let world = SessionWorld(try open(directory, boot: "a", .full))
+        let id = try world.open("c").id
+        _ = try world.publish("1", to: [id], received: ReceivedMark(session: id, id: 7))
+        #expect(try SessionWorld(open(killed(directory), boot: "b", .full)).open("c").received == [7])
+        let copy = try killed(directory)
+        var record = RunRecord(directory: copy.path, database: copy.database)
+        try record.markOpen(bootID: "a", numbers: [1])
+        #expect(try SessionWorld(open(copy, boot: "a", .full)).open("c").received == [])
     }
 
     @Test

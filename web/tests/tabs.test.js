@@ -228,4 +228,26 @@ describe("tabs", () => {
         await second.leaveRoom("lobby");
         assert.equal(server.packets.filter((packet) => packet.room?.leave).length, 1);
     });
+
+    test("a tab that could not lead is in its rooms again under the one that does", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        const third = await open();
+        server.handler = (packet, connection) => {
+            if (packet.room) connection.send({ id: packet.id, result: { room: { room: "lobby", memberCount: 1 } } });
+        };
+        await first.logIn({ nickName: "ann", password: "secret" });
+        await second.enterRoom("lobby", { name: "Ann" });
+        const load = MemoryStore.prototype.load;
+        MemoryStore.prototype.load = () => {
+            MemoryStore.prototype.load = load;
+            return Promise.reject(new Error("no store"));
+        };
+        await first.close();
+        await server.until(() => server.packets.filter((packet) => packet.room?.enter).length === 2);
+        assert.ok(third.isLeader);
+        const said = new Promise((resolve) => second.on("room", resolve));
+        server.connections.at(-1).send({ ephemeral: { room: { room: "lobby", uid: 7, text: { text: "hi" } } } });
+        assert.equal((await said).text.text, "hi");
+    });
 });

@@ -1,9 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A publication for so many sessions that it is stored in parts. Commits of other clients come between the parts;
-/// later publications of the same publisher come after them. The last part also retains the publication and records its
-/// identifier (QoS 2).
+/// A publication that is stored in parts: for very many sessions, or with QoS 2 for a shared subscription. Commits of
+/// other clients come between the parts; later publications of the same publisher come after them. The last part also
+/// retains the publication and records its identifier (QoS 2).
+///
+/// If the chosen member of a shared subscription does not take it, another one has to. With QoS 2 from a kept session
+/// this is a further part, so that the identifier is recorded only when all have the publication.
 ///
 /// Each part is chosen when its turn has come, on the committer's thread, so no loop looks at all targets.
 ///
@@ -20,6 +23,8 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     private let publisher: DurableSessionID?
     private let receivedID: UInt16?
     private let retains: Bool
+    /// The most rows of a part.
+    let rows: Int
     private var walk: DurableSessions.Walk
     /// The part that is being stored.
     private var part = DurableSessions.Chosen()
@@ -30,8 +35,13 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     /// Whether ``stored`` is of this publication.
     private var isIdentified = false
     private(set) var live: [SharedGroups.Choice] = []
-    /// The targets of shared subscriptions that could not take it.
+    /// The targets of shared subscriptions that could not take it. With a received identifier, others are chosen for
+    /// them in the next part.
     private(set) var lost: [PublicationTarget] = []
+    /// With a received identifier: the members that could not take it, by the shared subscription's text.
+    private var tried: [String: Set<DurableSessionID>] = [:]
+    /// Whether the part that is being stored is the last.
+    private var isLast = false
 
     /// - Parameters:
     ///   - received: the publisher's session and its identifier, with QoS 2.
@@ -50,19 +60,28 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         self.publisher = publisher
         self.retains = retains
         receivedID = received?.id
+        rows = min(Self.rows(targets), Self.partRows)
         walk = DurableSessions.Walk(targets)
         stored = known
         isRemembered = known != nil
     }
 
     /// Whether a publication to these targets is stored in parts.
-    static func isNeeded(for targets: [DurableTarget]) -> Bool {
+    ///
+    /// - Parameter isReceived: whether its identifier is recorded (QoS 2).
+    static func isNeeded(for targets: [DurableTarget], isReceived: Bool) -> Bool {
+        if rows(targets) > partRows { return true }
+        return isReceived
+            && targets.contains {
+                if case .group = $0 { true } else { false }
+            }
+    }
+
+    /// The number of rows for these targets, or more than ``partRows``.
+    private static func rows(_ targets: [DurableTarget]) -> Int {
         var count = targets.count
-        for target in targets {
-            guard count <= partRows else { return true }
-            if case .crowd(let crowd) = target { count += crowd.members.count - 1 }
-        }
-        return count > partRows
+        for case .crowd(let crowd) in targets where count <= partRows { count += crowd.members.count - 1 }
+        return count
     }
 
     func next() -> SessionOperation {
@@ -71,19 +90,26 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
             let content = PartialPublication.content(of: publication)
             if stored?.content != content { stored = PartialPublication(content: content) }
         }
-        part = sessions.choose(&walk, most: Self.partRows, for: publication, from: publisher, except: stored)
+        if walk.isAtEnd {
+            part = sessions.choose(insteadOf: lost, for: publication, tried: tried)
+            lost = []
+        } else {
+            part = sessions.choose(&walk, most: Self.partRows, for: publication, from: publisher, except: stored)
+        }
+        // With an identifier, nothing is left to be chosen again after the last part.
+        isLast = walk.isAtEnd && (receivedID == nil || part.loads.isEmpty && lost.isEmpty)
         return .publish(
             publication,
             targets: part.targets,
             received: mark,
-            retains: retains && walk.isAtEnd
+            retains: retains && isLast
         )
     }
 
     private var mark: ReceivedMark? {
         guard let publisher, let receivedID, let stored else { return nil }
         let extent: ReceivedMark.Extent
-        switch (walk.isAtEnd, isRemembered) {
+        switch (isLast, isRemembered) {
         case (true, true): extent = .last
         case (true, false): extent = .whole
         case (false, _): extent = .part(number: stored.parts, content: stored.content)
@@ -94,12 +120,16 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     func committed(_ outcome: SessionOutcome) -> Bool {
         if case .published(let seqs) = outcome {
             stored?.add(PartialPublication.settled(part.targets, seqs))
-            lost += part.lost(seqs)
+            let refused = part.lost(seqs)
+            lost += refused
+            if receivedID != nil {
+                for target in refused { tried[target.share ?? "", default: []].insert(target.session) }
+            }
         }
         isRemembered = isRemembered || receivedID != nil
         live += part.live
         part = DurableSessions.Chosen()
-        return !walk.isAtEnd
+        return !isLast
     }
 
     /// A part could not be stored.
@@ -122,14 +152,13 @@ extension DurableSessions {
         source: CommitSource,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
-        let bytes = 512 + publication.weight + DurableFanOut.partRows * 64
-        committer.submit(fanOut, bytes: bytes, rows: DurableFanOut.partRows, of: source) { [self] result in
+        let bytes = 512 + publication.weight + fanOut.rows * 64
+        committer.submit(fanOut, bytes: bytes, rows: fanOut.rows, of: source) { [self] result in
             if retains { retained.finish(publication, isStored: result.isSuccess) }
             switch result {
             case .success:
                 hand(publication, to: fanOut.live)
-                let lost = fanOut.lost[...]
-                publish(publication, insteadOf: lost, isReceived: received != nil, completion: completion)
+                publish(publication, insteadOf: fanOut.lost[...], completion: completion)
             case .failure(let error):
                 if let partial = fanOut.failed(), let received {
                     shared.state.withLock { $0.records[received.session]?.partial[received.id] = partial }

@@ -142,53 +142,54 @@ extension DurableSessions {
     /// Each try is a commit, and full members are not chosen: only those that fill up meanwhile, or by their bytes.
     private static let maxTries = 32
 
-    /// Finds other members for a publication that is stored for all others, one group after the other.
+    /// Chooses other members for a publication, one for each target that could not take it.
     ///
-    /// - Parameter isReceived: whether the packet identifier under which it came is stored, too. Then a repetition would
-    ///   not be published, so a failure must not be told: the publication waits for the store.
+    /// - Parameter tried: the members that could not take it, by the shared subscription's text.
+    func choose(
+        insteadOf lost: [PublicationTarget],
+        for publication: StoredPublication,
+        tried: [String: Set<DurableSessionID>]
+    ) -> Chosen {
+        var chosen = Chosen()
+        for target in lost {
+            guard let share = target.share else { continue }
+            let count = chosen.targets.count + chosen.live.count
+            let refused = tried[share] ?? []
+            if refused.count < Self.maxTries, let group = group(share) {
+                choose(group, for: publication, excluding: .init(sessions: refused, ended: true), &chosen)
+            }
+            if chosen.targets.count + chosen.live.count == count { shared.state.withLock { $0.dropped += 1 } }
+        }
+        return chosen
+    }
+
+    /// Finds other members for a publication that is stored for all others, one group after the other.
     func publish(
         _ publication: StoredPublication,
         insteadOf lost: ArraySlice<PublicationTarget>,
-        isReceived: Bool,
         tried: Set<DurableSessionID> = [],
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
         guard let first = lost.first, let share = first.share else { return completion(.success(())) }
         let tried = tried.union([first.session])
-        var chosen = Chosen()
-        if tried.count < Self.maxTries, let group = group(share) {
-            choose(group, for: publication, excluding: .init(sessions: tried, ended: true), &chosen)
-        }
+        let chosen = choose(insteadOf: [first], for: publication, tried: [share: tried])
         guard let target = chosen.targets.first else {
-            if chosen.live.isEmpty { shared.state.withLock { $0.dropped += 1 } }
             hand(publication, to: chosen.live)
-            return publish(
-                publication,
-                insteadOf: lost.dropFirst(),
-                isReceived: isReceived,
-                completion: completion
-            )
+            return publish(publication, insteadOf: lost.dropFirst(), completion: completion)
         }
         let operation = SessionOperation.publish(publication, targets: [target], received: nil, retains: false)
-        committer.submit(operation, isUrgent: true) { [self, chosen] result in
+        committer.submit(operation, isUrgent: true) { [self] result in
             var next = (lost: lost.dropFirst(), tried: Set<DurableSessionID>())
             switch result {
             case .failure(let error):
                 chosen.giveBack()
-                guard isReceived else { return completion(.failure(error)) }
-                shared.state.withLock { $0.keepUnplaced(publication, share) }
+                return completion(.failure(error))
             case .success(.published([0])):
                 next = ([target] + next.lost, tried)
             case .success:
                 break
             }
-            publish(
-                publication,
-                insteadOf: next.lost,
-                isReceived: isReceived,
-                tried: next.tried,
-                completion: completion
-            )
+            publish(publication, insteadOf: next.lost, tried: next.tried, completion: completion)
         }
     }
 

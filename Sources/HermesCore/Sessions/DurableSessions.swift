@@ -247,7 +247,7 @@ package final class DurableSessions: Sendable {
         let known = received.flatMap { received in
             shared.state.withLock { $0.records[received.session]?.partial.removeValue(forKey: received.id) }
         }
-        if known != nil || DurableFanOut.isNeeded(for: targets) {
+        if known != nil || DurableFanOut.isNeeded(for: targets, isReceived: received != nil) {
             let parts = DurableFanOut(
                 publication,
                 to: targets,
@@ -286,8 +286,7 @@ package final class DurableSessions: Sendable {
                 chosen.giveBack()
             }
             guard case .success(.published(let seqs)) = result else { return completion(result.map { _ in }) }
-            let lost = chosen.lost(seqs)
-            publish(publication, insteadOf: lost[...], isReceived: received != nil, completion: completion)
+            publish(publication, insteadOf: chosen.lost(seqs)[...], completion: completion)
         }
     }
 
