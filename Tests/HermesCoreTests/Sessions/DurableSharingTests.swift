@@ -227,7 +227,8 @@ import Testing
         #expect(sessions.statistics.dropped == 1)
     }
 
-    @Test func `a QoS 2 publication is received when a member has it; until then a repetition finds one`() async throws {
+    @Test func `a QoS 2 publication is received when a member has it; until then a repetition finds one`() async throws
+    {
         let store = FakeSessionStore(StoreSettings(maxQueuedBytes: 1_000))
         let sessions = DurableSessions(store: store, time: time)
         let (one, _) = try await member("one", once, of: sessions)
