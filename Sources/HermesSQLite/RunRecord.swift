@@ -20,6 +20,11 @@ import Glibc
 ///
 /// Each run has a random number, which the database contains, too. A database with another number is an earlier copy,
 /// even if it has the inode of the file that it replaces.
+///
+/// A copy of the whole directory has a record of its own, which matches the copied database. It is recognized by the
+/// database's time of birth, or, where the copy was written into the present files, by a second marker: an empty file
+/// whose name has the number, and changes with each start and each stop, so that the present one stays beside the
+/// copied one.
 struct RunRecord {
     /// The end of the last run.
     enum Ending: Sendable, Hashable {
@@ -74,8 +79,9 @@ struct RunRecord {
     /// The record's name in the data directory.
     static let fileName = "hermes.run"
     private static let bytes = 512
-    private static let title = "hermes run 1"
+    private static let title = "hermes run 2"
 
+    private let directory: String
     private let path: String
     private let database: String
     private let bootID: String?
@@ -85,6 +91,7 @@ struct RunRecord {
     /// - Parameter bootID: the present boot id.
     init(directory: String, database: String, bootID: String? = RunRecord.bootID) {
         self.bootID = bootID
+        self.directory = directory
         path = directory + "/" + Self.fileName
         self.database = database
     }
@@ -114,6 +121,9 @@ struct RunRecord {
         if lines.count > 3, lines[3].hasPrefix("run ") {
             last.numbers = lines[3].dropFirst(4).split(separator: " ").compactMap { Int64($0) }
         }
+        if !last.numbers.isEmpty, !isMarked(last.numbers, isClosed: lines[2].hasPrefix("closed ")) {
+            last.ending = .replaced
+        }
         return last
     }
 
@@ -122,7 +132,7 @@ struct RunRecord {
         if let fingerprint = fingerprint(), state == "closed \(fingerprint)" { return .closed }
         if state.hasPrefix("closed ") { return .replaced }
         // A copy of the files of a running server looks like a killed one, but for this.
-        if state.hasPrefix("open "), state != "open \(databaseIdentity())" { return .replaced }
+        if state.hasPrefix("open "), state != "open \(identity())" { return .replaced }
         return .unclosed(bootID: boot.isEmpty ? nil : boot)
     }
 
@@ -133,7 +143,11 @@ struct RunRecord {
     ///   - numbers: the numbers that the database may have; empty: unknown.
     mutating func markOpen(bootID: String?, numbers: [Int64]) throws(StoreOpenError) {
         self.numbers = numbers
-        let failure = write("boot \(bootID ?? "")\nopen \(databaseIdentity())")
+        var failure: Int32 = 0
+        if let marker = markers().first, marker.isClosed { failure = mark(marker.number, isClosed: false) }
+        if failure == 0 { failure = write("boot \(bootID ?? "")\nopen \(identity())") }
+        // The new number, which the database is about to have.
+        if failure == 0, let number = numbers.last { failure = mark(number, isClosed: false) }
         guard failure == 0 else {
             let isFull = failure == ENOSPC || failure == EDQUOT
             let why = String(cString: strerror(failure))
@@ -151,13 +165,86 @@ struct RunRecord {
     /// checks the database, which does no harm.
     func markClosed() {
         guard let fingerprint = fingerprint() else { return }
-        _ = write("boot \(bootID ?? "")\nclosed \(fingerprint)")
+        guard write("boot \(bootID ?? "")\nclosed \(fingerprint)") == 0, let number = numbers.last else { return }
+        _ = mark(number, isClosed: true)
     }
 
-    /// The number of the database's file in its file system, which a copy does not have; 0 if it cannot be read.
-    private func databaseIdentity() -> UInt64 {
+    // MARK: Markers
+
+    /// An empty file beside the record; there is one, unless an earlier copy was written into the directory.
+    private struct Marker: Equatable {
+        let number: Int64
+        let isClosed: Bool
+
+        private static let prefix = fileName + "-"
+        private static let closed = "-closed"
+
+        init(number: Int64, isClosed: Bool) {
+            self.number = number
+            self.isClosed = isClosed
+        }
+
+        /// - Parameter name: a file's name; nil if it is none of a marker.
+        init?(name: String) {
+            guard name.hasPrefix(Self.prefix) else { return nil }
+            isClosed = name.hasSuffix(Self.closed)
+            let digits = name.dropFirst(Self.prefix.count).dropLast(isClosed ? Self.closed.count : 0)
+            guard let number = Int64(digits, radix: 16) else { return nil }
+            self.number = number
+        }
+
+        var name: String { Self.prefix + String(number, radix: 16) + (isClosed ? Self.closed : "") }
+    }
+
+    private func markers() -> [Marker] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        return names.compactMap(Marker.init(name:))
+    }
+
+    /// Whether the only marker is that of a run with one of these numbers.
+    private func isMarked(_ numbers: [Int64], isClosed: Bool) -> Bool {
+        let markers = markers()
+        guard markers.count == 1, let marker = markers.first, numbers.contains(marker.number) else { return false }
+        // The record is closed before its marker, and open after it.
+        return isClosed || !marker.isClosed
+    }
+
+    /// Leaves one marker. Renames one, so that a full disk does not prevent it.
+    ///
+    /// - Returns: 0, or the system's error number.
+    private func mark(_ number: Int64, isClosed: Bool) -> Int32 {
+        let marker = Marker(number: number, isClosed: isClosed)
+        let present = markers()
+        if !present.contains(marker) {
+            if let first = present.first {
+                guard rename(directory + "/" + first.name, directory + "/" + marker.name) == 0 else { return errno }
+            } else {
+                let descriptor = open(directory + "/" + marker.name, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+                guard descriptor >= 0 else { return errno }
+                close(descriptor)
+            }
+        }
+        for other in markers() where other != marker { unlink(directory + "/" + other.name) }
+        syncDirectory()
+        return 0
+    }
+
+    /// The directory's names are on the disk.
+    private func syncDirectory() {
+        let descriptor = open(directory, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        fsync(descriptor)
+    }
+
+    // MARK: The database's file
+
+    /// The number of the database's file in its file system, and the time of its birth in nanoseconds since 1970, which
+    /// a copy does not have; 0 where unknown.
+    private func identity() -> String {
         var file = stat()
-        return stat(database, &file) == 0 ? UInt64(file.st_ino) : 0
+        guard stat(database, &file) == 0 else { return "0 0" }
+        return "\(file.st_ino) \(FileBirth.time(of: database) ?? 0)"
     }
 
     /// A value that changes when anything writes to the database or replaces it; nil if its log is not empty.
@@ -171,7 +258,7 @@ struct RunRecord {
         #else
         let time = file.st_mtim
         #endif
-        return "\(file.st_ino) \(file.st_size) \(time.tv_sec) \(time.tv_nsec)"
+        return "\(identity()) \(file.st_size) \(time.tv_sec) \(time.tv_nsec)"
     }
 
     /// - Returns: 0, or the system's error number.
@@ -185,11 +272,8 @@ struct RunRecord {
         defer { close(descriptor) }
         guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count else { return errno == 0 ? EIO : errno }
         guard fsync(descriptor) == 0 else { return errno }
-        // Sync the directory too, because the name may be new.
-        let directory = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_CLOEXEC)
-        guard directory >= 0 else { return 0 }
-        defer { close(directory) }
-        fsync(directory)
+        // The name may be new.
+        syncDirectory()
         return 0
     }
 }

@@ -135,6 +135,84 @@ struct StoreMarkTests {
         #expect(try open(left, boot: "a").epoch != first.epoch)
     }
 
+    enum Moment: CaseIterable, Sendable { case running, stopped }
+
+    /// Copies a directory's files into another one, with their times, as `cp -a` does: into files that are there.
+    private func copyFiles(of directory: TemporaryDirectory, to other: TemporaryDirectory) throws {
+        for name in try FileManager.default.contentsOfDirectory(atPath: directory.path) where !name.hasSuffix("-shm") {
+            let (source, target) = (directory.path + "/" + name, other.path + "/" + name)
+            let isThere = FileManager.default.fileExists(atPath: target)
+            if !isThere { _ = FileManager.default.createFile(atPath: target, contents: nil) }
+            let file = try FileHandle(forWritingTo: URL(fileURLWithPath: target))
+            try file.truncate(atOffset: 0)
+            try file.write(contentsOf: Data(contentsOf: URL(fileURLWithPath: source)))
+            try file.close()
+            var state = stat()
+            #expect(stat(source, &state) == 0)
+            #if canImport(Darwin)
+            let times = [state.st_atimespec, state.st_mtimespec]
+            #else
+            let times = [state.st_atim, state.st_mtim]
+            #endif
+            #expect(utimensat(AT_FDCWD, target, times, 0) == 0)
+        }
+    }
+
+    @Test(arguments: Moment.allCases, Moment.allCases)
+    func `a copy of the whole directory is recognized, when it was made and when it is put back`(
+        _ made: Moment,
+        _ restored: Moment
+    ) throws {
+        let directory = try TemporaryDirectory()
+        let copy = try TemporaryDirectory()
+        let first = try open(directory, boot: "a")
+        if made == .running { try copyFiles(of: directory, to: copy) }
+        try first.close()
+        if made == .stopped { try copyFiles(of: directory, to: copy) }
+        let second = try open(directory, boot: "a")
+        #expect(second.epoch == first.epoch)
+        let killed = try TemporaryDirectory()
+        try copyFiles(of: directory, to: killed)
+        try second.close()
+        if restored == .running {
+            // The present files are again as they were before the close.
+            for name in try FileManager.default.contentsOfDirectory(atPath: directory.path)
+            where name.hasSuffix("-closed") {
+                try FileManager.default.removeItem(atPath: directory.path + "/" + name)
+            }
+            try copyFiles(of: killed, to: directory)
+            let record = RunRecord(directory: directory.path, database: directory.database)
+            #expect(record.lastRun().ending == .unclosed(bootID: "a"))
+        }
+        try copyFiles(of: copy, to: directory)
+        #expect(try open(directory, boot: "a").epoch != first.epoch)
+    }
+
+    @Test
+    func `a copy made while the server ran is recognized after it was stopped, in the present files, too`() throws {
+        let directory = try TemporaryDirectory()
+        let copy = try TemporaryDirectory()
+        let first = try open(directory, boot: "a")
+        try copyFiles(of: directory, to: copy)
+        try first.close()
+        try copyFiles(of: copy, to: directory)
+        #expect(try open(directory, boot: "a").epoch != first.epoch)
+    }
+
+    @Test(.enabled(if: FileBirth.time(of: NSTemporaryDirectory()) != nil))
+    func `a file has a time of birth, which its copy has not, whatever its other times`() throws {
+        let directory = try TemporaryDirectory()
+        let copy = try TemporaryDirectory()
+        try Data("x".utf8).write(to: URL(fileURLWithPath: directory.database))
+        // The system's clock for files ticks every few milliseconds.
+        Thread.sleep(forTimeInterval: 0.05)
+        try copyFiles(of: directory, to: copy)
+        let (one, other) = (FileBirth.time(of: directory.database), FileBirth.time(of: copy.database))
+        #expect(one ?? 0 > 1_700_000_000_000_000_000)
+        #expect(other ?? 0 > one ?? 0)
+        #expect(FileBirth.time(of: directory.path + "/none") == nil)
+    }
+
     @Test
     func `a start that was interrupted loses nothing, whether or not the database has its number`() throws {
         let directory = try TemporaryDirectory()

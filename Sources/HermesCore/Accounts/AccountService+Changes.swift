@@ -239,6 +239,18 @@ extension AccountService {
         end(user, .revoked, .all)
     }
 
+    /// Revokes an account's other tokens at its own wish, and ends its other connections.
+    ///
+    /// - Parameters:
+    ///   - principal: the account; its own connection stays.
+    ///   - token: the token of this login (``Login/tokenHash``), which stays valid; nil: all are revoked.
+    /// - Throws: `.rateLimited`, `.storageUnavailable`.
+    package func revokeOtherTokens(of principal: Principal, keeping token: TokenHash?) async throws(HermesError) {
+        try chargeChange(principal.user)
+        try await store.revoke(.allTokens(of: principal.user, except: token), now: time.now())
+        end(principal.user, .revoked, principal.login.map(EndedDevices.allBut) ?? .all)
+    }
+
     /// The tokens of an account, the newest first.
     package func tokens(of user: UserID) async throws(HermesError) -> [DeviceToken] {
         try await reads.turn(of: .account(user)) { () async throws(HermesError) in try await store.tokens(of: user) }

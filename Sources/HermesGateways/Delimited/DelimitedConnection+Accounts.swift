@@ -87,7 +87,12 @@ extension DelimitedConnection {
                 answer(id, result)
             }
         case .revokeTokens:
-            fail(id, HermesError(.unsupported, "change the password to end all other logins"))
+            let token = sender.login.tokenHash
+            connection.ask { () async throws(HermesError) in
+                try await accounts.revokeOtherTokens(of: principal, keeping: token)
+            } then: { [self] result in
+                answer(id, result)
+            }
         case nil:
             fail(id, HermesError(.unsupported, "the server does not know this account request"))
         }

@@ -116,6 +116,25 @@ struct DelimitedConversationTests {
         }
     }
 
+    @Test func `an account revokes its other tokens, and keeps the one of the connection`() async throws {
+        try await GatewayHarness.with { server in
+            let phone = try await server.delimited()
+            let own = try await phone.register("ann", device: "phone")
+            let tablet = try await server.delimited()
+            let other = try await tablet.authenticate("ann", device: "tablet")
+            let answer = try await phone.ask(2, .account(.with { $0.revokeTokens = Hermes_V1_RevokeTokens() }))
+            #expect(!answer.hasError, "\(answer.error)")
+            #expect(try await tablet.kicked().reason == .revoked)
+            #expect(try await !phone.ask(3, .account(.with { $0.get = Hermes_V1_AccountSelector() })).hasError)
+            let again = try await server.delimited()
+            #expect(try await again.authenticate(token: own.token, device: "phone").uid == own.uid)
+            let stranger = try await server.delimited()
+            await #expect(throws: Unexpected.self) {
+                try await stranger.authenticate(token: other.token, device: "tablet")
+            }
+        }
+    }
+
     @Test func `a signal has a most size, whichever field is long`() async throws {
         try await GatewayHarness.with { server in
             let ann = try await server.delimited()

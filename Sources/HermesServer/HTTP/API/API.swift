@@ -350,10 +350,13 @@ struct API: Sendable {
         return bytes
     }
 
+    /// The values of a body beyond those of its schema that are read, so that the answer can name an unknown field.
+    private static let strayValues = 64
+
     private static func json(_ bytes: [UInt8], _ route: APIRoute) throws(APIProblem) -> JSON {
         let value: JSON
         do throws(JSONParser.Failure) {
-            value = try JSONParser.parse(bytes, maxValues: route.body?.maxValues ?? 0)
+            value = try JSONParser.parse(bytes, maxValues: route.body.map { $0.maxValues + strayValues } ?? 0)
         } catch {
             throw APIProblem(
                 .badRequest,

@@ -87,6 +87,11 @@ struct APITests {
             let data = String(repeating: "x", count: 17_000)
             let large = try await client.send("POST", "/v1/push", #"{"to":{"everyone":true},"data":{"a":"\#(data)"}}"#)
             #expect(large.status == 413)
+            // All that the schema allows, and one more.
+            let user = #"{"nick_name":"y","password":"secret-6","extra":1}"#
+            let extra = try await client.send("POST", "/v1/users", user)
+            #expect(extra.status == 422)
+            #expect(extra.body["detail"]?.string?.contains("extra is unknown") == true)
             #expect(try await client.send("GET", "/v1/users?limit=0").status == 400)
             #expect(try await client.send("GET", "/v1/users?wrong=1").status == 400)
             #expect(try await client.send("GET", "/v1/users?limit=1&limit=2").status == 400)
