@@ -22,9 +22,9 @@ import Glibc
 /// even if it has the inode of the file that it replaces.
 ///
 /// A copy of the whole directory has a record of its own, which matches the copied database. It is recognized by the
-/// database's time of birth, or, where the copy was written into the present files, by a second marker: an empty file
-/// whose name has the number, and changes with each start and each stop, so that the present one stays beside the
-/// copied one.
+/// time of birth of its files, or, where it was written into the present files, by the marker: an empty file whose name
+/// has the number, and changes with each start and each stop. So the copied marker is a new file, and the present one
+/// stays beside it, unless somebody removes it.
 struct RunRecord {
     /// The end of the last run.
     enum Ending: Sendable, Hashable {
@@ -144,10 +144,10 @@ struct RunRecord {
     mutating func markOpen(bootID: String?, numbers: [Int64]) throws(StoreOpenError) {
         self.numbers = numbers
         var failure: Int32 = 0
-        if let marker = markers().first, marker.isClosed { failure = mark(marker.number, isClosed: false) }
+        if let number = numbers.first { failure = mark(number, isClosed: false) }
         if failure == 0 { failure = write("boot \(bootID ?? "")\nopen \(identity())") }
         // The new number, which the database is about to have.
-        if failure == 0, let number = numbers.last { failure = mark(number, isClosed: false) }
+        if failure == 0, numbers.count > 1, let number = numbers.last { failure = mark(number, isClosed: false) }
         guard failure == 0 else {
             let isFull = failure == ENOSPC || failure == EDQUOT
             let why = String(cString: strerror(failure))
@@ -237,14 +237,20 @@ struct RunRecord {
         fsync(descriptor)
     }
 
-    // MARK: The database's file
+    // MARK: Files
 
-    /// The number of the database's file in its file system, and the time of its birth in nanoseconds since 1970, which
-    /// a copy does not have; 0 where unknown.
+    /// The numbers of the database's file and of the marker in their file system, and the times of their births in
+    /// nanoseconds since 1970, which copies do not have; 0 where unknown.
     private func identity() -> String {
+        let markers = markers()
+        let marker = markers.count == 1 ? markers.first.map { directory + "/" + $0.name } : nil
+        return "\(Self.identity(of: database)) \(Self.identity(of: marker))"
+    }
+
+    private static func identity(of path: String?) -> String {
         var file = stat()
-        guard stat(database, &file) == 0 else { return "0 0" }
-        return "\(file.st_ino) \(FileBirth.time(of: database) ?? 0)"
+        guard let path, stat(path, &file) == 0 else { return "0 0" }
+        return "\(file.st_ino) \(FileBirth.time(of: path) ?? 0)"
     }
 
     /// A value that changes when anything writes to the database or replaces it; nil if its log is not empty.

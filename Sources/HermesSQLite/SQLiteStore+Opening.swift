@@ -78,7 +78,8 @@ extension SQLiteStore {
                 case .unclosed(let bootID): bootID
                 case .replaced: nil
                 }
-            try record.markOpen(bootID: boot, numbers: last.numbers.first.map { [$0, run] } ?? [])
+            let known = last.ending == .replaced ? nil : last.numbers.first
+            try record.markOpen(bootID: boot, numbers: known.map { [$0, run] } ?? [])
             let log = LogWatch()
             let pool = try DatabasePool(path: path, configuration: configuration(log))
             // A new epoch is on the disk before any client sees it, whatever the durability.

@@ -158,11 +158,17 @@ struct StoreMarkTests {
         }
     }
 
-    @Test(arguments: Moment.allCases, Moment.allCases)
+    @Test(
+        arguments: [
+            (Moment.running, Moment.running), (.running, .stopped), (.stopped, .running), (.stopped, .stopped),
+        ],
+        [false, true]
+    )
     func `a copy of the whole directory is recognized, when it was made and when it is put back`(
-        _ made: Moment,
-        _ restored: Moment
+        _ moments: (made: Moment, restored: Moment),
+        isMirrored: Bool
     ) throws {
+        let (made, restored) = moments
         let directory = try TemporaryDirectory()
         let copy = try TemporaryDirectory()
         let first = try open(directory, boot: "a")
@@ -178,11 +184,20 @@ struct StoreMarkTests {
             // The present files are again as they were before the close.
             for name in try FileManager.default.contentsOfDirectory(atPath: directory.path)
             where name.hasSuffix("-closed") {
-                try FileManager.default.removeItem(atPath: directory.path + "/" + name)
+                let path = directory.path + "/" + name
+                try FileManager.default.moveItem(atPath: path, toPath: String(path.dropLast("-closed".count)))
             }
             try copyFiles(of: killed, to: directory)
             let record = RunRecord(directory: directory.path, database: directory.database)
             #expect(record.lastRun().ending == .unclosed(bootID: "a"))
+        }
+        if isMirrored {
+            // As `rsync --delete` does.
+            let copied = try FileManager.default.contentsOfDirectory(atPath: copy.path)
+            for name in try FileManager.default.contentsOfDirectory(atPath: directory.path) where !copied.contains(name)
+            {
+                try FileManager.default.removeItem(atPath: directory.path + "/" + name)
+            }
         }
         try copyFiles(of: copy, to: directory)
         #expect(try open(directory, boot: "a").epoch != first.epoch)
