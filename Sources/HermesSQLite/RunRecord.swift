@@ -70,7 +70,8 @@ struct RunRecord {
         /// - Parameter number: the number in the present database.
         func isReplaced(number: Int64) -> Bool {
             switch ending {
-            case .replaced, .unclosed(bootID: nil): true
+            case .replaced: true
+            case .unclosed(bootID: nil) where numbers.isEmpty: true
             case .closed, .unclosed: !numbers.isEmpty && !numbers.contains(number)
             }
         }

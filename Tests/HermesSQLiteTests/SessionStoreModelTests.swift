@@ -109,8 +109,9 @@ private struct Generator {
             }
             let extents: [ReceivedMark.Extent] = [
                 .whole, .last, .part(number: number(0...2), content: Int64(number(1...2))),
+                .rest(number: number(0...2), content: Int64(number(1...2))),
             ]
-            let extent = extents[number(0...2)]
+            let extent = extents[number(0...3)]
             let received = ReceivedMark(session: session(), id: UInt16(number(1...4)), extent: extent)
             return .publish(
                 publication(at: now),

@@ -17,14 +17,14 @@ extension MemoryState {
         var holding: Holding { Holding(entries: stored.queuedCount, bytes: stored.queuedBytes) }
 
         /// Records an identifier, or who has a part of its publication.
-        mutating func mark(_ mark: ReceivedMark, _ targets: [PublicationTarget]) {
-            switch mark.extent {
+        mutating func mark(_ mark: ReceivedMark, _ extent: ReceivedMark.Extent, _ targets: [PublicationTarget]) {
+            switch extent {
             case .whole:
                 received.insert(mark.id)
             case .last:
                 parts[mark.id] = nil
                 received.insert(mark.id)
-            case .part(let number, let content):
+            case .part(let number, let content), .rest(let number, let content):
                 if number == 0 { parts[mark.id] = nil }
                 guard !targets.isEmpty else { return }
                 parts[mark.id, default: [:]][number] = (content, targets)
@@ -211,9 +211,12 @@ extension MemoryState {
         received: ReceivedMark?,
         retains: Bool
     ) -> [UInt64] {
-        if retains { retain(publication) }
         let seqs = queue(publication, for: targets)
-        if let received { durable[received.session]?.mark(received, PartialPublication.settled(targets, seqs)) }
+        let extent = received?.extent(with: targets, seqs)
+        if let received, let extent {
+            durable[received.session]?.mark(received, extent, PartialPublication.settled(targets, seqs))
+        }
+        if retains, extent?.isComplete ?? true { retain(publication) }
         return seqs
     }
 

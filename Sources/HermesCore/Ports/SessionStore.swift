@@ -187,6 +187,9 @@ package struct ReceivedMark: Sendable, Hashable {
         case part(number: Int, content: Int64)
         /// The last part: the store forgets the targets that it remembered with the earlier parts.
         case last
+        /// The last part, if the chosen members of all its shared subscriptions take it. Otherwise it counts as
+        /// ``part(number:content:)``, and the publication is not retained yet.
+        case rest(number: Int, content: Int64)
     }
 
     package let session: DurableSessionID
@@ -197,6 +200,25 @@ package struct ReceivedMark: Sendable, Hashable {
         self.session = session
         self.id = id
         self.extent = extent
+    }
+
+    /// How much is stored with an operation.
+    ///
+    /// - Parameter seqs: the place of each target in its queue; 0: none.
+    package func extent(with targets: [PublicationTarget], _ seqs: [UInt64]) -> Extent {
+        guard case .rest(let number, let content) = extent else { return extent }
+        let isLost = zip(targets, seqs).contains { $0.share != nil && $1 == 0 }
+        return isLost ? .part(number: number, content: content) : .last
+    }
+}
+
+extension ReceivedMark.Extent {
+    /// Whether the publication is stored with this part.
+    package var isComplete: Bool {
+        switch self {
+        case .whole, .last: true
+        case .part, .rest: false
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A publication that is stored in parts: for very many sessions, or with QoS 2 for a shared subscription. Commits of
-/// other clients come between the parts; later publications of the same publisher come after them. The last part also
-/// retains the publication and records its identifier (QoS 2).
+/// A publication that is stored in parts, for example because it is for very many sessions. Commits of other clients come
+/// between the parts; later publications of the same publisher come after them. The last part also retains the
+/// publication and records its identifier (QoS 2).
 ///
 /// If the chosen member of a shared subscription does not take it, another one has to. With QoS 2 from a kept session
 /// this is a further part, so that the identifier is recorded only when all have the publication.
@@ -39,13 +39,14 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     /// them in the next part.
     private(set) var lost: [PublicationTarget] = []
     /// With a received identifier: the members that could not take it, by the shared subscription's text.
-    private var tried: [String: Set<DurableSessionID>] = [:]
+    private var tried: [String: Set<DurableSessionID>]
     /// Whether the part that is being stored is the last.
     private var isLast = false
 
     /// - Parameters:
     ///   - received: the publisher's session and its identifier, with QoS 2.
     ///   - known: what is remembered under that identifier, of this publication or another one.
+    ///   - tried: the members that could not take it, by the shared subscription's text.
     init(
         _ publication: StoredPublication,
         to targets: [DurableTarget],
@@ -53,6 +54,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         from publisher: DurableSessionID?,
         received: ReceivedMark?,
         known: PartialPublication?,
+        tried: [String: Set<DurableSessionID>] = [:],
         retains: Bool
     ) {
         self.sessions = sessions
@@ -63,19 +65,43 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         rows = min(Self.rows(targets), Self.partRows)
         walk = DurableSessions.Walk(targets)
         stored = known
+        self.tried = tried
         isRemembered = known != nil
     }
 
-    /// Whether a publication to these targets is stored in parts.
+    /// The rest of a publication after its first part, in which members of shared subscriptions could not take it.
     ///
-    /// - Parameter isReceived: whether its identifier is recorded (QoS 2).
-    static func isNeeded(for targets: [DurableTarget], isReceived: Bool) -> Bool {
-        if rows(targets) > partRows { return true }
-        return isReceived
-            && targets.contains {
-                if case .group = $0 { true } else { false }
-            }
+    /// - Parameters:
+    ///   - part: the first part.
+    ///   - seqs: the place of each of its targets in its queue; 0: none.
+    convenience init(
+        _ publication: StoredPublication,
+        to targets: [DurableTarget],
+        of sessions: DurableSessions,
+        from publisher: DurableSessionID?,
+        received: ReceivedMark,
+        after part: DurableSessions.Chosen,
+        _ seqs: [UInt64],
+        retains: Bool
+    ) {
+        var known = PartialPublication(content: PartialPublication.content(of: publication))
+        known.add(PartialPublication.settled(part.targets, seqs))
+        var tried: [String: Set<DurableSessionID>] = [:]
+        tried.add(part.lost(seqs))
+        self.init(
+            publication,
+            to: targets,
+            of: sessions,
+            from: publisher,
+            received: received,
+            known: known,
+            tried: tried,
+            retains: retains
+        )
     }
+
+    /// Whether a publication has so many targets that it is stored in parts.
+    static func isNeeded(for targets: [DurableTarget]) -> Bool { rows(targets) > partRows }
 
     /// The number of rows for these targets, or more than ``partRows``.
     private static func rows(_ targets: [DurableTarget]) -> Int {
@@ -91,13 +117,21 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
             if stored?.content != content { stored = PartialPublication(content: content) }
         }
         if walk.isAtEnd {
-            part = sessions.choose(insteadOf: lost, for: publication, tried: tried)
-            lost = []
+            let some = lost.prefix(Self.partRows)
+            lost.removeFirst(some.count)
+            part = sessions.choose(insteadOf: some, for: publication, tried: tried)
         } else {
-            part = sessions.choose(&walk, most: Self.partRows, for: publication, from: publisher, except: stored)
+            part = sessions.choose(
+                &walk,
+                most: Self.partRows,
+                for: publication,
+                from: publisher,
+                except: stored,
+                tried: tried
+            )
         }
-        // With an identifier, nothing is left to be chosen again after the last part.
-        isLast = walk.isAtEnd && (receivedID == nil || part.loads.isEmpty && lost.isEmpty)
+        // With an identifier, further parts follow until others have it in place of those that could not take it.
+        isLast = walk.isAtEnd && (receivedID == nil || lost.isEmpty)
         return .publish(
             publication,
             targets: part.targets,
@@ -110,6 +144,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         guard let publisher, let receivedID, let stored else { return nil }
         let extent: ReceivedMark.Extent
         switch (isLast, isRemembered) {
+        case (true, _) where !part.loads.isEmpty: extent = .rest(number: stored.parts, content: stored.content)
         case (true, true): extent = .last
         case (true, false): extent = .whole
         case (false, _): extent = .part(number: stored.parts, content: stored.content)
@@ -122,8 +157,9 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
             stored?.add(PartialPublication.settled(part.targets, seqs))
             let refused = part.lost(seqs)
             lost += refused
-            if receivedID != nil {
-                for target in refused { tried[target.share ?? "", default: []].insert(target.session) }
+            if receivedID != nil, !refused.isEmpty {
+                tried.add(refused)
+                isLast = false
             }
         }
         isRemembered = isRemembered || receivedID != nil
@@ -139,6 +175,13 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         part.giveBack()
         part = DurableSessions.Chosen()
         return isRemembered ? stored : nil
+    }
+}
+
+extension [String: Set<DurableSessionID>] {
+    /// Adds members that could not take a publication, by the shared subscription's text.
+    mutating func add(_ refused: [PublicationTarget]) {
+        for target in refused { self[target.share ?? "", default: []].insert(target.session) }
     }
 }
 

@@ -43,12 +43,14 @@ extension DurableSessions {
     /// - Parameters:
     ///   - most: how many sessions and groups to look at.
     ///   - known: those that have it.
+    ///   - tried: the members that could not take it, by the shared subscription's text.
     func choose(
         _ walk: inout Walk,
         most: Int = .max,
         for publication: StoredPublication,
         from publisher: DurableSessionID?,
-        except known: PartialPublication? = nil
+        except known: PartialPublication? = nil,
+        tried: [String: Set<DurableSessionID>] = [:]
     ) -> Chosen {
         var chosen = Chosen()
         var dropped = 0
@@ -87,7 +89,9 @@ extension DurableSessions {
                 looked += 1
                 walk.next += 1
                 guard known?.shares.contains(TopicText(group.share)) != true else { continue }
-                if choose(group, for: publication, excluding: .init(), &chosen) { dropped += 1 }
+                let refused = tried.isEmpty ? nil : tried[group.share]
+                let exclusions = refused.map { DurableGroup.Exclusions(sessions: $0, ended: true) } ?? .init()
+                if choose(group, for: publication, excluding: exclusions, &chosen) { dropped += 1 }
             }
         }
         if dropped > 0 { shared.state.withLock { [dropped] in $0.dropped += UInt64(dropped) } }
@@ -146,7 +150,7 @@ extension DurableSessions {
     ///
     /// - Parameter tried: the members that could not take it, by the shared subscription's text.
     func choose(
-        insteadOf lost: [PublicationTarget],
+        insteadOf lost: some Sequence<PublicationTarget>,
         for publication: StoredPublication,
         tried: [String: Set<DurableSessionID>]
     ) -> Chosen {

@@ -247,7 +247,7 @@ package final class DurableSessions: Sendable {
         let known = received.flatMap { received in
             shared.state.withLock { $0.records[received.session]?.partial.removeValue(forKey: received.id) }
         }
-        if known != nil || DurableFanOut.isNeeded(for: targets, isReceived: received != nil) {
+        if known != nil || DurableFanOut.isNeeded(for: targets) {
             let parts = DurableFanOut(
                 publication,
                 to: targets,
@@ -272,13 +272,38 @@ package final class DurableSessions: Sendable {
             hand(publication, to: chosen.live)
             return completion(.success(()))
         }
+        var mark = received
+        if let received, !chosen.loads.isEmpty {
+            let rest = ReceivedMark.Extent.rest(number: 0, content: PartialPublication.content(of: publication))
+            mark = ReceivedMark(session: received.session, id: received.id, extent: rest)
+        }
         let operation = SessionOperation.publish(
             publication,
             targets: chosen.targets,
-            received: received,
+            received: mark,
             retains: retains
         )
-        committer.submit(operation, of: source) { [self, publication] result in
+        committer.submit(operation, of: source) { [self, publication, mark] result in
+            if case .success(.published(let seqs)) = result, let mark, !chosen.lost(seqs).isEmpty {
+                let parts = DurableFanOut(
+                    publication,
+                    to: targets,
+                    of: self,
+                    from: publisher,
+                    received: mark,
+                    after: chosen,
+                    seqs,
+                    retains: retains
+                )
+                return fanOut(
+                    publication,
+                    parts,
+                    received: mark,
+                    retains: retains,
+                    source: source,
+                    completion: completion
+                )
+            }
             if retains { retained.finish(publication, isStored: result.isSuccess) }
             if result.isSuccess {
                 hand(publication, to: chosen.live)

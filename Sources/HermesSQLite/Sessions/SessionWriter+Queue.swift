@@ -14,17 +14,20 @@ extension SessionWriter {
         retains: Bool
     ) throws -> [UInt64] {
         let isPublisherKnown = try received.map { try head(of: $0.session) != nil } ?? false
-        if let received, isPublisherKnown { try mark(received) }
-        if retains {
-            retained[publication.topic] = publication
-            publicationBytes += publication.weight
-        }
         var seqs: [UInt64] = []
         seqs.reserveCapacity(targets.count)
         for target in targets {
             seqs.append(try nextSeq(of: target.session, weight: target.weight(of: publication)))
         }
-        if let received, isPublisherKnown { try remember(PartialPublication.settled(targets, seqs), of: received) }
+        let extent = received?.extent(with: targets, seqs)
+        if let received, let extent, isPublisherKnown {
+            try mark(received, extent)
+            try remember(PartialPublication.settled(targets, seqs), of: received, extent)
+        }
+        if retains, extent?.isComplete ?? true {
+            retained[publication.topic] = publication
+            publicationBytes += publication.weight
+        }
         let count = seqs.reduce(0) { $0 + ($1 > 0 ? 1 : 0) }
         guard count > 0 else { return seqs }
         publicationBytes += publication.weight
@@ -80,10 +83,10 @@ extension SessionWriter {
     }
 
     /// Records an identifier, unless parts of its publication are missing.
-    private func mark(_ received: ReceivedMark) throws {
-        switch received.extent {
+    private func mark(_ received: ReceivedMark, _ extent: ReceivedMark.Extent) throws {
+        switch extent {
         case .whole: break
-        case .part(let number, _):
+        case .part(let number, _), .rest(let number, _):
             if number == 0 { try forgetParts(of: received) }
             return
         case .last: try forgetParts(of: received)
@@ -100,8 +103,12 @@ extension SessionWriter {
     }
 
     /// Remembers who has a publication of which parts are missing.
-    private func remember(_ targets: [PublicationTarget], of received: ReceivedMark) throws {
-        guard case .part(let number, let content) = received.extent, !targets.isEmpty else { return }
+    private func remember(
+        _ targets: [PublicationTarget],
+        of received: ReceivedMark,
+        _ extent: ReceivedMark.Extent
+    ) throws {
+        guard case .part(let number, let content) = extent, !targets.isEmpty else { return }
         let insert = statements.insertPart
         insert.bind(received.session.rawValue, at: 1)
         insert.bind(Int64(received.id), at: 2)

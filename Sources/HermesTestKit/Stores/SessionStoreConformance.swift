@@ -310,6 +310,31 @@ package enum SessionStoreConformance {
             try world.change(.remove(publisher))
             try expectEqual(try world.open("a").partial, [:])
         },
+        ConformanceCase("The rest of a publication is a part if a chosen member of a group does not take it") {
+            makeStore in
+            let world = SessionWorld(try await makeStore(StoreSettings(maxQueuedMessages: 1)))
+            let ids = try ["a", "b", "c"].map { try world.open($0).id }
+            try world.publish("y", to: [ids[2]])
+            func publish(_ members: Int...) throws {
+                let extent = ReceivedMark.Extent.rest(number: 0, content: 5)
+                let targets = members.map {
+                    PublicationTarget(session: ids[$0], qos: .exactlyOnce, share: "$share/g\($0)/t")
+                }
+                let mark = ReceivedMark(session: ids[0], id: 9, extent: extent)
+                try world.publish(world.publication("x", topic: "t"), targets, received: mark, retains: true)
+            }
+            try publish(1, 2)
+            var opened = try world.open("a")
+            try expectEqual(opened.received, [])
+            let shares: Set<TopicText> = [TopicText("$share/g1/t")]
+            try expectEqual(opened.partial, [9: PartialPublication(content: 5, parts: 1, shares: shares)])
+            try expectEqual(try await world.retainedTexts(), [])
+            try publish(0)
+            opened = try world.open("a")
+            try expectEqual(opened.received, [9])
+            try expectEqual(opened.partial, [:])
+            try expectEqual(try await world.retainedTexts(), ["x"])
+        },
         ConformanceCase("Packet ids a session published with are kept until it releases them") { makeStore in
             let world = SessionWorld(try await makeStore(StoreSettings()))
             let id = try world.open("a").id

@@ -67,7 +67,8 @@ package nonisolated struct Hermes_V1_Conversation: Sendable {
   package init() {}
 }
 
-/// The content of a message: exactly one kind, in its encoded form at most 64 KiB. Unknown kinds are forwarded unchanged.
+/// The content of a message: exactly one kind. Its encoded form has at most as many bytes as the server's setting
+/// limits.message says, by default 64 KiB. Unknown kinds are forwarded unchanged.
 package nonisolated struct Hermes_V1_Content: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -75,7 +76,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
 
   package var kind: Hermes_V1_Content.OneOf_Kind? = nil
 
-  /// UTF-8.
+  /// At most 64 KiB of UTF-8.
   package var text: String {
     get {
       if case .text(let v)? = kind {return v}
@@ -144,7 +145,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Kind: Equatable, Sendable {
-    /// UTF-8.
+    /// At most 64 KiB of UTF-8.
     case text(String)
     /// A picture.
     case image(Hermes_V1_Content.Image)
