@@ -45,6 +45,16 @@ struct StoreMarkTests {
         return left
     }
 
+    /// The database as the first run left it, and the second run.
+    private func openedAgain(_ directory: TemporaryDirectory) throws -> (copy: Data, second: SQLiteStore) {
+        let first = try open(directory, boot: "a")
+        try first.close()
+        let copy = try Data(contentsOf: URL(fileURLWithPath: directory.database))
+        let second = try open(directory, boot: "a")
+        #expect(second.epoch == first.epoch)
+        return (copy, second)
+    }
+
     @Test
     func `a store that was closed keeps its epoch, whatever happened to the machine since`() throws {
         let directory = try TemporaryDirectory()
@@ -90,19 +100,15 @@ struct StoreMarkTests {
     @Test
     func `an earlier copy in the place of the file has a new epoch, however it was made`() throws {
         let directory = try TemporaryDirectory()
-        let first = try open(directory, boot: "a")
-        try first.close()
-        let copy = try Data(contentsOf: URL(fileURLWithPath: directory.database))
-        let second = try open(directory, boot: "a")
-        #expect(second.epoch == first.epoch)
+        let (copy, second) = try openedAgain(directory)
         try second.close()
         try copy.write(to: URL(fileURLWithPath: directory.database))
         let third = try open(directory, boot: "a")
-        #expect(third.epoch != first.epoch)
+        #expect(third.epoch != second.epoch)
         try third.close()
         let alone = try TemporaryDirectory()
         try copy.write(to: URL(fileURLWithPath: alone.database))
-        #expect(try open(alone, boot: "a").epoch != first.epoch)
+        #expect(try open(alone, boot: "a").epoch != second.epoch)
     }
 
     @Test
@@ -121,18 +127,14 @@ struct StoreMarkTests {
     @Test
     func `an earlier copy with the inode of a killed server's file has a new epoch`() throws {
         let directory = try TemporaryDirectory()
-        let first = try open(directory, boot: "a")
-        try first.close()
-        let copy = try Data(contentsOf: URL(fileURLWithPath: directory.database))
-        let second = try open(directory, boot: "a")
-        #expect(second.epoch == first.epoch)
+        let (copy, second) = try openedAgain(directory)
         let left = try killed(directory)
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: left.database))
         try file.truncate(atOffset: 0)
         try file.write(contentsOf: copy)
         try file.close()
         try FileManager.default.removeItem(atPath: left.database + "-wal")
-        #expect(try open(left, boot: "a").epoch != first.epoch)
+        #expect(try open(left, boot: "a").epoch != second.epoch)
     }
 
     enum Moment: CaseIterable, Sendable { case running, stopped }
