@@ -82,6 +82,8 @@ LOCKED_FUNCTION = re.compile(r"\b(Mutex|NIOLockedValueBox)<\(?(@\w+ )*\([^<>\]]*
 
 
 # A test has one name, a sentence.
+# A suite, up to its brace.
+SUITE = re.compile(r"@Suite[^{]*")
 TEST = re.compile(r"@Test\b(?:(?!\bfunc\b)[\s\S])*?\bfunc\s+(`?)|@Test\(\s*\"")
 
 
@@ -109,6 +111,12 @@ def check(path: pathlib.Path) -> list[str]:
             if test.group(1) != "`" or re.match(r"@Test\(\s*\"", test.group()):
                 number = text.count("\n", 0, test.start()) + 1
                 problems.append(f"{name}:{number}: a test's name is a sentence between backticks, the function's")
+        for suite in SUITE.finditer(text):
+            if ".timeLimit" in suite.group() and ".inTurns" not in suite.group():
+                number = text.count("\n", 0, suite.start()) + 1
+                problems.append(f"{name}:{number}: a suite with a time limit is .inTurns, or the limit depends on the others")
+        if name.parts[0] == "Tests" and "Process()" in text:
+            problems.append(f"{name}: Foundation's Process crashes beside other tests; use ChildProcess")
     target = name.parts[1] if len(name.parts) > 2 else ""
     if not is_generated(path):
         if tuple(lines[:2]) != HEADER and path.name != "Package.swift":

@@ -9,7 +9,7 @@ import Testing
 @testable import HermesBench
 
 /// The benchmarks as a shell starts them, against a whole server in this process or against none.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.inTurns, .timeLimit(.minutes(2)))
 struct BenchLoopbackTests {
     private static let short = ["--seconds", "0.3", "--warmup", "0.1", "--json"]
 

@@ -6,7 +6,7 @@ package import HermesGateways
 
 /// A certificate for `localhost`, made by openssl in a directory of its own.
 package struct TestCertificate {
-    private static let openssl = "/usr/bin/openssl"
+    package static let openssl = "/usr/bin/openssl"
     package static let canBeMade = FileManager.default.isExecutableFile(atPath: openssl)
 
     package let directory: URL
@@ -25,18 +25,11 @@ package struct TestCertificate {
 
     /// Replaces the certificate with a new one.
     package func renew() throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: Self.openssl)
-        process.arguments =
+        try ChildProcess.run(
+            Self.openssl,
             ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-            + [
-                "-subj", subject, "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out",
-                certificate,
-            ]
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw OpenSSLFailed() }
+                + ["-subj", subject, "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate]
+        )
     }
 
     /// A copy of the certificate that survives its renewal.
@@ -47,6 +40,4 @@ package struct TestCertificate {
     }
 
     package func remove() { try? FileManager.default.removeItem(at: directory) }
-
-    private struct OpenSSLFailed: Error {}
 }

@@ -12,7 +12,7 @@ import Testing
 @testable import HermesCLI
 
 /// The commands as a shell starts them, against a whole server in this process.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.inTurns, .timeLimit(.minutes(2)))
 struct CommandLoopbackTests {
     private static func withPasswordFile(_ body: (String) async throws -> Void) async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent(

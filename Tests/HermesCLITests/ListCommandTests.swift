@@ -10,7 +10,7 @@ import Testing
 @testable import HermesServer
 
 /// `hermes clients`, `hermes user conversations` and `hermes figures`.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.inTurns, .timeLimit(.minutes(2)))
 struct ListCommandTests {
     private static func run(_ arguments: [String]) async throws {
         guard var command = try HermesCommand.parseAsRoot(arguments) as? any AsyncParsableCommand else {

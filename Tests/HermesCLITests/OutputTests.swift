@@ -12,7 +12,7 @@ import Testing
 @testable import HermesCLI
 
 /// The output, and the handling of output that fails.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.inTurns, .timeLimit(.minutes(2)))
 struct OutputTests {
     /// A pipe whose reading end is read and closed by hand.
     private struct Pipe {

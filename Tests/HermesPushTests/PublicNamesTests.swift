@@ -13,7 +13,7 @@ extension PublicNames {
     fileprivate var isIdle: Bool { pending.isEmpty }
 }
 
-@Suite("Names of push services", .timeLimit(.minutes(1))) struct PublicNamesTests {
+@Suite("Names of push services", .inTurns, .timeLimit(.minutes(1))) struct PublicNamesTests {
     /// Answers as a test says; a name without an answer waits until it gets one.
     private final class Resolver: Sendable {
         private struct State {

@@ -12,7 +12,7 @@ import Testing
 
 @testable import HermesPush
 
-@Suite("Webhooks", .timeLimit(.minutes(1)))
+@Suite("Webhooks", .inTurns, .timeLimit(.minutes(1)))
 struct WebhookTests {
     private typealias Answer = @Sendable (FakeEndpoint.Request, Int) -> FakeEndpoint.Answer
 

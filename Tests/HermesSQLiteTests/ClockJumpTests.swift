@@ -8,7 +8,7 @@ import Testing
 @testable import HermesSQLite
 
 /// A server that starts while the machine's clock is behind loses nothing once the clock is right.
-@Suite(.timeLimit(.minutes(1))) struct ClockJumpTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ClockJumpTests {
     private static let year = Duration.seconds(366 * 86_400)
     private static let retention = Duration.seconds(30 * 86_400)
 

@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesSQLite
 
-@Suite("Lists of contacts in SQLite")
+@Suite("Lists of contacts in SQLite", .inTurns)
 struct ContactListTests {
     private static let strangers = 200
 

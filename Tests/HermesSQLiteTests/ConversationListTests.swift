@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesSQLite
 
-@Suite("Lists of conversations in SQLite")
+@Suite("Lists of conversations in SQLite", .inTurns)
 struct ConversationListTests {
     @Test(arguments: ConversationReader.Query.all)
     func `no query reads other accounts' rows or sorts`(sql: String) async throws {

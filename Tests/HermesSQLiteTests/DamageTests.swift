@@ -10,7 +10,7 @@ import Testing
 
 @testable import HermesSQLite
 
-@Suite("Damaged rows")
+@Suite("Damaged rows", .inTurns)
 struct DamageTests {
     private func open(_ directory: TemporaryDirectory, _ told: Count) throws -> SQLiteStore {
         try SQLiteStore.open(

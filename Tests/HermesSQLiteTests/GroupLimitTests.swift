@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesSQLite
 
-@Suite("In how many groups one may be")
+@Suite("In how many groups one may be", .inTurns)
 struct GroupLimitTests {
     /// Three people.
     private func world(_ settings: StoreSettings, in directory: TemporaryDirectory?) async throws -> StoreWorld {

@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesSQLite
 
-@Suite("Lists of groups in SQLite")
+@Suite("Lists of groups in SQLite", .inTurns)
 struct GroupListTests {
     private static let groups = 30
     private static let members = 40

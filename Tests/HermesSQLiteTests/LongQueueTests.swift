@@ -11,7 +11,7 @@ import Testing
 
 /// Rows of long queues go to the permanent table at once, rows of others by way of the fresh one. Nobody may see a
 /// difference.
-@Suite("Long queues")
+@Suite("Long queues", .inTurns)
 struct LongQueueTests {
     private func rows(_ store: SQLiteStore, of id: DurableSessionID) async throws -> [String: Int] {
         try await store.pool.read { db in

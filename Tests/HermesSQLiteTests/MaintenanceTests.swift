@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesSQLite
 
-@Suite("What the files hold beside what is stored")
+@Suite("What the files hold beside what is stored", .inTurns)
 struct MaintenanceTests {
     private static let mark = "very-particular-secret"
 

@@ -11,7 +11,7 @@ import Testing
 
 /// Cuts the power at many moments of a mixed load. `HERMES_POWERCUT_CUTS` says at how many (else 20 for each durability),
 /// `HERMES_POWERCUT_SEED` which.
-@Suite("Power cuts", .serialized)
+@Suite("Power cuts", .inTurns)
 struct PowerCutTests {
     /// The numbers that every commit advances.
     private struct Progress: Hashable, CustomStringConvertible {

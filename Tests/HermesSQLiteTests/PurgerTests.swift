@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesSQLite
 
-@Suite("Purging")
+@Suite("Purging", .inTurns)
 struct PurgerTests {
     @Test(arguments: Purger.Query.all)
     func `no query reads what it does not delete`(sql: String) async throws {

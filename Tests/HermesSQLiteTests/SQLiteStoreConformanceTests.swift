@@ -7,7 +7,7 @@ import HermesTestKit
 import Synchronization
 import Testing
 
-@Suite("The SQLite store does what every store does")
+@Suite("The SQLite store does what every store does", .inTurns)
 struct SQLiteStoreConformanceTests {
     @Test(arguments: MessageStoreConformance.cases)
     func `messages`(_ conformanceCase: ConformanceCase) async throws {

@@ -8,7 +8,7 @@ import HermesSQLite
 import HermesTestKit
 import Testing
 
-@Suite("When things go wrong")
+@Suite("When things go wrong", .inTurns)
 struct SQLiteStoreFaultTests {
     @Test
     func `a copy of the files at any moment opens to a prefix of the commits`() async throws {
@@ -192,12 +192,6 @@ struct SQLiteStoreFaultTests {
 
     private func run(_ path: String, _ arguments: [String]) throws -> Bool {
         guard FileManager.default.isExecutableFile(atPath: path) else { return false }
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: path)
-        process.arguments = arguments
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        return process.terminationStatus == 0
+        return try ChildProcess(path, arguments).waitUntilExit() == 0
     }
 }

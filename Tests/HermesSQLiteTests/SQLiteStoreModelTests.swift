@@ -7,7 +7,7 @@ import HermesTestKit
 import Testing
 
 /// The memory store is the specification: whatever is done to both, both answer the same.
-@Suite("The SQLite store and the memory store cannot be told apart")
+@Suite("The SQLite store and the memory store cannot be told apart", .inTurns)
 struct SQLiteStoreModelTests {
     @Test(arguments: 0..<4)
     func `random operations`(seed: Int) async throws {

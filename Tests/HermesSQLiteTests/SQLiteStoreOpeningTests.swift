@@ -9,7 +9,7 @@ import HermesTestKit
 import Synchronization
 import Testing
 
-@Suite("Opening a data directory")
+@Suite("Opening a data directory", .inTurns)
 struct SQLiteStoreOpeningTests {
     @Test
     func `what was committed is there after a restart, with the same epoch`() async throws {

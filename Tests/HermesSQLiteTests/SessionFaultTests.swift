@@ -10,7 +10,7 @@ import Testing
 
 @testable import HermesSQLite
 
-@Suite("When things go wrong with sessions")
+@Suite("When things go wrong with sessions", .inTurns)
 struct SessionFaultTests {
     @Test
     func `a copy of the files at any moment opens to a prefix of the commits`() async throws {

@@ -7,7 +7,7 @@ import HermesSQLite
 import HermesTestKit
 import Testing
 
-@Suite struct SessionMigrationTests {
+@Suite(.inTurns) struct SessionMigrationTests {
     /// Brings a file of this version back to version 15, where sessions belonged to names.
     private func revert(_ db: Database) throws {
         try db.takeBackConversationLists()

@@ -9,7 +9,7 @@ import Testing
 @testable import HermesSQLite
 
 /// What was sent before it expired stays, and must not be read by each purge.
-@Suite("Purging the queues of sessions")
+@Suite("Purging the queues of sessions", .inTurns)
 struct SessionPurgerTests {
     private let late = StoreWorld.later(.seconds(2))
 

@@ -6,7 +6,7 @@ import HermesSQLite
 import HermesTestKit
 import Testing
 
-@Suite("The stores keep the same sessions")
+@Suite("The stores keep the same sessions", .inTurns)
 struct SessionStoreModelTests {
     @Test(arguments: [1, 2, 3, 4])
     func `after any operations, in any batches, with restarts in between`(_ seed: UInt64) async throws {

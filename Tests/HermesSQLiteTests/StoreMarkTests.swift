@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesSQLite
 
-@Suite("Whether commits may have been lost")
+@Suite("Whether commits may have been lost", .inTurns)
 struct StoreMarkTests {
     private func open(
         _ directory: TemporaryDirectory,

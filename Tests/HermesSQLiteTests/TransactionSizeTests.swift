@@ -11,7 +11,7 @@ import Testing
 
 /// Commits wait for one another, so none may grow with what somebody has gathered. Counted in rows, which does not
 /// depend on the machine.
-@Suite("How much one transaction writes")
+@Suite("How much one transaction writes", .inTurns)
 struct TransactionSizeTests {
     /// The rows that `body` writes.
     private func rows(_ store: SQLiteStore, _ body: () async throws -> Void) async throws -> Int {

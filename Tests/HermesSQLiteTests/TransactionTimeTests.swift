@@ -39,7 +39,7 @@ extension SQLiteStore {
 }
 
 /// Commits wait for one another, so each stops after a time; ``TransactionSizeTests`` counts rows.
-@Suite("How long one transaction works")
+@Suite("How long one transaction works", .inTurns)
 struct TransactionTimeTests {
     private let clock = SteppingClock()
 

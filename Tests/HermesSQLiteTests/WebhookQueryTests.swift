@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesSQLite
 
-@Suite("The queue of webhooks")
+@Suite("The queue of webhooks", .inTurns)
 struct WebhookQueryTests {
     @Test(arguments: [SQLiteStore.WebhookQuery.due, SQLiteStore.WebhookQuery.line, SQLiteStore.WebhookQuery.next])
     func `no query reads what is not due`(sql: String) async throws {

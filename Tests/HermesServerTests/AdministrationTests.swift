@@ -10,7 +10,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@Suite struct AdministrationTests {
+@Suite(.inTurns) struct AdministrationTests {
     /// The same requests, with a server on the directory and without.
     @Test func `accounts are managed whether a server runs or not`() async throws {
         try await withServer(store: .sqlite) { server in

@@ -8,7 +8,7 @@ import HermesServer
 import HermesTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct BudgetMetricsTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct BudgetMetricsTests {
     /// The values of one budget.
     private struct Budget: Equatable {
         var used: Int?

@@ -10,7 +10,7 @@ import Testing
 @testable import HermesServer
 
 /// `hermes check-config` reads what the configuration names.
-@Suite(.timeLimit(.minutes(1))) struct ConfigurationFilesTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ConfigurationFilesTests {
     private func check(_ arguments: [String]) async -> String {
         do throws(ServerFailure) {
             return try await HermesServer.checkConfiguration(arguments: arguments, environment: [:], file: nil)

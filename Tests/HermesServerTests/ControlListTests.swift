@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesServer
 
-@Suite("Lists over the control socket", .timeLimit(.minutes(1)))
+@Suite("Lists over the control socket", .inTurns, .timeLimit(.minutes(1)))
 struct ControlListTests {
     private func ask(_ request: ControlRequest, _ directory: String) async throws -> ControlResponse {
         try await HermesServer.administer(

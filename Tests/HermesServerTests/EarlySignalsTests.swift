@@ -3,9 +3,10 @@
 
 import Foundation
 import HermesServer
+import HermesTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct EarlySignalsTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct EarlySignalsTests {
     @Test func `a SIGHUP during the start ends nothing and is remembered`() async {
         let signals = EarlySignals { _ in }
         // The others do not end the tests.

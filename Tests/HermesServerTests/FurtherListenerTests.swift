@@ -10,7 +10,7 @@ import NIOCore
 import Testing
 
 /// Several listeners for one protocol.
-@Suite(.timeLimit(.minutes(1))) struct FurtherListenerTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct FurtherListenerTests {
     private func load(
         _ arguments: [String] = [],
         environment: [String: String] = [:],

@@ -11,7 +11,7 @@ import Testing
 @testable import HermesServer
 
 /// IMPB's custom messages and broadcasts, as topics to MQTT clients and to the HTTP API.
-@Suite(.timeLimit(.minutes(1))) struct IMPBApplicationTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct IMPBApplicationTests {
     private static func phone(_ server: TestServer, _ name: String) async throws -> (IMPBClient, IMPBLogin) {
         let address = ServerAddress(port: server.port("impb"))
         let client = try IMPBClient(IMPBClient.Configuration(server: address, device: ClientDevice(id: "phone")))

@@ -8,7 +8,7 @@ import HermesTestKit
 import Testing
 
 /// A back end's commands to IMPB devices.
-@Suite(.timeLimit(.minutes(1))) struct IMPBCommandTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct IMPBCommandTests {
     private static func phone(_ server: TestServer, _ device: String) throws -> IMPBClient {
         let address = ServerAddress(port: server.port("impb"))
         return try IMPBClient(IMPBClient.Configuration(server: address, device: ClientDevice(id: device)))

@@ -10,7 +10,7 @@ import Testing
 @testable import HermesServer
 
 /// A network loses and repeats single events; the client's statistics report exactly those, over each carrier.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct InjectedFaultsTests {
     /// In each burst the events behind a lost one are there at once, so that the client knows what it misses.
     private static let burst = 12

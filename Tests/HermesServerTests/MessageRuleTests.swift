@@ -7,7 +7,7 @@ import HermesTestKit
 import Testing
 
 /// Who may write to whom, and who reads what was said before, in all protocols that have the question.
-@Suite(.timeLimit(.minutes(1))) struct MessageRuleTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MessageRuleTests {
     private static func code(_ result: [String: Any]) -> Int {
         (result["error"] as? [String: Any])?["code"] as? Int ?? 0
     }

@@ -12,7 +12,7 @@ import NIOPosix
 import Testing
 
 /// Devices with operations of their own, served by MQTT clients and by the HTTP API.
-@Suite(.timeLimit(.minutes(1))) struct QSIOPOperationTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct QSIOPOperationTests {
     private struct Closed: Error {}
 
     /// A device's connection. For one task at a time.

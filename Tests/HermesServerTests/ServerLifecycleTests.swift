@@ -11,7 +11,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@Suite struct ServerLifecycleTests {
+@Suite(.inTurns) struct ServerLifecycleTests {
     private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
     private func body(_ path: String, of server: TestServer) async throws -> (status: Int, text: String) {

@@ -7,7 +7,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct HermesClientTests {
     @Test func `logs in, sends, receives and acknowledges`() async throws {
         let server = try await FakeHermesServer.scripted { packet, connection in

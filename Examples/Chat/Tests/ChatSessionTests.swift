@@ -8,7 +8,7 @@ import HermesTestKit
 import Testing
 
 /// The whole app but for its screens, against a server.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 @MainActor
 struct ChatSessionTests {
     private static func configuration(_ server: TestServer, device: String) -> HermesClient.Configuration {

@@ -1,13 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import NIOCore
 import Testing
 
 @testable import HermesCore
 
 /// A name that an account gave up is nobody's until nothing is left below `user/NAME/`.
-@Suite(.timeLimit(.minutes(1))) struct KeptNamesTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct KeptNamesTests {
     private let store = MemoryStore()
     private let time = ManualTime()
     private let messenger: Messenger

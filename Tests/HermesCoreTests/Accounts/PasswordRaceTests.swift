@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import Testing
 
 /// Whoever knows an old password, while a new one is set. Each race is run often, because either side may win it.
-@Suite(.timeLimit(.minutes(1))) struct PasswordRaceTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct PasswordRaceTests {
     private static let rounds = 40
 
     private let accounts: AccountService

@@ -7,7 +7,7 @@ import Testing
 @testable import HermesCore
 
 /// The consoles and the statistics of several cores.
-@Suite(.timeLimit(.minutes(1))) struct ClusterConsoleTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ClusterConsoleTests {
     private static let password = "correct horse"
 
     private func services(_ world: ClusterWorld) -> [AdministratorService] {

@@ -7,7 +7,7 @@ import Testing
 @testable import HermesCore
 
 /// What one core does for all, and another takes over.
-@Suite(.timeLimit(.minutes(1))) struct ClusterDutyTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ClusterDutyTests {
     private func onDuty(_ world: ClusterWorld) -> [Int] {
         world.living.filter { world.cores[$0].cluster?.isOnDuty == true }
     }

@@ -7,7 +7,7 @@ import Testing
 @testable import HermesCore
 
 /// Clients of three cores do what they like, while the bus loses, delays and repeats, and a core vanishes.
-@Suite("Three cores over one store and one bus", .timeLimit(.minutes(5))) struct ClusterModelTests {
+@Suite("Three cores over one store and one bus", .inTurns, .timeLimit(.minutes(5))) struct ClusterModelTests {
     private static let seedsOfCase: UInt64 = 30
     private static let faults = MemoryNetwork.Faults(
         lost: 20,

@@ -8,7 +8,7 @@ import Testing
 @testable import HermesCore
 
 /// Publications with numbers, of several cores.
-@Suite(.timeLimit(.minutes(1))) struct ClusterNumberTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ClusterNumberTests {
     /// The cores that published each topic.
     private final class Publishers: Sendable {
         private let cores = Mutex<[TopicName: Set<Int>]>([:])

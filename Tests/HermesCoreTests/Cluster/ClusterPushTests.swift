@@ -8,7 +8,7 @@ import Testing
 @testable import HermesCore
 
 /// Pushes with the sender, the device and its token on different cores.
-@Suite(.timeLimit(.minutes(1))) struct ClusterPushTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ClusterPushTests {
     private final class Sender: PushSender {
         private let texts = Mutex<[String]>([])
 

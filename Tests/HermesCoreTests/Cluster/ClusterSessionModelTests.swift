@@ -8,7 +8,7 @@ import Testing
 @testable import HermesCore
 
 /// Kept sessions of three cores, whose clients roam.
-@Suite(.timeLimit(.minutes(5))) struct ClusterSessionModelTests {
+@Suite(.inTurns, .timeLimit(.minutes(5))) struct ClusterSessionModelTests {
     @Test(arguments: UInt64(0)..<40)
     func `whatever gets lost, clients that roam have every message in the end`(seed: UInt64) async throws {
         var run = try await SessionRun(seed: seed)

@@ -8,7 +8,7 @@ import Testing
 @testable import HermesCore
 
 /// Kept sessions of several cores over one store.
-@Suite(.timeLimit(.minutes(5))) struct ClusterSessionTests {
+@Suite(.inTurns, .timeLimit(.minutes(5))) struct ClusterSessionTests {
     private static let lossy = MemoryNetwork.Faults(lost: 100, repeated: 0, unanswered: 0, maxDelayMilliseconds: 0)
     private static let options = SubscriptionOptions(qos: .atLeastOnce)
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-@Suite("What goes from node to node", .timeLimit(.minutes(1))) struct ClusterTests {
+@Suite("What goes from node to node", .inTurns, .timeLimit(.minutes(1))) struct ClusterTests {
     private static let lossy = MemoryNetwork.Faults(lost: 100, repeated: 0, unanswered: 0, maxDelayMilliseconds: 0)
 
     @Test func `a commit reaches the devices of other nodes, in one message for each`() async throws {

@@ -9,7 +9,7 @@ import Testing
 @testable import HermesCore
 
 /// Wills in the record of three cores.
-@Suite(.timeLimit(.minutes(1))) struct ClusterWillTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ClusterWillTests {
     /// What the gateways of all cores do with wills that are due.
     private final class Publisher: Sendable {
         private let published = Mutex<[String: Int]>([:])

@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Testing
 
 @testable import HermesCore
 
 /// What contacts may cost others.
-@Suite(.timeLimit(.minutes(1))) struct ContactServiceTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ContactServiceTests {
     private let store = MemoryStore()
     private let time = ManualTime()
     private let messenger: Messenger

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct MessageServiceTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MessageServiceTests {
     private let store = FakeStore()
     private let time = ManualTime()
     private let messenger: Messenger

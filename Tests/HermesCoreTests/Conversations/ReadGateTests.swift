@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Synchronization
 import Testing
 
 @testable import HermesCore
 
-@Suite(.timeLimit(.minutes(1))) struct ReadGateTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ReadGateTests {
     private let first = CommitSource.subject("first")
     private let second = CommitSource.subject("second")
 

@@ -1,13 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Synchronization
 import Testing
 
 @testable import HermesCore
 
 /// Every read of a store that a client causes takes its turn by source, so that nobody fills the store's readers for all.
-@Suite(.timeLimit(.minutes(1))) struct ReadTurnTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ReadTurnTests {
     struct World: Sendable {
         let messenger: Messenger
         let keys: APIKeyService

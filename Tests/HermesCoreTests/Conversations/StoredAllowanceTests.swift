@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Testing
 
 @testable import HermesCore
 
 /// Acknowledged messages cost their sender something: their records stay.
-@Suite(.timeLimit(.minutes(1))) struct StoredAllowanceTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct StoredAllowanceTests {
     private let store = FakeStore()
     private let time = ManualTime()
 

@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Testing
 
 @testable import HermesCore
 
 /// What changes of groups cost the account that makes them.
-@Suite(.timeLimit(.minutes(1))) struct GroupServiceTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct GroupServiceTests {
     private let store = FakeStore()
 
     @Test

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import Testing
 
 /// Random commits, loads, failures, lost notifications, acknowledgements, requested pages and reconnections: a device gets
 /// each entry once per connection, in order, without a gap, and in the end all of them; and each page that it asked for,
 /// whole and ahead of the rest.
-@Suite struct InboxFeedModelTests {
+@Suite(.inTurns) struct InboxFeedModelTests {
     @Test(arguments: 0..<200)
     func `delivers each entry once in order`(seed: UInt64) throws {
         var model = try Model(seed: seed)

@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Testing
 
 @testable import HermesCore
 
 /// The rules of what accounts ask of their inboxes and conversations.
-@Suite(.timeLimit(.minutes(1))) struct InboxRequestsTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct InboxRequestsTests {
     private let store = FakeStore()
     private let time = ManualTime()
     private let messenger: Messenger

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesTestKit
 import Synchronization
 import Testing
 
 @testable import HermesCore
 
-@Suite("Hand-off to push services", .timeLimit(.minutes(1))) struct PushHandOffTests {
+@Suite("Hand-off to push services", .inTurns, .timeLimit(.minutes(1))) struct PushHandOffTests {
     /// Takes notifications and answers what a test says.
     private final class FakeSender: PushSender {
         private let state = Mutex((sent: [PushDelivery](), answers: [PushSendOutcome]()))

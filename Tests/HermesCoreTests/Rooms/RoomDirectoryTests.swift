@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct RoomDirectoryTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct RoomDirectoryTests {
     /// Topics that change, and a clock.
     private final class World: Sendable {
         struct State {

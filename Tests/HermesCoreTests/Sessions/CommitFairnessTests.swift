@@ -1,13 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import NIOCore
 import Testing
 
 @testable import HermesCore
 
 /// Nobody's publications wait for another's flood.
-@Suite(.timeLimit(.minutes(1))) struct CommitFairnessTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct CommitFairnessTests {
     private let store = FakeSessionStore()
     private let flooder = CommitSource(host: "10.0.0.1")
     private let other = CommitSource.subject("ann")

@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Testing
 
 @testable import HermesCore
 
 /// What an owner with many kept sessions costs others once its queues are full.
-@Suite(.timeLimit(.minutes(1))) struct DurableCrowdTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct DurableCrowdTests {
     private let store: FakeSessionStore
     private let sessions: DurableSessions
     private let once = SubscriptionOptions(qos: .atLeastOnce)

@@ -1,13 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import NIOCore
 import Testing
 
 @testable import HermesCore
 
 /// Publications to very many kept sessions: they are stored in parts, so that nobody waits for all of them.
-@Suite(.timeLimit(.minutes(1))) struct DurableFanOutTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct DurableFanOutTests {
     private let store: FakeSessionStore
     private let flooder = CommitSource(host: "10.0.0.1")
     private let other = CommitSource.subject("bob")

@@ -1,13 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Synchronization
 import Testing
 
 @testable import HermesCore
 
 /// Kept sessions and their filters are bounded in total, and nobody takes all of them.
-@Suite(.timeLimit(.minutes(1))) struct DurableQuotaTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct DurableQuotaTests {
     private let store = FakeSessionStore()
     private let time = ManualTime()
     private let once = SubscriptionOptions(qos: .atLeastOnce)

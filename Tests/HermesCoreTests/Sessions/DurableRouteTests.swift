@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import NIOCore
 import Synchronization
 import Testing
@@ -8,7 +9,7 @@ import Testing
 @testable import HermesCore
 
 /// What it costs to find the kept sessions of a topic and of a shared subscription, where they are many.
-@Suite(.timeLimit(.minutes(1))) struct DurableRouteTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct DurableRouteTests {
     private static let many = 800
     private let load = DurableLoad(owner: .subject("ann"))
 

@@ -1,13 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import NIOCore
 import Synchronization
 import Testing
 
 @testable import HermesCore
 
-@Suite(.timeLimit(.minutes(1))) struct DurableSessionsTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct DurableSessionsTests {
     private let store = FakeSessionStore()
     private let time = ManualTime()
     private let sessions: DurableSessions

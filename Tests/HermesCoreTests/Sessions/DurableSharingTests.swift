@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import NIOCore
 import Synchronization
 import Testing
@@ -8,7 +9,7 @@ import Testing
 @testable import HermesCore
 
 /// A shared publication is never lost, and goes to one member at a time.
-@Suite(.timeLimit(.minutes(1))) struct DurableSharingTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct DurableSharingTests {
     private let store = FakeSessionStore()
     private let time = ManualTime()
     private let sessions: DurableSessions

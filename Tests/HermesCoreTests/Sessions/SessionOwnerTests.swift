@@ -1,11 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Testing
 
 @testable import HermesCore
 
-@Suite(.timeLimit(.minutes(1))) struct SessionOwnerTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct SessionOwnerTests {
     private static let ann = UserID(rawValue: 7)
     private let sessions = DurableSessions(store: FakeSessionStore(), time: ManualTime())
 

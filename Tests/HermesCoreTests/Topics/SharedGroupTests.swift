@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dispatch
+import HermesTestKit
 import NIOCore
 import Testing
 
 @testable import HermesCore
 
-@Suite(.timeLimit(.minutes(1))) struct SharedGroupTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct SharedGroupTests {
     /// Has what it got with QoS 1 or 2 in hand until it acknowledges.
     private final class Member: SharedMember {
         let load = SharedLoad()

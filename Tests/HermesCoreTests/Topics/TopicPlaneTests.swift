@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dispatch
+import HermesTestKit
 import NIOCore
 import Synchronization
 import Testing
 
 @testable import HermesCore
 
-@Suite(.timeLimit(.minutes(1))) struct TopicPlaneTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct TopicPlaneTests {
     private let topic: TopicName
 
     init() throws { topic = try #require(TopicName("room/lobby")) }

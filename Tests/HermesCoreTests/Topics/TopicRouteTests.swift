@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import NIOCore
 import Testing
 
 @testable import HermesCore
 
-@Suite(.timeLimit(.minutes(1))) struct TopicRouteTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct TopicRouteTests {
     private func topic(_ text: String) throws -> TopicName { try #require(TopicName(text)) }
 
     private func filter(_ text: String) throws -> TopicFilter { try #require(TopicFilter(text)) }

@@ -1,11 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Testing
 
 @testable import HermesCore
 
-@Suite(.timeLimit(.minutes(1))) struct MessageTracesTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MessageTracesTests {
     private let time = ManualTime()
     private let devices: DeviceRegistry
     private let committer: InboxCommitter

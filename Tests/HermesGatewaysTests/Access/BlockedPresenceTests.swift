@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import SwiftProtobuf
 import Testing
 
-@Suite("To whom one blocks one is never there", .timeLimit(.minutes(1)))
+@Suite("To whom one blocks one is never there", .inTurns, .timeLimit(.minutes(1)))
 struct BlockedPresenceTests {
     @Test
     func `every answer that tells who is online, in each protocol`() async throws {

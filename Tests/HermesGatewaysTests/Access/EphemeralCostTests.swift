@@ -3,6 +3,7 @@
 
 import Foundation
 import HermesCore
+import HermesTestKit
 import HermesWire
 import SwiftProtobuf
 import Testing
@@ -10,7 +11,7 @@ import Testing
 @testable import HermesGateways
 
 /// Whoever sends an ephemeral event pays for the devices that get it.
-@Suite(.timeLimit(.minutes(1))) struct EphemeralCostTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct EphemeralCostTests {
     /// Few enough that an event of many devices is felt for seconds, and the login and an event of one device are not.
     private static let unitsPerSecond = 300
     private static let devices = 400

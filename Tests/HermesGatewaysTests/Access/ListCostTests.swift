@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import SwiftProtobuf
@@ -10,7 +11,7 @@ import Testing
 @testable import HermesGateways
 
 /// Whoever asks for a list pays for the rows that are read for it, not for those that it shows.
-@Suite(.timeLimit(.minutes(1))) struct ListCostTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ListCostTests {
     /// Few enough that a list with these rows is felt for seconds, and a list without is not.
     private static let unitsPerSecond = 120
     private static let rows = 600

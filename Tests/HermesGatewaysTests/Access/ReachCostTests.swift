@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import SwiftProtobuf
@@ -10,7 +11,7 @@ import Testing
 @testable import HermesGateways
 
 /// Whoever changes something that others are told of pays for all of them, in every protocol: one table, asked over each.
-@Suite(.timeLimit(.minutes(2))) struct ReachCostTests {
+@Suite(.inTurns, .timeLimit(.minutes(2))) struct ReachCostTests {
     typealias Request = InboxRequestRulesTests.Request
 
     /// Few enough that a change for many is felt for seconds, and one for a few is not.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import SwiftProtobuf
@@ -9,7 +10,7 @@ import Testing
 
 @testable import HermesGateways
 
-@Suite("The rules for topics hold in rooms, whatever the protocol", .timeLimit(.minutes(1)))
+@Suite("The rules for topics hold in rooms, whatever the protocol", .inTurns, .timeLimit(.minutes(1)))
 struct RoomAccessTests {
     static let rules = """
         deny user bob readwrite room/closed

@@ -4,11 +4,12 @@
 import Foundation
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import SwiftProtobuf
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct DelimitedConversationTests {
     @Test func `read marks recalls and history`() async throws {
         try await GatewayHarness.with { server in

@@ -4,12 +4,13 @@
 import Foundation
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import SwiftProtobuf
 import Testing
 
 /// The lengths that the comments of `Proto/hermes/v1` give for what clients send.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct DelimitedLimitTests {
     /// A field with a limit.
     struct Field: Sendable, CustomTestStringConvertible {

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import SwiftProtobuf
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct DelimitedStatisticsTests {
     @Test func `reports are checked and come at intervals`() async throws {
         try await GatewayHarness.with { server in

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
@@ -9,7 +10,7 @@ import Testing
 @testable import HermesGateways
 
 /// What is sent to everyone over IMPB: by those who may, within its limits, and under its author's name.
-@Suite(.timeLimit(.minutes(1))) struct IMPBBroadcastTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct IMPBBroadcastTests {
     private static func text(_ text: String, from: Int32 = 0) throws -> IMPB_C2C_msg {
         var content = IMPB_msg_text_content()
         content.text = text

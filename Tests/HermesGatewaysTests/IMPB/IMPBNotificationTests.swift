@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
@@ -9,7 +10,7 @@ import Testing
 @testable import HermesGateways
 
 /// The notifications that the published app knows: 2, messages wait; 3, a command.
-@Suite(.timeLimit(.minutes(1))) struct IMPBNotificationTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct IMPBNotificationTests {
     /// Ann, logged in, and three messages that wait for bob.
     private static func backlog(_ server: GatewayHarness) async throws -> (ann: IMPBTestClient, uids: [UInt32]) {
         let ann = try await server.impb()

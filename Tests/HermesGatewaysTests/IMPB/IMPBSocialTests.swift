@@ -3,11 +3,12 @@
 
 import Foundation
 import HermesCore
+import HermesTestKit
 import HermesWire
 import SwiftProtobuf
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct IMPBSocialTests {
     @Test func `friends are asked told and listed`() async throws {
         try await GatewayHarness.with { server in

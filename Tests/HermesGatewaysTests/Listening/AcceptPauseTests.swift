@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesTestKit
 import Logging
 import NIOCore
 import NIOPosix
@@ -9,7 +10,7 @@ import Testing
 
 @testable import HermesGateways
 
-@Suite(.timeLimit(.minutes(1))) struct AcceptPauseTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct AcceptPauseTests {
     private static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
     /// A listener that fails to accept with this error, once.

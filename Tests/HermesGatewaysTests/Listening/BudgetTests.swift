@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import Logging
 import NIOCore
@@ -11,7 +12,7 @@ import Testing
 @testable import HermesGateways
 
 /// Budgets over connections: who pays for memory, and for what requests cause.
-@Suite struct BudgetTests {
+@Suite(.inTurns) struct BudgetTests {
     typealias Session = ConnectionHandlerTests.RecordingConnection
 
     /// Connections on one loop with a clock that stands still.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import Logging
 import NIOCore
@@ -11,7 +12,7 @@ import Testing
 @testable import HermesGateways
 
 /// The handler on a channel without a socket, with a clock that stands still until told otherwise.
-struct ConnectionHandlerTests {
+@Suite(.inTurns) struct ConnectionHandlerTests {
     /// Records what it is told.
     final class RecordingConnection: GatewayConnection {
         typealias Decoder = IMPBFrameDecoder

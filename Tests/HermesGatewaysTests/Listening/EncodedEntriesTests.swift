@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import NIOCore
 import NIOPosix
 import Synchronization
@@ -11,7 +12,7 @@ import Testing
 
 /// One message may be an event of thousands of devices: its encoding is shared, its delivery takes turns, and its sender
 /// pays.
-@Suite(.timeLimit(.minutes(1))) struct EncodedEntriesTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct EncodedEntriesTests {
     private func key(_ seq: UInt64, reader: Int32 = 1, form: String = "a") throws -> EncodedEntries.Key {
         try EncodedEntries.Key(reader: #require(UserID(reader)), seq: seq, form: form)
     }

@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesGateways
+import HermesTestKit
 import NIOCore
 import NIOEmbedded
 import NIOTLS
 import Testing
 
 /// TLS handshakes take turns.
-struct HandshakeLineTests {
+@Suite(.inTurns) struct HandshakeLineTests {
     private let loop = EmbeddedEventLoop()
     private let lines = HandshakeLines()
 

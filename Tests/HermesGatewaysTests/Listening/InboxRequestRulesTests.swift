@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import SwiftProtobuf
@@ -10,7 +11,7 @@ import Testing
 @testable import HermesGateways
 
 /// The rules of what is asked of the inbox hold in every protocol: one table, asked over each.
-@Suite(.timeLimit(.minutes(2))) struct InboxRequestRulesTests {
+@Suite(.inTurns, .timeLimit(.minutes(2))) struct InboxRequestRulesTests {
     /// What the client names, right or wrong.
     enum Named: Hashable, Sendable {
         case user(UInt32)

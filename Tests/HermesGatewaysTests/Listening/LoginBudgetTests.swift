@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Synchronization
@@ -9,7 +10,7 @@ import Testing
 @testable import HermesGateways
 
 /// The budget of all unauthenticated connections.
-@Suite(.timeLimit(.minutes(1))) struct LoginBudgetTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct LoginBudgetTests {
     /// Notes who was ended.
     private final class Ends: Sendable {
         private let names = Mutex<[Int]>([])

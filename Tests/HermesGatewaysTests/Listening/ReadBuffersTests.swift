@@ -1,13 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import NIOCore
 import Testing
 
 @testable import HermesGateways
 
 /// Read buffers belong to the loop, because no budget counts those of connections.
-@Suite(.timeLimit(.minutes(1))) struct ReadBuffersTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ReadBuffersTests {
     /// As NIO's channel: reads as many bytes as there are, and room for.
     private struct Channel {
         private var pool: NIOPooledRecvBufferAllocator

@@ -12,7 +12,7 @@ import Testing
 @testable import HermesGateways
 
 /// Clients' certificates that were taken back, by lists that openssl makes.
-@Suite(.timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade)) struct RevocationTests {
+@Suite(.inTurns, .timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade)) struct RevocationTests {
     /// An authority with its clients, in a directory of its own.
     private struct Authority {
         let directory: URL
@@ -46,16 +46,7 @@ import Testing
 
         func path(_ name: String) -> String { directory.appending(path: name).path }
 
-        func openssl(_ arguments: [String]) throws {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
-            process.arguments = arguments
-            process.standardError = FileHandle.nullDevice
-            process.standardOutput = FileHandle.nullDevice
-            try process.run()
-            process.waitUntilExit()
-            try #require(process.terminationStatus == 0, "openssl \(arguments)")
-        }
+        func openssl(_ arguments: [String]) throws { try ChildProcess.run(TestCertificate.openssl, arguments) }
 
         /// - Parameters:
         ///   - issuer: who signs the certificate.
@@ -248,7 +239,7 @@ import Testing
 
     /// A client that resumes TLS sessions: `openssl s_client`.
     private final class ResumingClient {
-        private let process = Process()
+        private let process: ChildProcess
         private let input = Pipe()
         private let output = Pipe()
         /// Everything it prints, again with each part.
@@ -257,17 +248,18 @@ import Testing
         /// - Parameter resuming: whether it shows the session of the last run.
         init(_ version: String, port: Int, _ name: String, of authority: Authority, resuming: Bool) throws {
             let session = authority.path("session.\(version)")
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
-            process.arguments =
-                ["s_client", "-connect", "127.0.0.1:\(port)", "-\(version)", "-sess_out", session]
-                + ["-cert", authority.path("\(name).pem"), "-key", authority.path("\(name).key")]
-                + (resuming ? ["-sess_in", session] : [])
-            process.standardInput = input
-            process.standardOutput = output
-            process.standardError = FileHandle.nullDevice
             let (texts, continuation) = AsyncStream.makeStream(of: String.self)
             self.texts = texts
-            try process.run()
+            process = try ChildProcess(
+                TestCertificate.openssl,
+                ["s_client", "-connect", "127.0.0.1:\(port)", "-\(version)", "-sess_out", session]
+                    + ["-cert", authority.path("\(name).pem"), "-key", authority.path("\(name).key")]
+                    + (resuming ? ["-sess_in", session] : []),
+                input: input.fileHandleForReading.fileDescriptor,
+                output: output.fileHandleForWriting.fileDescriptor
+            )
+            // Only the program writes: its end is the end of the pipe.
+            try output.fileHandleForWriting.close()
             let handle = output.fileHandleForReading
             // On a thread, because a handle's `readabilityHandler` may miss the end.
             Thread.detachNewThread {
@@ -293,7 +285,7 @@ import Testing
 
         func end() {
             try? input.fileHandleForWriting.close()
-            if process.isRunning { process.terminate() }
+            process.terminate()
             process.waitUntilExit()
         }
     }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
@@ -9,7 +10,7 @@ import Testing
 @testable import HermesGateways
 
 /// A device that was away and comes back over a slow network.
-@Suite(.timeLimit(.minutes(2))) struct SlowInboxTests {
+@Suite(.inTurns, .timeLimit(.minutes(2))) struct SlowInboxTests {
     @Test func `it gets all that waits however much more than the queue holds`() async throws {
         var settings = GatewaySettings()
         settings.limits.outboundQueueBytes = 256 * 1024

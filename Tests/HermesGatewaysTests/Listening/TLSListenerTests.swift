@@ -9,7 +9,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade))
+@Suite(.inTurns, .timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade))
 struct TLSListenerTests {
     @Test func `speaks TLS and reads its certificate again`() async throws {
         let files = try TestCertificate()

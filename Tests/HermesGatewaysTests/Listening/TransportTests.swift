@@ -13,7 +13,7 @@ import Testing
 @testable import HermesGateways
 
 /// Transports: a proxy before the server, a Unix socket, client certificates.
-@Suite(.timeLimit(.minutes(1))) struct TransportTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct TransportTests {
     private func with(
         _ settings: ListenerSettings,
         limits: ConnectionLimits = ConnectionLimits(),

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
@@ -9,7 +10,7 @@ import Testing
 @testable import HermesGateways
 
 /// The gateway over real sockets.
-@Suite(.timeLimit(.minutes(1))) struct LiveRoomGatewayTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct LiveRoomGatewayTests {
     typealias Frames = LiveRoomTestFrames
     typealias Viewer = WireClient<LiveRoomFrameDecoder>
 

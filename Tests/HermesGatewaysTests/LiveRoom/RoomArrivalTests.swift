@@ -13,7 +13,7 @@ import Testing
 @testable import HermesGateways
 
 /// What it costs that viewers come and go has a bound, whoever they are.
-@Suite(.timeLimit(.minutes(1))) struct RoomArrivalTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct RoomArrivalTests {
     typealias Frames = LiveRoomTestFrames
 
     private static func room(_ number: Int) throws -> TopicName { try #require(TopicName("room/r\(number)")) }

@@ -3,6 +3,7 @@
 
 import Foundation
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
@@ -10,7 +11,7 @@ import Testing
 @testable import HermesGateways
 
 /// One room, seen by LiveRoom viewers and by clients of the native protocol.
-@Suite(.timeLimit(.minutes(1))) struct RoomsAcrossProtocolsTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct RoomsAcrossProtocolsTests {
     typealias Frames = LiveRoomTestFrames
 
     func inLobby(_ change: (inout Hermes_V1_RoomRequest) -> Void) -> Hermes_V1_Packet.OneOf_Body {

@@ -3,12 +3,13 @@
 
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
 
 /// The budgets of a client.
-@Suite(.timeLimit(.minutes(1))) struct MQTTBudgetTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTBudgetTests {
     @Test(arguments: MQTTVersion.allCases)
     func `a clean session that never acknowledges is closed before all memory is its own`(
         _ version: MQTTVersion

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
 
 /// A broker that is set to offer less than MQTT has: a lower QoS, no retained messages.
-@Suite(.timeLimit(.minutes(1))) struct MQTTCapabilityTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTCapabilityTests {
     private func settings(qos: MQTTQoS = .exactlyOnce, retain: Bool = true) -> GatewaySettings {
         var settings = GatewaySettings()
         settings.broker.maximumQoS = Int(qos.rawValue)

@@ -8,7 +8,7 @@ import NIOSSL
 import Testing
 
 /// Who an MQTT client is by its certificate.
-@Suite(.timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade)) struct MQTTCertificateTests {
+@Suite(.inTurns, .timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade)) struct MQTTCertificateTests {
     @Test(
         arguments: MQTTVersion.allCases,
         [false, true]

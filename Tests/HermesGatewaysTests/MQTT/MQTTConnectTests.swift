@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
 
 /// CONNECT and CONNACK, statement by statement.
-@Suite(.timeLimit(.minutes(1))) struct MQTTConnectTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTConnectTests {
     @Test(
         .statements(
             "3.1.1 [MQTT-3.1.4-4] [MQTT-3.2.0-1] [MQTT-3.2.2-1], 5.0 [MQTT-3.1.4-5] [MQTT-3.2.0-1] [MQTT-3.2.0-2] [MQTT-3.2.2-1] [MQTT-3.2.2-2]"

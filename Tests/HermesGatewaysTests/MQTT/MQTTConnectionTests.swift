@@ -3,12 +3,13 @@
 
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
 
 /// Sessions that outlive connections, and wills, statement by statement.
-@Suite(.timeLimit(.minutes(1))) struct MQTTSessionTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTSessionTests {
     private func acknowledgement(_ packetID: UInt16) -> MQTTAcknowledgement { MQTTAcknowledgement(packetID: packetID) }
 
     @Test(

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
 
 /// PUBLISH and its acknowledgements, both ways, statement by statement.
-@Suite(.timeLimit(.minutes(1))) struct MQTTDeliveryTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTDeliveryTests {
     private func publish(
         _ topic: String,
         _ text: String,

@@ -3,12 +3,13 @@
 
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
 
 /// When an MQTT client is a device of its account: from the moment it opens its inbox, and not before.
-@Suite(.timeLimit(.minutes(1))) struct MQTTDeviceTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTDeviceTests {
     private func connect(
         _ harness: GatewayHarness,
         _ clientID: String,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import NIOPosix
@@ -10,7 +11,7 @@ import Testing
 @testable import HermesGateways
 
 /// The end of a connection: nobody else waits for it.
-@Suite(.timeLimit(.minutes(1))) struct MQTTEndTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTEndTests {
     /// A client that does not close its side, whatever the server does.
     private static func stubborn(_ harness: GatewayHarness, _ connect: MQTTConnect) async throws -> any Channel {
         let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)

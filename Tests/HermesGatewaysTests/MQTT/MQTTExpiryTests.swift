@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Synchronization
@@ -10,7 +11,7 @@ import Testing
 @testable import HermesGateways
 
 /// A connection that was let in by a token of another issuer lasts as long as the token.
-@Suite(.timeLimit(.minutes(1))) struct MQTTExpiryTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTExpiryTests {
     /// Takes "jwt:SUBJECT:EXPIRY in ms since 1970, or -1:FILTER that may be published to", and perhaps
     /// ":FILTERS that may be subscribed to", with blanks between them.
     private struct Verifier: TokenVerifier {

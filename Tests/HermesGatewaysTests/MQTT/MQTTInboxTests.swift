@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import SwiftProtobuf
@@ -10,7 +11,7 @@ import Testing
 @testable import HermesGateways
 
 /// An account's inbox over `hermes/v1/down` and `hermes/v1/up`.
-@Suite(.timeLimit(.minutes(1))) struct MQTTInboxTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTInboxTests {
     private static let down = "hermes/v1/down"
 
     /// Two accounts: whose inbox it is, and who writes to it.

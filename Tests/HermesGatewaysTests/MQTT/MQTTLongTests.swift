@@ -3,12 +3,13 @@
 
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
 
 /// Long payloads, which subscribers share, and long topics, which publishers pay for.
-@Suite(.timeLimit(.minutes(1))) struct MQTTLongTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTLongTests {
     @Test(arguments: [5_000, 40_000, 300_000])
     func `a long payload arrives whole, in whatever form a subscriber gets it`(_ bytes: Int) async throws {
         try await GatewayHarness.with(MQTTGateway.self, loops: 2) { harness in

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
@@ -9,7 +10,7 @@ import Testing
 @testable import HermesGateways
 
 /// A login of the native protocol in the authentication data of CONNECT.
-@Suite(.timeLimit(.minutes(1))) struct MQTTNativeLoginTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTNativeLoginTests {
     private static let method = MQTTConnection.nativeMethod
 
     private func connect(

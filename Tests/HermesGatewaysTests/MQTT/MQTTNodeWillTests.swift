@@ -10,7 +10,7 @@ import Testing
 @testable import HermesGateways
 
 /// Wills of clients of two nodes.
-@Suite(.timeLimit(.minutes(1))) struct MQTTNodeWillTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTNodeWillTests {
     @Test(arguments: [0, 30])
     func `the will of a client whose node vanishes is published by another node`(_ delay: UInt32) async throws {
         try await Nodes.run { nodes in

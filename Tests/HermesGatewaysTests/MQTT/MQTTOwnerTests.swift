@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
@@ -9,7 +10,7 @@ import Testing
 @testable import HermesGateways
 
 /// Kept sessions belong to accounts by their numbers: a rename moves nothing, and a name gives nobody what was another's.
-@Suite(.timeLimit(.minutes(1))) struct MQTTOwnerTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTOwnerTests {
     /// Takes "jwt:SUBJECT".
     private struct Verifier: TokenVerifier {
         func isToken(_ text: String) -> Bool { text.hasPrefix("jwt:") }

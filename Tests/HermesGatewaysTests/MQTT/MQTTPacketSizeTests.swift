@@ -3,12 +3,13 @@
 
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
 
 /// Packets above a client's Maximum Packet Size (3.1.2.11.4): nothing waits behind them, whatever their form.
-@Suite(.timeLimit(.minutes(1))) struct MQTTPacketSizeTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTPacketSizeTests {
     /// How a subscription or a client makes a message one of its own form.
     enum Form: CaseIterable, Sendable {
         case identifier

@@ -3,12 +3,13 @@
 
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
 
 /// What clients may leave on the disk: each has its share, and who floods is refused alone.
-@Suite(.timeLimit(.minutes(1))) struct MQTTQuotaTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTQuotaTests {
     private func connect(_ clientID: String, _ version: MQTTVersion) -> MQTTConnect {
         MQTTConnect(
             version: version,

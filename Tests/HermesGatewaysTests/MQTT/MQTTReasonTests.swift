@@ -9,7 +9,7 @@ import NIOCore
 import Testing
 
 /// Reason codes of refusals and failures, statement by statement.
-@Suite(.timeLimit(.minutes(1))) struct MQTTReasonTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTReasonTests {
     private func reason(in properties: MQTTProperties) -> String? {
         properties.first { if case .reasonString(let text) = $0 { text } else { nil } }
     }

@@ -10,7 +10,7 @@ import Testing
 @testable import HermesGateways
 
 /// Hostile or unlucky clients take no unbounded memory, read nothing forbidden, and lose nothing acknowledged.
-@Suite(.timeLimit(.minutes(1))) struct MQTTRobustnessTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTRobustnessTests {
     private func message(_ topic: String, _ text: String, _ qos: MQTTQoS, _ packetID: UInt16) -> MQTTPacket {
         .publish(MQTTPublish(topic: topic, payload: ByteBuffer(string: text), qos: qos, packetID: packetID))
     }

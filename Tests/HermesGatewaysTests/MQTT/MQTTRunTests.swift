@@ -3,12 +3,13 @@
 
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
 
 /// Publications that came together arrive as if they had come one by one, whoever gets them.
-@Suite(.timeLimit(.minutes(1))) struct MQTTRunTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTRunTests {
     private static let count = 100
 
     private func bytes(_ version: MQTTVersion, _ qos: MQTTQoS, _ properties: MQTTProperties = []) throws -> ByteBuffer {

@@ -3,12 +3,13 @@
 
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
 
 /// Shared subscriptions (4.8.2), statement by statement.
-@Suite(.timeLimit(.minutes(1))) struct MQTTSharedTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTSharedTests {
     private static let filter = "$share/group/t"
 
     @Test(

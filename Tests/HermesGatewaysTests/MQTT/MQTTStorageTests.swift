@@ -10,7 +10,7 @@ import Testing
 @testable import HermesGateways
 
 /// Success is told after the commit's success, and what waits for the store is bounded.
-@Suite(.timeLimit(.minutes(1))) struct MQTTStorageTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTStorageTests {
     @Test(arguments: MQTTVersion.allCases)
     func `UNSUBACK says success once the store has forgotten the subscription`(_ version: MQTTVersion) async throws {
         let store = ScriptedSessionStore()

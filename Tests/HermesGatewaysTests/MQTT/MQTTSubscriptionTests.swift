@@ -3,12 +3,13 @@
 
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
 
 /// SUBSCRIBE, UNSUBSCRIBE, matching and retained messages, statement by statement.
-@Suite(.timeLimit(.minutes(1))) struct MQTTSubscriptionTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTSubscriptionTests {
     @Test(
         .statements(
             "3.1.1 [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-3.8.4-4] [MQTT-3.8.4-5] [MQTT-3.9.3-1] [MQTT-3.9.3-2] [MQTT-2.3.1-7], 5.0 [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-3.8.4-5] [MQTT-3.8.4-6] [MQTT-3.8.4-7] [MQTT-3.9.3-1] [MQTT-3.9.3-2] [MQTT-2.2.1-6]"

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
 
 /// Packets that break the rules, each over a connection of its own, which has to end without harm to another one.
-@Suite(.timeLimit(.minutes(2))) struct MQTTViolationTests {
+@Suite(.inTurns, .timeLimit(.minutes(2))) struct MQTTViolationTests {
     /// Bytes, and what of the standards they break.
     struct Violation: Sendable, CustomTestStringConvertible {
         let statements: String

@@ -10,7 +10,7 @@ import Testing
 @testable import HermesGateways
 
 /// A will is held to what holds for a PUBLISH.
-@Suite(.timeLimit(.minutes(1))) struct MQTTWillTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTWillTests {
     private func refusal(_ will: MQTTWill) async throws -> MQTTReasonCode {
         let box = Mailbox()
         try await GatewayHarness.withMQTT { harness in

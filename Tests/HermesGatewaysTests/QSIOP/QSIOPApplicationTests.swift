@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
@@ -9,7 +10,7 @@ import Testing
 @testable import HermesGateways
 
 /// The application's own operations, as publications.
-@Suite(.timeLimit(.minutes(1))) struct QSIOPApplicationTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct QSIOPApplicationTests {
     typealias Device = WireClient<QSIOPFrameDecoder>
 
     private func payload(_ text: String) throws -> String {

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import HermesWire
 import NIOCore
 import NIOPosix
@@ -8,7 +9,7 @@ import Testing
 
 @testable import HermesGateways
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct STUNListenerTests {
     private final class Answers: ChannelInboundHandler {
         typealias InboundIn = AddressedEnvelope<ByteBuffer>

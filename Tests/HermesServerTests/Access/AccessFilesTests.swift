@@ -4,12 +4,13 @@
 import Foundation
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import Logging
 import Testing
 
 @testable import HermesServer
 
-@Suite(.timeLimit(.minutes(1))) struct AccessFilesTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct AccessFilesTests {
     private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     private let anyone = ClientIdentity(clientID: "c")
 

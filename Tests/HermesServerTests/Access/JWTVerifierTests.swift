@@ -11,7 +11,7 @@ import Testing
 
 @testable import HermesServer
 
-@Suite(.timeLimit(.minutes(1))) struct JWTVerifierTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct JWTVerifierTests {
     private static let issuer = Result { try TokenIssuer() }
 
     private let files: TemporaryFiles

@@ -11,7 +11,7 @@ import Testing
 @testable import HermesCore
 @testable import HermesServer
 
-@Suite(.timeLimit(.minutes(2))) struct ConsoleClientsTests {
+@Suite(.inTurns, .timeLimit(.minutes(2))) struct ConsoleClientsTests {
     private func array(_ name: String, _ path: String, _ probe: ConsoleProbe) async throws -> [JSON] {
         let answer = try await probe.send("GET", path)
         #expect(answer.status == 200, "\(path): \(answer.text)")

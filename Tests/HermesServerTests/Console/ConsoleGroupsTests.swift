@@ -10,7 +10,7 @@ import Testing
 @testable import HermesCore
 @testable import HermesServer
 
-@Suite(.timeLimit(.minutes(1))) struct ConsoleGroupsTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ConsoleGroupsTests {
     /// Ann owns the group, Bob and Cat are members.
     private func makeGroup(_ name: String, _ server: TestServer) async throws -> GroupID {
         let messenger = try server.messenger()

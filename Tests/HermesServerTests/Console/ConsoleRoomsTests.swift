@@ -11,7 +11,7 @@ import Testing
 @testable import HermesCore
 @testable import HermesServer
 
-@Suite(.timeLimit(.minutes(1))) struct ConsoleRoomsTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ConsoleRoomsTests {
     private func watching<Result: Sendable>(
         _ room: String,
         _ probe: ConsoleProbe,

@@ -12,7 +12,7 @@ import Testing
 @testable import HermesCore
 @testable import HermesServer
 
-@Suite(.timeLimit(.minutes(1))) struct ConsoleSearchTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ConsoleSearchTests {
     private func found(_ text: String, _ probe: ConsoleProbe) async throws -> [String] {
         let answer = try await probe.send("GET", "/search?text=\(text)")
         #expect(answer.status == 200, "\(text): \(answer.text)")

@@ -13,7 +13,7 @@ import Testing
 @testable import HermesCore
 @testable import HermesServer
 
-@Suite(.timeLimit(.minutes(1))) struct ConsoleTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ConsoleTests {
     /// The table of all routes: nothing in it is written down twice, so that a new route cannot be forgotten.
     private func routes(_ server: TestServer) throws -> [ConsoleRoute] {
         let assembly = try server.assembly()

@@ -11,7 +11,7 @@ import Testing
 @testable import HermesCore
 @testable import HermesServer
 
-@Suite(.timeLimit(.minutes(1))) struct ConsoleTopicsTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ConsoleTopicsTests {
     private func watching<Result: Sendable>(
         _ filter: String,
         _ probe: ConsoleProbe,

@@ -11,7 +11,7 @@ import Testing
 @testable import HermesCore
 @testable import HermesServer
 
-@Suite(.timeLimit(.minutes(1))) struct FiguresTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct FiguresTests {
     /// The sum of a metric's series in the text of `/metrics`.
     private func total(_ metric: String, _ text: String) -> Double {
         text.split(separator: "\n").reduce(0) { sum, line in

@@ -10,7 +10,7 @@ import Testing
 
 @testable import HermesServer
 
-@Suite(.timeLimit(.minutes(1))) struct LogTailTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct LogTailTests {
     private func fill(_ tail: LogTail, _ count: Int, _ text: String = "line") {
         for number in 0..<count {
             tail.append(time: Int64(number), level: .info, label: "hermes", message: "\(text) \(number)", fields: [])

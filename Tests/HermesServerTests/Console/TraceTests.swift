@@ -11,7 +11,7 @@ import Testing
 
 @testable import HermesServer
 
-@Suite(.timeLimit(.minutes(1))) struct TraceTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct TraceTests {
     private func client(_ server: TestServer, _ device: String) throws -> HermesClient {
         let address = ServerAddress(port: server.port("delimited"))
         return try HermesClient(.init(server: address, device: Hermes.DeviceDescription(id: device)))

@@ -16,7 +16,7 @@ import Testing
 @testable import HermesServer
 
 /// The HTTP port under unauthenticated peers.
-@Suite(.timeLimit(.minutes(1))) struct HTTPPortTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct HTTPPortTests {
     private static func answers(_ server: TestServer, _ request: String) async throws -> [Int] {
         let client = try await WebSocketClient.connect(port: server.port("http"))
         try await client.send(request)

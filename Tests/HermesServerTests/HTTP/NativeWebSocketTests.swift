@@ -12,7 +12,7 @@ import Testing
 @testable import HermesServer
 
 /// The native protocol over WebSocket, against a whole server.
-@Suite(.timeLimit(.minutes(1))) struct NativeWebSocketTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct NativeWebSocketTests {
     private static let subprotocol = ["Sec-WebSocket-Protocol": "hermes.v1"]
 
     private static func bytes(_ id: UInt64, _ body: Hermes_V1_Packet.OneOf_Body) throws -> [UInt8] {

@@ -8,7 +8,7 @@ import Testing
 @testable import HermesServer
 
 /// A build without the trait `Pages`; scripts/check-without-pages tries its program.
-@Suite(.timeLimit(.minutes(1))) struct NoPagesTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct NoPagesTests {
     @Test func `there is no page and no console, and the API is there`() async throws {
         try await withServer(store: .sqlite) { server in
             for path in ["/", "/api", "/chat/", "/room/lobby", "/room/lobby/viewers", "/hermes.js", "/console/"] {

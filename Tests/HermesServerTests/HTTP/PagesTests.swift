@@ -16,7 +16,7 @@ extension HomePage {
 }
 
 /// The web pages of the HTTP port.
-@Suite(.timeLimit(.minutes(1))) struct PagesTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct PagesTests {
     /// Those of the HTTP port; the console has a port of its own.
     private static let paths = WebFile.all.filter { $0.pages != .console }.map(\.path)
 

@@ -12,7 +12,7 @@ import Testing
 @testable import HermesServer
 
 /// The number of viewers for those who watch a live room without an account.
-@Suite(.timeLimit(.minutes(1))) struct RoomAudienceTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct RoomAudienceTests {
     /// Counts how often it is asked.
     private final class Counter: Sendable {
         let asked = Mutex(0)

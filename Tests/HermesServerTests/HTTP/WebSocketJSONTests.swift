@@ -11,7 +11,7 @@ import NIOCore
 import Testing
 
 /// The native protocol as JSON in text messages at `/ws`, as a web page sees it: no protobuf on its side.
-@Suite(.timeLimit(.minutes(1))) struct WebSocketJSONTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct WebSocketJSONTests {
     private static func binary(_ packet: Hermes_V1_Packet) throws -> [UInt8] {
         var buffer = ByteBuffer()
         try DelimitedFrame.write(packet, into: &buffer)

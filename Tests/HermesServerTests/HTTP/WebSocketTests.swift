@@ -8,7 +8,7 @@ import NIOCore
 import Testing
 
 /// MQTT over WebSocket, against a whole server.
-@Suite(.timeLimit(.minutes(1))) struct WebSocketTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct WebSocketTests {
     /// CONNECT of 3.1.1 with a clean session.
     private static func connect(_ id: String) -> [UInt8] {
         let id = Array(id.utf8)

@@ -11,7 +11,7 @@ import HermesTestKit
 import Testing
 
 /// A whole server with its push services and webhooks, whose other ends are in this process.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.inTurns, .timeLimit(.minutes(2)))
 struct OutboundTests {
     private static let token = String(repeating: "0a", count: 32)
 

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import HermesWire
 import NIOConcurrencyHelpers
 import NIOCore
@@ -8,7 +9,7 @@ import Testing
 
 @testable import Hermes
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct DeviceConditionsTests {
     @Test func `a suspended client leaves and comes back with the app; a client that has ended does not listen`()
         async throws

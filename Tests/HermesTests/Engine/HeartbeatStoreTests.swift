@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesTestKit
 import HermesWire
 import Testing
 
 @testable import Hermes
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct HeartbeatStoreTests {
     @Test func `a file keeps what was learned, and a broken one is an empty one`() throws {
         let path = NSTemporaryDirectory() + "/hermes-heartbeats-\(UUID()).json"

@@ -11,7 +11,7 @@ import Testing
 @testable import HermesProtocols
 
 /// A server that sends whatever it likes: nothing traps, nothing that waits grows without bound, nothing runs on and on.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.inTurns, .timeLimit(.minutes(5)))
 struct HostileServerTests {
     /// Numbers at which sums overflow and ranges turn round.
     private struct Dice {

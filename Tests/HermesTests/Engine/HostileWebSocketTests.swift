@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import HermesWire
 import NIOConcurrencyHelpers
 import NIOCore
@@ -10,7 +11,7 @@ import Testing
 
 /// A WebSocket server that breaks the standard: each way ends in an error that says how, in bounded memory, and the client
 /// comes back by its reconnect policy.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct HostileWebSocketTests {
     enum Way: CaseIterable, Sendable {
         case wrongKey, wrongSubprotocol, endlessHead, silentClose

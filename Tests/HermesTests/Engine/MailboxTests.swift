@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Synchronization
 import Testing
 
 @testable import Hermes
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct MailboxTests {
     @Test func `what finds no room is dropped, by number and by bytes`() async {
         let mailbox = Mailbox<Int>(maxElements: 2, maxBytes: 10)

@@ -1,13 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import NIOCore
 import Testing
 
 @testable import Hermes
 
 /// 10,000 real machines, a manual clock and a server that lost them all in one moment.
-@Suite struct ReconnectStormTests {
+@Suite(.inTurns) struct ReconnectStormTests {
     /// How long the server is away, in seconds.
     static let outages: [Int64] = [0, 2, 7, 15, 40, 100, 300, 1500]
 

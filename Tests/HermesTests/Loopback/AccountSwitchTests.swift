@@ -8,7 +8,7 @@ import Testing
 @testable import Hermes
 
 /// Another account logs in on the same client: nothing of one is for the other.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct AccountSwitchTests {
     private static func uid(of login: Hermes_V1_Authenticate) -> UInt32 {
         let name = login.password.nickName

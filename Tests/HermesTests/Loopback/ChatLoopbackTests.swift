@@ -7,7 +7,7 @@ import HermesTestKit
 import Testing
 
 /// The client against a whole server in this process, over each store.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.inTurns, .timeLimit(.minutes(2)))
 struct ChatLoopbackTests {
     /// The texts of the next messages that are not one's own.
     private static func texts(_ count: Int, from client: HermesClient) async -> [String] {

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import HermesWire
 import NIOCore
 import NIOPosix
@@ -9,7 +10,7 @@ import Testing
 @testable import Hermes
 
 /// When a client ends, and what ends with it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct ClientLifetimeTests {
     private static func server() async throws -> FakeHermesServer {
         try await FakeHermesServer.scripted { packet, connection in

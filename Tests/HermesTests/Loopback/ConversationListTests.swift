@@ -6,7 +6,7 @@ import HermesTestKit
 import Testing
 
 /// What a new device is told of the conversations that the account has, by the client against a whole server.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.inTurns, .timeLimit(.minutes(2)))
 struct ConversationListTests {
     private static func client(
         _ device: String,

@@ -9,7 +9,7 @@ import Testing
 /// Two people talk at once through networks that cut, delay, forget, go silent, and lose and repeat single events. They
 /// send by their outboxes, also while they are offline; in every other seed one of them waits for each receipt instead,
 /// and in two thirds the app of the other one ends and starts again. A failure names its seed and carrier.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.inTurns, .timeLimit(.minutes(2)))
 struct FaultyNetworkTests {
     /// HERMES_FAULT_SEEDS says how many (Interop/schedules); a range of them, for example 7...7, runs one again.
     static let seeds: ClosedRange<UInt64> = {

@@ -8,7 +8,7 @@ import HermesTestKit
 import Testing
 
 /// Every kind of content over IMPB, to accounts and groups.
-@Suite(.timeLimit(.minutes(1))) struct IMPBContentTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct IMPBContentTests {
     private static func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
     private static func phone(_ server: TestServer, _ name: String) async throws -> (IMPBClient, UserID) {

@@ -1,13 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import HermesWire
 import Testing
 
 @testable import Hermes
 
 /// A server that comes back with less than it had: a power cut, or a restored snapshot of its machine.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct LostStoreTests {
     /// The app's events: the texts, and the reported losses.
     private static func seen(_ count: Int, from client: HermesClient) async -> [String] {

@@ -9,7 +9,7 @@ import Testing
 @testable import Hermes
 
 /// What MQTT does otherwise than frames of their own, for a client that it carries.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct MQTTCarrierTests {
     private static func configuration(_ address: ServerAddress, device: String = "one") -> HermesClient.Configuration {
         var configuration = HermesClient.Configuration(server: address, device: DeviceDescription(id: device))

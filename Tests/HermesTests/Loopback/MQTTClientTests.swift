@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
@@ -8,7 +9,7 @@ import Testing
 @testable import Hermes
 
 /// The client against scripted servers on loopback.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct MQTTClientTests {
     @Test func `a refused login is not tried again, and says what helps`() async throws {
         let server = try await FakeMQTTServer.scripted { packet, connection in

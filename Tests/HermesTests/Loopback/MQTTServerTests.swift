@@ -8,7 +8,7 @@ import Testing
 @testable import Hermes
 
 /// The client against a whole server in this process.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.inTurns, .timeLimit(.minutes(2)))
 struct MQTTServerTests {
     private static func configuration(
         _ server: TestServer,

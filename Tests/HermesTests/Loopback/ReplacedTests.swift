@@ -12,7 +12,7 @@ import Testing
 
 /// Two clients with one device id: the older one stops and says why, whatever the protocol; but a login of its own that
 /// comes late does not stop it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct ReplacedTests {
     private static let reconnect = ReconnectPolicy(
         windows: [],

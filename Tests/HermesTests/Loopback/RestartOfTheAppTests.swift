@@ -9,7 +9,7 @@ import Testing
 @testable import Hermes
 
 /// A client that continues with the store of a killed one.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct RestartOfTheAppTests {
     private static func configuration(
         port: Int,

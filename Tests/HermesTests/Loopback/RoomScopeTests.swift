@@ -8,7 +8,7 @@ import Testing
 @testable import Hermes
 
 /// Stays in rooms that end with their scopes, against a whole server.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct RoomScopeTests {
     private struct Stop: Error {}
 

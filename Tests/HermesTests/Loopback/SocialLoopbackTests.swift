@@ -6,7 +6,7 @@ import HermesTestKit
 import Testing
 
 /// Contacts and groups, by the client against a whole server.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct SocialLoopbackTests {
     private static func register(_ name: String, _ server: TestServer) async throws -> (HermesClient, UserID) {
         let client = try HermesClient(

@@ -6,7 +6,7 @@ import HermesTestKit
 import Testing
 
 /// Clients' statistics reach the server, and its heartbeat priors reach clients.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct StatisticsTests {
     private static func configuration(_ server: TestServer, device: String) -> HermesClient.Configuration {
         var configuration = HermesClient.Configuration(

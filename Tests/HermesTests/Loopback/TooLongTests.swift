@@ -9,7 +9,7 @@ import Testing
 @testable import Hermes
 
 /// A message that is too long for the server fails for good; it does not end one connection after the other.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct TooLongTests {
     private static let long = String(repeating: "x", count: 2000)
 

@@ -9,7 +9,7 @@ import Testing
 @testable import Hermes
 
 /// Subscriptions that end with their scopes.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct MQTTScopeTests {
     private struct Stop: Error {}
 

@@ -1,13 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import HermesWire
 import Testing
 
 @testable import Hermes
 
 /// A server that sends its clients to another one (MQTT 5.0, 4.13).
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct MQTTServerReferenceTests {
     private static func configuration(_ server: FakeMQTTServer) -> MQTTClient.Configuration {
         var configuration = MQTTClient.Configuration.fake(server)

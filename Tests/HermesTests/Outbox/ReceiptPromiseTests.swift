@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import HermesWire
 import Testing
 
 @testable import Hermes
 
-@Suite(.timeLimit(.minutes(1))) struct ReceiptPromiseTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct ReceiptPromiseTests {
     @Test
     func `a client that stops before a waiter waits ends its wait`() async {
         let promise = ReceiptPromise()

@@ -8,7 +8,7 @@ import Testing
 @testable import Hermes
 
 /// What an app gets from `send`, and when.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct SendTests {
     /// A server that holds back its receipts until the text "go" arrives in another conversation.
     private static func server(_ held: Log<(Hermes_V1_Send, UInt64)>) async throws -> FakeHermesServer {

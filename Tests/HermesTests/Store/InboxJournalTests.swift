@@ -8,7 +8,7 @@ import Testing
 
 @testable import Hermes
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct InboxJournalTests {
     /// A store that fails when it is told to.
     private final class Failing: LocalStore {

@@ -1,11 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Testing
 
 @testable import Hermes
 
-@Suite struct RecordLogTests {
+@Suite(.inTurns) struct RecordLogTests {
     static let changes: [[LocalChange]] = [
         [LocalChange(key: "a", value: [1, 2, 3])],
         [LocalChange(key: "b", value: []), LocalChange(key: "c", value: [9])],

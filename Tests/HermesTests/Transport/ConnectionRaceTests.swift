@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import HermesWire
 import NIOCore
 import NIOPosix
@@ -8,7 +9,7 @@ import Testing
 
 @testable import Hermes
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.inTurns, .timeLimit(.minutes(1)))
 struct ConnectionRaceTests {
     @Test func `each gets a head start before the next`() {
         var race = ConnectionRace(count: 3)

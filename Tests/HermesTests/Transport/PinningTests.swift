@@ -7,7 +7,7 @@ import HermesWire
 import NIOSSL
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade))
+@Suite(.inTurns, .timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade))
 struct PinningTests {
     /// A server with a certificate that the client trusts, and which key it expects.
     private func logIn(pinning pinned: (TestCertificate) throws -> TLSOptions.Source) async throws -> Int {

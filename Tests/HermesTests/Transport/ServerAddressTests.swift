@@ -81,7 +81,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade))
+@Suite(.inTurns, .timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade))
 struct TLSSourceTests {
     /// Logs in with these options, at a server with the certificate.
     private func logIn(_ files: TestCertificate, _ options: TLSOptions) async throws {

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import NIOCore
 import SwiftProtobuf
 import Testing
@@ -8,7 +9,7 @@ import Testing
 @testable import HermesWire
 
 /// Text that takes quadratic time to compare does not get into a string, whatever it comes in.
-@Suite(.timeLimit(.minutes(1))) struct StreamSafeTextTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct StreamSafeTextTests {
     /// Some combining marks; the comparison sorts them if they are in this order.
     private static func marks(_ count: Int) -> String {
         String(repeating: "\u{301}", count: count - count / 2) + String(repeating: "\u{323}", count: count / 2)

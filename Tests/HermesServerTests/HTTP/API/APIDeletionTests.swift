@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesServer
 
-@Suite("Deleting accounts", .timeLimit(.minutes(2)))
+@Suite("Deleting accounts", .inTurns, .timeLimit(.minutes(2)))
 struct APIDeletionTests {
     private static func mqtt(
         _ server: TestServer,

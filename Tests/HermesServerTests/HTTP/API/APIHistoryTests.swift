@@ -10,7 +10,7 @@ import Testing
 @testable import HermesServer
 
 /// History over HTTP keeps the rules that it has in every protocol.
-@Suite("The history in the HTTP API", .timeLimit(.minutes(2)))
+@Suite("The history in the HTTP API", .inTurns, .timeLimit(.minutes(2)))
 struct APIHistoryTests {
     private static func keeping(_ settings: inout ServerSettings) { settings.historyDays = 1 }
 

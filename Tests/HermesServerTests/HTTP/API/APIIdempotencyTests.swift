@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesServer
 
-@Suite("Pushes to topics under a key", .timeLimit(.minutes(2)))
+@Suite("Pushes to topics under a key", .inTurns, .timeLimit(.minutes(2)))
 struct APIIdempotencyTests {
     private static let headers = [("Idempotency-Key", "order-7")]
     private static let id = MessageID(high: 1 << 40, low: 7).description

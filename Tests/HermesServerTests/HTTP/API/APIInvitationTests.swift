@@ -10,7 +10,7 @@ import Testing
 
 @testable import HermesServer
 
-@Suite("Invitations to register", .timeLimit(.minutes(1)))
+@Suite("Invitations to register", .inTurns, .timeLimit(.minutes(1)))
 struct APIInvitationTests {
     /// Every way to register.
     enum Way: CaseIterable, Sendable { case delimited, webSocket, impb }

@@ -10,7 +10,7 @@ import Testing
 
 @testable import HermesServer
 
-@Suite("Pushing over HTTP")
+@Suite("Pushing over HTTP", .inTurns)
 struct APIPushTests {
     private static func client(_ server: TestServer, device: String) throws -> HermesClient {
         let address = ServerAddress(host: "127.0.0.1", port: server.port("delimited"))

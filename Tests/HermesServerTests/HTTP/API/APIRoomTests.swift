@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesServer
 
-@Suite("Removing MQTT clients from rooms", .timeLimit(.minutes(2)))
+@Suite("Removing MQTT clients from rooms", .inTurns, .timeLimit(.minutes(2)))
 struct APIRoomTests {
     private static func mqtt(_ server: TestServer, _ name: String, keeps: Bool = false) -> MQTTClient.Configuration {
         var configuration = MQTTClient.Configuration(

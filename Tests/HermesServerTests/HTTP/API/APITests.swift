@@ -10,7 +10,7 @@ import Testing
 
 @testable import HermesServer
 
-@Suite("The HTTP API")
+@Suite("The HTTP API", .inTurns)
 struct APITests {
     // MARK: What all routes share
 

@@ -10,7 +10,7 @@ import Testing
 @testable import HermesCore
 @testable import HermesServer
 
-@Suite("What the HTTP API shows of accounts, clients and the server", .timeLimit(.minutes(2)))
+@Suite("What the HTTP API shows of accounts, clients and the server", .inTurns, .timeLimit(.minutes(2)))
 struct APIViewTests {
     private static let routes: [(method: String, path: String, scope: APIScope)] = [
         ("GET", "/v1/users/1/conversations", .messagesRead),

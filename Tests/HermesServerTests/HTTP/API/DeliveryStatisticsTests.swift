@@ -11,7 +11,7 @@ import Testing
 @testable import HermesServer
 
 /// What clients report about deliveries, over the HTTP API, the console and the control socket.
-@Suite(.timeLimit(.minutes(1))) struct DeliveryStatisticsTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct DeliveryStatisticsTests {
     private func report(_ version: String, _ networks: [(label: String, received: UInt64)]) throws -> ClientReport {
         try ClientReport(
             appVersion: version,

@@ -11,7 +11,7 @@ import Testing
 
 @testable import HermesServer
 
-@Suite("Streams of events", .timeLimit(.minutes(2)))
+@Suite("Streams of events", .inTurns, .timeLimit(.minutes(2)))
 struct EventStreamTests {
     private static func publish(_ core: APICore, _ topic: String, _ payload: ByteBuffer) async throws {
         let topic = try #require(TopicName(topic))

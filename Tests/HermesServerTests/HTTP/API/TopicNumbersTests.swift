@@ -10,7 +10,7 @@ import Testing
 
 @testable import HermesServer
 
-@Suite("Numbers of pushes to topics", .timeLimit(.minutes(2)))
+@Suite("Numbers of pushes to topics", .inTurns, .timeLimit(.minutes(2)))
 struct TopicNumbersTests {
     private static func topic(_ text: String) throws -> TopicName { try #require(TopicName(text)) }
 

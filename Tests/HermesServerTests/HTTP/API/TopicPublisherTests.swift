@@ -11,7 +11,7 @@ import Testing
 
 @testable import HermesServer
 
-@Suite("Publishing by the API", .timeLimit(.minutes(1)))
+@Suite("Publishing by the API", .inTurns, .timeLimit(.minutes(1)))
 struct TopicPublisherTests {
     private static func push(_ title: String, to topic: TopicName) -> NumberedPublication {
         let id = HermesCore.MessageID(high: 0, low: 1)
