@@ -17,7 +17,9 @@ package protocol Attachment: AnyObject, Sendable {
     func inboxAdvanced(_ entries: [InboxEntry])
 
     /// An ephemeral event.
-    func ephemeralArrived(_ event: EphemeralEvent)
+    ///
+    /// - Returns: whether it was taken; false: so much waits for the attachment's event loop that it was dropped.
+    func ephemeralArrived(_ event: EphemeralEvent) -> Bool
 
     /// The connection must end: tell the client the reason, then close.
     func ended(_ reason: AttachmentEnd)

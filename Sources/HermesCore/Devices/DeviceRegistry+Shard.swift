@@ -12,6 +12,15 @@ extension DeviceRegistry {
             let version: UInt64
         }
 
+        /// A notice that follows later.
+        struct Late: Sendable {
+            /// Whether watchers, and observers, get it.
+            var isTold = false
+            var isReported = false
+            /// The number of the change for which it first waited.
+            var since: UInt64 = 0
+        }
+
         private struct Record: Sendable {
             var attachments: [any Attachment] = []
             /// The watchers by identity, so that removing one takes no longer if there are thousands.
@@ -33,8 +42,8 @@ extension DeviceRegistry {
             var lastConnection: UInt64 = 0
             /// For each user of whom there was a notice in the last second: when the first one came, and the number.
             var told: [UserID: (since: Timestamp, count: Int)] = [:]
-            /// The users whose notice follows later, each with whether observers get it as well.
-            var late: [UserID: Bool] = [:]
+            /// The users whose notice follows later.
+            var late: [UserID: Late] = [:]
 
             mutating func changePresence(of user: UserID) {
                 lastVersion += 1
@@ -137,6 +146,8 @@ extension DeviceRegistry {
             state.withLock { $0.records.values.reduce(0) { $0 + $1.attachments.count } }
         }
 
+        func watcherCount(of user: UserID) -> Int { state.withLock { $0.records[user]?.watchers.count ?? 0 } }
+
         func presence(of user: UserID) -> Presence {
             state.withLock { state in
                 let record = state.records[user]
@@ -148,19 +159,28 @@ extension DeviceRegistry {
             }
         }
 
-        /// Whether a change is told at once; if not, ``takeLate(now:)`` returns it.
-        func mayTell(of user: UserID, isReported: Bool, now: Timestamp) -> Bool {
+        /// Whether a change may be told at once; it counts.
+        func mayTell(of user: UserID, now: Timestamp) -> Bool {
             state.withLock { state in
                 guard let told = state.told[user], Self.isRecent(told.since, now) else {
                     state.told[user] = (now, 1)
                     return true
                 }
-                guard told.count < DeviceRegistry.maxToldPerSecond else {
-                    state.late[user] = isReported || state.late[user] ?? false
-                    return false
-                }
+                guard told.count < DeviceRegistry.maxToldPerSecond else { return false }
                 state.told[user] = (told.since, told.count + 1)
                 return true
+            }
+        }
+
+        /// ``takeLate(now:)`` returns the user; a notice that waits already keeps its place.
+        func tellLater(of user: UserID, _ late: Late) {
+            state.withLock { state in
+                let known = state.late[user]
+                state.late[user] = Late(
+                    isTold: late.isTold || known?.isTold == true,
+                    isReported: late.isReported || known?.isReported == true,
+                    since: known?.since ?? late.since
+                )
             }
         }
 
@@ -168,7 +188,7 @@ extension DeviceRegistry {
             now >= since && now < since.advanced(by: .seconds(1))
         }
 
-        func takeLate(now: Timestamp) -> [UserID: Bool] {
+        func takeLate(now: Timestamp) -> [UserID: Late] {
             state.withLock { state in
                 if !state.told.isEmpty { state.told = state.told.filter { Self.isRecent($1.since, now) } }
                 defer { state.late = [:] }

@@ -1,10 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// The connected devices of this node: the attachments of each user, by device. Presence follows from these
 /// attachments. If there are several nodes, it follows from the record of all nodes (``ClusterRoster``).
 ///
-/// State: ``Shard``s by user, each a `Mutex` around a struct. No attachment is called under a lock, and no lock is
+/// State: ``Shard``s by user, each a `Mutex` around a struct, and a ``PresenceBudget``. No attachment is called under a lock, and no lock is
 /// taken inside another.
 package final class DeviceRegistry: Sendable {
     /// The most users that one attachment can watch.
@@ -16,6 +18,9 @@ package final class DeviceRegistry: Sendable {
     private let shards: [Shard]
     private let ends = RecentEnds<UserID>()
     private let time: any TimeSource
+    private let budget: PresenceBudget
+    /// The order in which notices began to wait.
+    private let lateCount = Atomic<UInt64>(0)
     /// The other nodes; nil: there are none.
     let roster: ClusterRoster?
     /// A user has come online or gone offline. If there are several nodes, the node that made the transition reports
@@ -26,15 +31,31 @@ package final class DeviceRegistry: Sendable {
     ///
     /// - Parameters:
     ///   - time: for the time a user was last seen.
+    ///   - uptime: a clock that never goes back, for rates.
     ///   - shardCount: the number of locks over which users are spread.
-    package convenience init(time: any TimeSource, shardCount: Int = 64) {
-        self.init(time: time, shardCount: shardCount, roster: nil)
+    package convenience init(
+        time: any TimeSource,
+        uptime: @escaping @Sendable () -> Duration = DeviceRegistry.uptime(),
+        shardCount: Int = 64
+    ) {
+        self.init(time: time, uptime: uptime, shardCount: shardCount, roster: nil)
     }
 
-    init(time: any TimeSource, shardCount: Int = 64, roster: ClusterRoster?) {
+    init(
+        time: any TimeSource,
+        uptime: @escaping @Sendable () -> Duration = DeviceRegistry.uptime(),
+        shardCount: Int = 64,
+        roster: ClusterRoster?
+    ) {
         self.time = time
         self.roster = roster
+        budget = PresenceBudget(uptime: uptime)
         shards = (0..<max(1, shardCount)).map { _ in Shard() }
+    }
+
+    package static func uptime() -> @Sendable () -> Duration {
+        let start = ContinuousClock.now
+        return { start.duration(to: .now) }
     }
 
     private func shard(of user: UserID) -> Shard { shards[Int(user.rawValue) % shards.count] }
@@ -46,9 +67,10 @@ package final class DeviceRegistry: Sendable {
     /// Watchers are told if the user was offline. If the account was disabled, the device removed or the like after the
     /// login began, the attachment is ended for that reason instead.
     ///
+    /// - Parameter source: who pays for the notices that watchers get at once.
     /// - Returns: the number of watchers that were told; 0 where there are several nodes, because they are told later.
     @discardableResult
-    package func attach(_ attachment: any Attachment) -> Int {
+    package func attach(_ attachment: any Attachment, by source: CommitSource = .server) -> Int {
         let principal = attachment.principal
         let shard = shard(of: principal.user)
         let (replaced, isFirst, connection) = shard.attach(attachment, principal)
@@ -59,19 +81,19 @@ package final class DeviceRegistry: Sendable {
         }
         // Checked after the addition: a later end finds it; an earlier end is found here.
         if let reason = reason(toEnd: principal) {
-            let told = detach(attachment)
+            let told = detach(attachment, by: source)
             attachment.ended(reason)
             return told
         }
-        return isFirst ? tellOwnPresence(of: principal.user) : 0
+        return isFirst ? tellOwnPresence(of: principal.user, by: source) : 0
     }
 
     /// Removes an attachment; does nothing if it was replaced.
     ///
     /// - Returns: the number of watchers that were told.
     @discardableResult
-    package func detach(_ attachment: any Attachment) -> Int {
-        let (told, watched) = leave(attachment)
+    package func detach(_ attachment: any Attachment, by source: CommitSource = .server) -> Int {
+        let (told, watched) = leave(attachment, by: source)
         for user in watched { shard(of: user).removeWatcher(attachment, of: user) }
         return told
     }
@@ -80,12 +102,15 @@ package final class DeviceRegistry: Sendable {
     /// ``unwatch(_:by:)`` for some at a time.
     ///
     /// - Returns: the number of watchers that were told, and the users that it watched.
-    package func leave(_ attachment: any Attachment) -> (told: Int, watched: [UserID]) {
+    package func leave(
+        _ attachment: any Attachment,
+        by source: CommitSource = .server
+    ) -> (told: Int, watched: [UserID]) {
         let user = attachment.principal.user
         let watched = shard(of: user).takeWatched(by: attachment)
         let isOffline = shard(of: user).detach(attachment, user)
         roster?.detached(attachment)
-        return (isOffline ? tellOwnPresence(of: user) : 0, Array(watched))
+        return (isOffline ? tellOwnPresence(of: user, by: source) : 0, Array(watched))
     }
 
     /// Whether any device of the user is connected, to any node.
@@ -145,7 +170,7 @@ package final class DeviceRegistry: Sendable {
             attachment.ended(reason)
         }
         // The operator does this, or an account that has paid for it otherwise.
-        if isOffline { _ = tellOwnPresence(of: user) }
+        if isOffline { _ = tellOwnPresence(of: user, by: .server) }
     }
 
     /// Ends one connection.
@@ -193,7 +218,7 @@ package final class DeviceRegistry: Sendable {
 
     /// Passes an ephemeral event to all attachments of a user, on every node.
     ///
-    /// - Returns: the number of attachments on this node; 1 if the event went only to other nodes, where it may be
+    /// - Returns: the number of attachments on this node that took it; 1 if the event went only to other nodes, where it may be
     ///   lost.
     package func notify(_ user: UserID, _ event: EphemeralEvent) -> Int {
         let count = notifyHere(user, event)
@@ -203,11 +228,9 @@ package final class DeviceRegistry: Sendable {
 
     /// Passes an ephemeral event to all attachments of a user on this node.
     ///
-    /// - Returns: their number.
+    /// - Returns: the number of those that took it.
     func notifyHere(_ user: UserID, _ event: EphemeralEvent) -> Int {
-        let takers = takers(of: user)
-        for attachment in takers { attachment.ephemeralArrived(event) }
-        return takers.count
+        takers(of: user).count { $0.ephemeralArrived(event) }
     }
 
     /// Sends the attachment presence events of these users from now on; at most 1,000 per attachment.
@@ -249,7 +272,7 @@ package final class DeviceRegistry: Sendable {
     func hideHere(_ user: UserID, from viewer: UserID) {
         for attachment in attachments(of: viewer) where shard(of: viewer).watches(user, attachment) {
             unwatch([user], by: attachment)
-            attachment.ephemeralArrived(.presence(user, isOnline: false, lastSeen: nil))
+            _ = attachment.ephemeralArrived(.presence(user, isOnline: false, lastSeen: nil))
         }
     }
 
@@ -259,12 +282,22 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// Tells watchers and observers about users whose state changed too often to report each change; called about once
-    /// a second.
+    /// Tells watchers and observers about users of whom they were not told at once; called about once a second.
     package func tellLate() {
+        var waiting: [(user: UserID, late: Shard.Late)] = []
         for shard in shards {
-            for (user, isReported) in shard.takeLate(now: time.now()) {
-                _ = tellPresence(of: user, isLate: true, isReported: isReported)
+            for (user, late) in shard.takeLate(now: time.now()) {
+                if late.isReported { tellPresence(of: user, by: nil, isTold: false) }
+                if late.isTold { waiting.append((user, late)) }
+            }
+        }
+        guard !waiting.isEmpty else { return }
+        let isTold = budget.tellsLate(waiting.map { (shard(of: $0.user).watcherCount(of: $0.user), $0.late.since) })
+        for ((user, late), isTold) in zip(waiting, isTold) {
+            if isTold {
+                tellPresence(of: user, by: nil, isReported: false)
+            } else {
+                shard(of: user).tellLater(of: user, Shard.Late(isTold: true, since: late.since))
             }
         }
     }
@@ -273,7 +306,9 @@ package final class DeviceRegistry: Sendable {
     /// record of all nodes decides, and ``presenceTurned(of:)`` follows.
     ///
     /// - Returns: the number of watchers that were told.
-    private func tellOwnPresence(of user: UserID) -> Int { roster == nil ? tellPresence(of: user) : 0 }
+    private func tellOwnPresence(of user: UserID, by source: CommitSource) -> Int {
+        roster == nil ? tellPresence(of: user, by: source) : 0
+    }
 
     /// The user came online or went offline, by the record of all nodes.
     ///
@@ -281,7 +316,7 @@ package final class DeviceRegistry: Sendable {
     ///   - isTold: whether the watchers of this node hear of it.
     ///   - isReported: whether observers do, because this node made the transition.
     func presenceTurned(of user: UserID, isTold: Bool = true, isReported: Bool = false) {
-        _ = tellPresence(of: user, isTold: isTold, isReported: isReported)
+        tellPresence(of: user, by: .server, isTold: isTold, isReported: isReported)
     }
 
     private func presence(of user: UserID) -> Shard.Presence {
@@ -293,28 +328,44 @@ package final class DeviceRegistry: Sendable {
     /// Tells watchers and observers the user's state, and again if it changed meanwhile, so that their last notice is
     /// right.
     ///
+    /// - Parameter source: who pays for the notices; nil: they have waited, and are paid for.
     /// - Returns: the number of watchers that were told.
+    @discardableResult
     private func tellPresence(
         of user: UserID,
-        isLate: Bool = false,
+        by source: CommitSource?,
         isTold: Bool = true,
         isReported: Bool = true
     ) -> Int {
-        // A change may go to many watchers, and into a queue: within a second only the last state matters.
-        let isNow = isLate || shard(of: user).mayTell(of: user, isReported: isReported, now: time.now())
+        let shard = shard(of: user)
+        var late = Shard.Late()
+        if let source {
+            // A change may go to many watchers, and into a queue: within a second only the last state matters.
+            if !shard.mayTell(of: user, now: time.now()) {
+                late = Shard.Late(isTold: isTold, isReported: isReported)
+            } else if isTold, !budget.tellsAtOnce(shard.watcherCount(of: user), by: source) {
+                late.isTold = true
+            }
+        }
+        let (isTold, isReported) = (isTold && !late.isTold, isReported && !late.isReported)
         var presence = self.presence(of: user)
         var told = 0
         while true {
             let lastSeen = presence.isOnline ? nil : time.now()
             let event = EphemeralEvent.presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
-            if isNow, isTold {
-                for watcher in presence.watchers { watcher.ephemeralArrived(event) }
+            if isTold {
+                for watcher in presence.watchers where !watcher.ephemeralArrived(event) { late.isTold = true }
                 told += presence.watchers.count
             }
-            if isNow, isReported { presenceChanged((user, presence.isOnline)) }
+            if isReported { presenceChanged((user, presence.isOnline)) }
             let latest = self.presence(of: user)
-            if latest.version == presence.version { return told }
+            if latest.version == presence.version { break }
             presence = latest
         }
+        if late.isTold || late.isReported {
+            late.since = lateCount.wrappingAdd(1, ordering: .relaxed).newValue
+            shard.tellLater(of: user, late)
+        }
+        return told
     }
 }

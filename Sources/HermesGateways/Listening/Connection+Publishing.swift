@@ -46,12 +46,15 @@ extension Connection {
     /// The source that waits and pays for an operation of a principal: its account, or the address of a client that
     /// only claims to be it.
     func source(of principal: Principal) -> CommitSource {
-        principal.isProven ? .account(principal.user) : CommitSource(host: remoteHost)
+        principal.isProven ? .account(principal.user) : address
     }
 
+    /// The address of the peer, for budgets that accounts do not pay because accounts cost nothing.
+    var address: CommitSource { CommitSource(host: remoteHost) }
+
     /// Whether those in a room are told that this client joins; called once for each join. The client's address pays
-    /// for the join, because accounts cost nothing.
-    func tellsArrival(in room: TopicName) -> Bool { loop.tellsArrival(in: room, by: CommitSource(host: remoteHost)) }
+    /// for the join.
+    func tellsArrival(in room: TopicName) -> Bool { loop.tellsArrival(in: room, by: address) }
 
     /// - Returns: whether anybody is subscribed.
     private func deliver(_ publication: Publication) -> Bool {

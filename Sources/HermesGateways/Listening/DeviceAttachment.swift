@@ -27,9 +27,7 @@ package final class DeviceAttachment: Attachment {
         connection.loop.post(.inboxAdvanced(connection, entries))
     }
 
-    package func ephemeralArrived(_ event: EphemeralEvent) {
-        connection.loop.post(.ephemeral(connection, event))
-    }
+    package func ephemeralArrived(_ event: EphemeralEvent) -> Bool { connection.loop.post(event, to: connection) }
 
     package func ended(_ reason: AttachmentEnd) {
         connection.loop.post(.ended(connection, reason))
@@ -40,7 +38,7 @@ extension Connection {
     /// Detaches: others are told, and the users that it watched are left a slice at a time. The account and the address
     /// pay for both.
     func leaves(_ attachment: DeviceAttachment, _ devices: DeviceRegistry) {
-        let (told, watched) = devices.leave(attachment)
+        let (told, watched) = devices.leave(attachment, by: address)
         watches(0)
         chargeInTheEnd(.watchers(told))
         guard !watched.isEmpty else { return }

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesCore
 import Synchronization
 
 /// Limits the TLS handshakes of each address. One costs the server up to some milliseconds of an event loop and its

@@ -70,7 +70,7 @@ package final class InboxLink {
     ///   - cursor: the last entry that the device has.
     ///   - head: the inbox's head at the login.
     package func open(after cursor: UInt64, head: UInt64) {
-        connection.chargeInTheEnd(.watchers(messenger.devices.attach(attachment)))
+        connection.chargeInTheEnd(.watchers(messenger.devices.attach(attachment, by: connection.address)))
         headAtOpen = head
         // Always reads, which finds entries committed between the login and the attachment.
         handle(.opened(after: cursor, head: head))

@@ -10,9 +10,6 @@ import HermesCore
 /// else: they may be lost, and one sign of typing in a large group is an event for each of its members. Otherwise a few
 /// such groups would delay everybody's messages and answers.
 struct LateEvents {
-    /// The number of waiting events that may be lost above which signs of typing are dropped.
-    static let maxEphemeral = 16_384
-
     private(set) var events = Deque<LoopEvent>()
     /// Those that may be lost.
     private(set) var ephemeral = Deque<LoopEvent>()
@@ -21,12 +18,7 @@ struct LateEvents {
 
     mutating func append(_ further: ArraySlice<LoopEvent>) {
         for event in further {
-            guard case .ephemeral(_, let signal) = event else {
-                events.append(event)
-                continue
-            }
-            if case .typing = signal, ephemeral.count >= Self.maxEphemeral { continue }
-            ephemeral.append(event)
+            if case .ephemeral = event { ephemeral.append(event) } else { events.append(event) }
         }
     }
 

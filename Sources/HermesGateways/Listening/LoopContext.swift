@@ -7,7 +7,7 @@ package import NIOCore
 
 /// The state of one event loop: its connections, their shared objects, and the mailbox for other threads.
 ///
-/// State: confined to `eventLoop` (asserted), except for the mailbox.
+/// State: confined to `eventLoop` (asserted), except for the mailbox and what waits in it.
 package final class LoopContext: @unchecked Sendable {  // Confined to its event loop, see above.
     /// The granularity of deadlines.
     package static let tick = TimeAmount.milliseconds(500)
@@ -22,6 +22,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private let shard: () -> TopicShard
     /// Events of other threads, delivered in batches.
     private let mailbox: Mailbox<LoopEvent>
+    /// The ephemeral events among them, also in ``late``.
+    let waiting = WaitingEphemera()
 
     /// Frees memory if all connections together hold too much.
     let reclaimer: MemoryReclaimer
@@ -145,6 +147,15 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     /// Posts an event to the loop; posts close together cost one hop. Callable on any thread.
     package func post(_ event: LoopEvent) { mailbox.post(event) }
+
+    /// Posts an ephemeral event to one of the loop's connections, unless very much waits. Callable on any thread.
+    ///
+    /// - Returns: whether it was posted.
+    func post(_ event: EphemeralEvent, to connection: Connection) -> Bool {
+        guard waiting.add(event) else { return false }
+        mailbox.post(.ephemeral(connection, event))
+        return true
+    }
 
     private func receive(_ events: [LoopEvent]) {
         // Events of one connection stay in their order.

@@ -17,7 +17,9 @@ package enum LoopEvent: Sendable {
     func deliver() {
         switch self {
         case .inboxAdvanced(let connection, let entries): connection.events?.inboxAdvanced(entries)
-        case .ephemeral(let connection, let event): connection.events?.ephemeralArrived(event)
+        case .ephemeral(let connection, let event):
+            connection.loop.waiting.remove(event)
+            connection.events?.ephemeralArrived(event)
         case .ended(let connection, let reason): connection.end(.attachment(reason))
         case .sent(let connection, let correlation, let result, let bytes):
             connection.sendCompleted(correlation, result, bytes: bytes)

@@ -62,8 +62,10 @@ struct MQTTSubscriptions {
     static let maxShapes = 64
     /// The approximate memory of a level of a filter with wildcards, on each loop.
     private static let bytesPerLevel = 48
-    /// The approximate memory of a subscription, besides its text.
-    private static let bytesPerSubscription = 256
+    /// The approximate memory of a subscription, besides its text: measured with a million of them.
+    private static let bytesPerSubscription = 416
+    /// The copies of the text: the client's own, and the index of topics.
+    private static let copiesOfText = 2
 
     var count: Int { held.count }
 
@@ -73,7 +75,8 @@ struct MQTTSubscriptions {
     ///
     /// - Parameter loops: the number of event loops; each has a tree of all filters with wildcards.
     func bytes(loops: Int) -> Int {
-        levels &* Self.bytesPerLevel &* loops &+ textBytes &+ Self.bytesPerSubscription &* held.count
+        levels &* Self.bytesPerLevel &* loops &+ Self.copiesOfText &* textBytes
+            &+ Self.bytesPerSubscription &* held.count
     }
 
     /// Whether there is room for a new subscription.

@@ -9,7 +9,9 @@ import HermesWire
 extension QSIOPTranslation {
     /// Keys of the protocol itself; data with these names is left out.
     private static let ownKeys: Set<String> = [
-        "id", "title", "body", "seq", "time", "collapse", "truncated", "data", "message-type", "message",
+        "id", "title", "body", "seq", "time", "collapse", "truncated", "data", "message-type", "message", "code",
+        // A message's: nobody takes a push for one.
+        "from", "conversation", "group", "own", "stand_in", "stand_in_bytes",
     ]
 
     /// - Returns: nil if it is for another device.

@@ -80,6 +80,21 @@ import Testing
         #expect(watcher.events.last == .presence(flapping, isOnline: false, lastSeen: time.now()))
     }
 
+    @Test func `who cannot take a notice of presence gets the last one later`() throws {
+        let watcher = try attach(1)
+        let user = try user(2)
+        devices.watch([user], by: watcher)
+        watcher.isBusy = true
+        devices.detach(try attach(2))
+        devices.tellLate()
+        #expect(watcher.events.isEmpty)
+        watcher.isBusy = false
+        devices.tellLate()
+        #expect(watcher.events == [.presence(user, isOnline: false, lastSeen: time.now())])
+        devices.tellLate()
+        #expect(watcher.events.count == 1)
+    }
+
     @Test func `notifies all devices`() throws {
         let phone = try attach(1)
         let pad = try attach(1, "pad")

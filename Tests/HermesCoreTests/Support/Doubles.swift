@@ -26,7 +26,9 @@ final class ManualTime: TimeSource {
 /// An attachment that notes what it is told.
 final class RecordingAttachment: HermesCore.Attachment {
     let principal: Principal
-    private let state = Mutex((entries: [[InboxEntry]](), events: [EphemeralEvent](), ends: [AttachmentEnd]()))
+    private let state = Mutex(
+        (entries: [[InboxEntry]](), events: [EphemeralEvent](), ends: [AttachmentEnd](), isBusy: false)
+    )
 
     let takesEvents: Bool
 
@@ -43,7 +45,18 @@ final class RecordingAttachment: HermesCore.Attachment {
 
     func inboxAdvanced(_ entries: [InboxEntry]) { state.withLock { $0.entries.append(entries) } }
 
-    func ephemeralArrived(_ event: EphemeralEvent) { state.withLock { $0.events.append(event) } }
+    /// Takes no event while it is busy.
+    var isBusy: Bool {
+        get { state.withLock { $0.isBusy } }
+        set { state.withLock { $0.isBusy = newValue } }
+    }
+
+    func ephemeralArrived(_ event: EphemeralEvent) -> Bool {
+        state.withLock { state in
+            if !state.isBusy { state.events.append(event) }
+            return !state.isBusy
+        }
+    }
 
     func ended(_ reason: AttachmentEnd) { state.withLock { $0.ends.append(reason) } }
 }

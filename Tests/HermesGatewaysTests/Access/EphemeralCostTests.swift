@@ -23,7 +23,7 @@ import Testing
         init(_ principal: Principal) { self.principal = principal }
 
         func inboxAdvanced(_ entries: [InboxEntry]) {}
-        func ephemeralArrived(_ event: EphemeralEvent) {}
+        func ephemeralArrived(_ event: EphemeralEvent) -> Bool { true }
         func ended(_ reason: AttachmentEnd) {}
     }
 

@@ -9,8 +9,8 @@ import Testing
 
 @testable import HermesGateways
 
-@Suite struct LateEventsTests {
-    @Test func `typing comes behind messages and answers, and is dropped where very much waits`() async throws {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct LateEventsTests {
+    @Test func `typing comes behind messages and answers`() async throws {
         try await GatewayHarness.withMQTT { harness in
             _ = try await harness.mqtt("one", .v5)
             let loop = try #require(harness.environment.loops.all.first { $0.connectionCount > 0 })
@@ -19,17 +19,51 @@ import Testing
                 let connection = try #require(loop.connections.first)
                 let typing = EphemeralEvent.typing(.direct(between: user, and: user), by: user, stopped: false)
                 var late = LateEvents()
-                for _ in 0..<20_000 { late.append([.ephemeral(connection, typing), .run {}]) }
+                for _ in 0..<20 { late.append([.ephemeral(connection, typing), .run {}]) }
                 let full = [late.events.count, late.ephemeral.count]
                 let presence = EphemeralEvent.presence(user, isOnline: true, lastSeen: nil)
                 late.append([.ephemeral(connection, presence)])
-                late.removeFirst(20_000)
+                late.removeFirst(20)
                 let isEmpty = late.isEmpty
-                late.removeFirstEphemeral(LateEvents.maxEphemeral)
+                late.removeFirstEphemeral(20)
                 guard case .ephemeral(_, presence)? = late.takeEphemeral() else { return [] }
                 return full + [isEmpty ? 1 : 0, late.isEmpty ? 1 : 0]
             }.get()
-            #expect(counts == [20_000, LateEvents.maxEphemeral, 0, 1])
+            #expect(counts == [20, 20, 0, 1])
+        }
+    }
+
+    @Test func `what may be lost is dropped where very much waits`() throws {
+        let user = try #require(UserID(7))
+        let device = try #require(DeviceID("phone"))
+        let typing = EphemeralEvent.typing(.direct(between: user, and: user), by: user, stopped: false)
+        let presence = EphemeralEvent.presence(user, isOnline: true, lastSeen: nil)
+        let signal = EphemeralEvent.signal(from: user, device: device, payload: Array(repeating: 0, count: 16_384))
+        let waiting = WaitingEphemera()
+        for _ in 0..<WaitingEphemera.maxSmall { #expect(waiting.add(typing)) }
+        #expect(!waiting.add(typing) && !waiting.add(presence))
+        var signals = 0
+        while waiting.add(signal) { signals += 1 }
+        #expect(signals == (WaitingEphemera.max - WaitingEphemera.maxSmall) / 17)
+        for _ in 0..<signals { waiting.remove(signal) }
+        waiting.remove(typing)
+        #expect(waiting.add(presence) && !waiting.add(typing))
+    }
+
+    @Test func `an event that is delivered, also to a closed connection, does not wait any more`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await harness.mqtt("one", .v5)
+            let loop = try #require(harness.environment.loops.all.first { $0.connectionCount > 0 })
+            let connection = try await loop.eventLoop.submit { loop.connections.first }.get()
+            let taker = try #require(connection)
+            let user = try #require(UserID(7))
+            let presence = EphemeralEvent.presence(user, isOnline: true, lastSeen: nil)
+            for _ in 0..<50 { #expect(loop.post(presence, to: taker)) }
+            while loop.waiting.sum > 0 { await Task.yield() }
+            try await client.drop()
+            while try await loop.eventLoop.submit({ loop.connectionCount }).get() > 0 {}
+            #expect(loop.post(presence, to: taker))
+            while loop.waiting.sum > 0 { await Task.yield() }
         }
     }
 }

@@ -117,12 +117,16 @@ import Testing
         let nested = PushContent(title: "t", dataJSON: #"{"a":1,"b":{"c":2}}"#)
         let reserved = PushContent(title: "t", dataJSON: #"{"seq":1}"#)
         let large = PushContent(title: "t", dataJSON: #"{"a":"\#(String(repeating: "x", count: 70_000))","b":2}"#)
-        let told: [(PushContent, String?)] = [(small, nil), (nested, "1"), (reserved, "1"), (large, "1")]
+        let message = PushContent(title: "t", dataJSON: #"{"from":1,"code":0,"group":2}"#)
+        let told: [(PushContent, String?)] = [
+            (small, nil), (nested, "1"), (reserved, "1"), (message, "1"), (large, "1"),
+        ]
         for (content, truncated) in told {
             let push = Push(id: MessageID(high: 1, low: 2), content: content, expiresAt: Timestamp(rawValue: .max))
             let entry = InboxEntry(seq: 1, committedAt: Timestamp(rawValue: 0), event: .push(push))
             let properties = try #require(QSIOPTranslation.push(for: entry, reader: bob)).frame.properties()
             #expect(properties["truncated"] == truncated)
+            #expect(properties["from"] == nil && properties["code"] == nil && properties["group"] == nil)
         }
     }
 

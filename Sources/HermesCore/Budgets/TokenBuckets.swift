@@ -2,22 +2,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The speed at which a payer's tokens return, and the most that it may have.
-struct TokenRate: Sendable {
-    let perSecond: Int
-    let burst: Int
+package struct TokenRate: Sendable {
+    package let perSecond: Int
+    package let burst: Int
+
+    package init(perSecond: Int, burst: Int) {
+        self.perSecond = perSecond
+        self.burst = burst
+    }
 }
 
 /// The token buckets of many payers. Pure.
 ///
 /// Bounded: full buckets are forgotten first, then those above half, then all.
-struct TokenBuckets<Payer: Hashable & Sendable>: Sendable {
-    typealias Rate = TokenRate
+package struct TokenBuckets<Payer: Hashable & Sendable>: Sendable {
+    package typealias Rate = TokenRate
 
-    static var maxEntries: Int { 65_536 }
+    package static var maxEntries: Int { 65_536 }
 
     private var buckets: [Payer: TokenBucket] = [:]
 
-    var count: Int { buckets.count }
+    package init() {}
+
+    package var count: Int { buckets.count }
 
     /// Takes tokens of a payer's bucket.
     ///
@@ -25,7 +32,7 @@ struct TokenBuckets<Payer: Hashable & Sendable>: Sendable {
     ///   - now: of a clock that never goes back.
     ///   - rate: of any payer.
     ///   - body: gets the bucket as it is now.
-    mutating func change<Result>(
+    package mutating func change<Result>(
         _ payer: Payer,
         now: Duration,
         rate: (Payer) -> Rate,

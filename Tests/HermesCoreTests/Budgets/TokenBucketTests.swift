@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesGateways
+import HermesCore
 import Testing
 
 struct TokenBucketTests {
