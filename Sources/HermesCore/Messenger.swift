@@ -234,7 +234,6 @@ package final class Messenger: Sendable {
         }
         pushes.resume()
         retained.expire(now: purgeTime)
-        devices.tellLate()
         await accounts.writeTraces()
         await accounts.freeNames()
         var sum = 0

@@ -12,13 +12,17 @@ package protocol Attachment: AnyObject, Sendable {
     /// its presence.
     var takesEvents: Bool { get }
 
+    /// Whether very much waits for the attachment's event loop: notices of presence follow later.
+    var isBehind: Bool { get }
+
     /// Entries were committed to the user's inbox. They are contiguous within one call; ``InboxFeed`` notices and
     /// fetches what is missing between calls.
     func inboxAdvanced(_ entries: [InboxEntry])
 
     /// An ephemeral event.
     ///
-    /// - Returns: whether it was taken; false: so much waits for the attachment's event loop that it was dropped.
+    /// - Returns: whether it was taken; false: so much waits for the attachment's event loop that it was dropped. Notices
+    ///   of presence are always taken.
     func ephemeralArrived(_ event: EphemeralEvent) -> Bool
 
     /// The connection must end: tell the client the reason, then close.
@@ -27,6 +31,7 @@ package protocol Attachment: AnyObject, Sendable {
 
 extension Attachment {
     package var takesEvents: Bool { true }
+    package var isBehind: Bool { false }
 }
 
 /// An event for connected devices only.

@@ -42,6 +42,8 @@ extension DeviceRegistry {
             var lastConnection: UInt64 = 0
             /// For each user of whom there was a notice in the last second: when the first one came, and the number.
             var told: [UserID: (since: Timestamp, count: Int)] = [:]
+            /// When notices that are older than a second were last forgotten.
+            var forgotAt: Timestamp?
             /// The users whose notice follows later.
             var late: [UserID: Late] = [:]
 
@@ -188,13 +190,29 @@ extension DeviceRegistry {
             now >= since && now < since.advanced(by: .seconds(1))
         }
 
+        /// Takes the notices that wait, except those of users of whom there was one in the last second.
         func takeLate(now: Timestamp) -> [UserID: Late] {
             state.withLock { state in
-                if !state.told.isEmpty { state.told = state.told.filter { Self.isRecent($1.since, now) } }
-                defer { state.late = [:] }
-                return state.late
+                if state.forgotAt.map({ Self.isRecent($0, now) }) != true {
+                    state.told = state.told.filter { Self.isRecent($1.since, now) }
+                    state.forgotAt = now
+                }
+                guard !state.late.isEmpty else { return [:] }
+                let due = state.late.filter { user, _ in
+                    state.told[user].map { Self.isRecent($0.since, now) } != true
+                }
+                for user in due.keys { state.late[user] = nil }
+                return due
             }
         }
+
+        /// A notice that has waited is given: the next one follows a second later.
+        func toldLate(of user: UserID, now: Timestamp) {
+            state.withLock { $0.told[user] = (now, DeviceRegistry.maxToldPerSecond) }
+        }
+
+        /// Whether notices wait.
+        var hasLate: Bool { state.withLock { !$0.late.isEmpty } }
 
         // MARK: Watching
 

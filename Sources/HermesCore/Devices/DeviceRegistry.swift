@@ -14,6 +14,8 @@ package final class DeviceRegistry: Sendable {
     /// The number of changes of one user's presence that watchers get within a second. Of further changes they get only
     /// the last one.
     package static let maxToldPerSecond = 4
+    /// The time between two parts of the notices that wait; each part keeps the event loops busy for some milliseconds.
+    package static let lateInterval = Duration.milliseconds(50)
 
     private let shards: [Shard]
     private let ends = RecentEnds<UserID>()
@@ -282,24 +284,31 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// Tells watchers and observers about users of whom they were not told at once; called about once a second.
-    package func tellLate() {
+    /// Tells watchers and observers about users of whom they were not told at once; called every ``lateInterval`` while
+    /// notices wait, else about once a second.
+    ///
+    /// - Returns: whether notices wait.
+    @discardableResult
+    package func tellLate() -> Bool {
+        let now = time.now()
         var waiting: [(user: UserID, late: Shard.Late)] = []
         for shard in shards {
-            for (user, late) in shard.takeLate(now: time.now()) {
+            for (user, late) in shard.takeLate(now: now) {
                 if late.isReported { tellPresence(of: user, by: nil, isTold: false) }
                 if late.isTold { waiting.append((user, late)) }
             }
         }
-        guard !waiting.isEmpty else { return }
+        guard !waiting.isEmpty else { return shards.contains(where: \.hasLate) }
         let isTold = budget.tellsLate(waiting.map { (shard(of: $0.user).watcherCount(of: $0.user), $0.late.since) })
         for ((user, late), isTold) in zip(waiting, isTold) {
             if isTold {
+                shard(of: user).toldLate(of: user, now: now)
                 tellPresence(of: user, by: nil, isReported: false)
             } else {
                 shard(of: user).tellLater(of: user, Shard.Late(isTold: true, since: late.since))
             }
         }
+        return shards.contains(where: \.hasLate)
     }
 
     /// The user came online or went offline because of a connection of this node. If there are several nodes, the
@@ -347,14 +356,16 @@ package final class DeviceRegistry: Sendable {
                 late.isTold = true
             }
         }
-        let (isTold, isReported) = (isTold && !late.isTold, isReported && !late.isReported)
         var presence = self.presence(of: user)
+        // All or none: whoever is told again and again must not keep others from being told.
+        if isTold, !late.isTold, presence.watchers.contains(where: \.isBehind) { late.isTold = true }
+        let (isTold, isReported) = (isTold && !late.isTold, isReported && !late.isReported)
         var told = 0
         while true {
             let lastSeen = presence.isOnline ? nil : time.now()
             let event = EphemeralEvent.presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
             if isTold {
-                for watcher in presence.watchers where !watcher.ephemeralArrived(event) { late.isTold = true }
+                for watcher in presence.watchers { _ = watcher.ephemeralArrived(event) }
                 told += presence.watchers.count
             }
             if isReported { presenceChanged((user, presence.isOnline)) }

@@ -19,13 +19,14 @@ final class PresenceBudget: Sendable {
     /// The watchers of an account above which none is told at once: all of them would be told in one go, on the event
     /// loop of whoever changed.
     static let maxAtOnce = 1_000
-    /// The notices that are given later, a second.
+    /// The notices that are given later, a second, and at once.
     static let lateRate = 25_000
+    static let lateBurst = lateRate / 20
 
     private struct State: Sendable {
         var total = TokenBucket(burst: PresenceBudget.burst, now: .zero)
         var sources = TokenBuckets<CommitSource>()
-        var late = TokenBucket(burst: PresenceBudget.lateRate, now: .zero)
+        var late = TokenBucket(burst: PresenceBudget.lateBurst, now: .zero)
     }
 
     private let state = Locked(State())
@@ -66,10 +67,10 @@ final class PresenceBudget: Sendable {
         let byTime = waiting.indices.sorted { waiting[$0].since < waiting[$1].since }
         var isTold = Array(repeating: false, count: waiting.count)
         state.withLock { state in
-            guard state.late.hasToken(rate: Self.lateRate, burst: Self.lateRate, now: now) else { return }
+            guard state.late.hasToken(rate: Self.lateRate, burst: Self.lateBurst, now: now) else { return }
             for (indices, part) in [(byWatchers, 0.5), (byTime, 0)] {
                 for index in indices where !isTold[index] {
-                    guard state.late.holds(part, ofBurst: Self.lateRate) else { break }
+                    guard state.late.holds(part, ofBurst: Self.lateBurst) else { break }
                     state.late.take(waiting[index].watchers)
                     isTold[index] = true
                 }

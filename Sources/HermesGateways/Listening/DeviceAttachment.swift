@@ -23,6 +23,8 @@ package final class DeviceAttachment: Attachment {
         self.connection = connection
     }
 
+    package var isBehind: Bool { connection.loop.waiting.isFull }
+
     package func inboxAdvanced(_ entries: [InboxEntry]) {
         connection.loop.post(.inboxAdvanced(connection, entries))
     }

@@ -9,16 +9,18 @@ import Synchronization
 ///
 /// State: an atomic number; callable on any thread.
 final class WaitingEphemera: Sendable {
-    /// The weight of all events above which no sign of typing, and no notice of presence, is added. Whoever is not told
-    /// of somebody's presence is told later.
+    /// The weight of all events above which no sign of typing is added, and nobody's presence is told. Then presence is
+    /// told later; otherwise it is told to all watchers, however many they are.
     static let maxSmall = 16_384
-    /// The same for all other events: some 32 MiB.
+    /// The same for signals and commands: some 32 MiB.
     static let max = 32_768
 
     private let weight = Atomic<Int>(0)
 
     /// The weight of all: each event and each KiB counts one.
     var sum: Int { weight.load(ordering: .relaxed) }
+
+    var isFull: Bool { sum >= Self.maxSmall }
 
     /// - Returns: whether there is room for the event.
     func add(_ event: EphemeralEvent) -> Bool {
@@ -33,7 +35,8 @@ final class WaitingEphemera: Sendable {
 
     private static func weight(_ event: EphemeralEvent) -> (own: Int, most: Int) {
         switch event {
-        case .typing, .presence: (1, maxSmall)
+        case .typing: (1, maxSmall)
+        case .presence: (1, .max)
         case .signal(_, _, let payload), .command(let payload): (1 + payload.count / 1_024, max)
         }
     }

@@ -346,6 +346,7 @@ package final class ServerAssembly: Sendable {
         var services: [any Service] = [
             StoreService(messenger: messenger, store: store, logger: logger),
             HousekeepingService(messenger: messenger, logger: logger),
+            PresenceService(devices: messenger.devices),
             outbound,
         ]
         if let control { services.append(control) }

@@ -27,7 +27,7 @@ final class ManualTime: TimeSource {
 final class RecordingAttachment: HermesCore.Attachment {
     let principal: Principal
     private let state = Mutex(
-        (entries: [[InboxEntry]](), events: [EphemeralEvent](), ends: [AttachmentEnd](), isBusy: false)
+        (entries: [[InboxEntry]](), events: [EphemeralEvent](), ends: [AttachmentEnd](), isBehind: false)
     )
 
     let takesEvents: Bool
@@ -45,17 +45,14 @@ final class RecordingAttachment: HermesCore.Attachment {
 
     func inboxAdvanced(_ entries: [InboxEntry]) { state.withLock { $0.entries.append(entries) } }
 
-    /// Takes no event while it is busy.
-    var isBusy: Bool {
-        get { state.withLock { $0.isBusy } }
-        set { state.withLock { $0.isBusy = newValue } }
+    var isBehind: Bool {
+        get { state.withLock { $0.isBehind } }
+        set { state.withLock { $0.isBehind = newValue } }
     }
 
     func ephemeralArrived(_ event: EphemeralEvent) -> Bool {
-        state.withLock { state in
-            if !state.isBusy { state.events.append(event) }
-            return !state.isBusy
-        }
+        state.withLock { $0.events.append(event) }
+        return true
     }
 
     func ended(_ reason: AttachmentEnd) { state.withLock { $0.ends.append(reason) } }

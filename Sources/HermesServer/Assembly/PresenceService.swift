@@ -1,0 +1,23 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import ServiceLifecycle
+
+/// Tells watchers of the presence of users of whom they were not told at once.
+struct PresenceService: Service {
+    /// The time between two looks while nobody waits.
+    private static let interval = Duration.milliseconds(500)
+
+    let devices: DeviceRegistry
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                let isWaiting = devices.tellLate()
+                // Throws when the server stops; then the loop ends.
+                try? await Task.sleep(for: isWaiting ? DeviceRegistry.lateInterval : Self.interval)
+            }
+        }
+    }
+}
