@@ -81,8 +81,14 @@ extension DelimitedConnection {
             // Checks the old password and hashes the new one.
             connection.charge(.password)
             connection.charge(.password)
+            let token = sender.login.tokenHash
             connection.ask { () async throws(HermesError) in
-                try await accounts.changePassword(of: principal, old: change.oldPassword, new: change.newPassword)
+                try await accounts.changePassword(
+                    of: principal,
+                    old: change.oldPassword,
+                    new: change.newPassword,
+                    keeping: token
+                )
             } then: { [self] result in
                 answer(id, result)
             }

@@ -117,13 +117,22 @@ struct DelimitedConversationTests {
         }
     }
 
-    @Test func `an account revokes its other tokens, and keeps the one of the connection`() async throws {
+    @Test(arguments: [false, true]) func `an account revokes its other tokens, and keeps the one of the connection`(
+        byPassword: Bool
+    ) async throws {
         try await GatewayHarness.with { server in
             let phone = try await server.delimited()
             let own = try await phone.register("ann", device: "phone")
             let tablet = try await server.delimited()
             let other = try await tablet.authenticate("ann", device: "tablet")
-            let answer = try await phone.ask(2, .account(.with { $0.revokeTokens = Hermes_V1_RevokeTokens() }))
+            let change = Hermes_V1_PasswordChange.with {
+                $0.oldPassword = "password of ann"
+                $0.newPassword = "another of ann"
+            }
+            let request = Hermes_V1_AccountRequest.with {
+                if byPassword { $0.changePassword = change } else { $0.revokeTokens = Hermes_V1_RevokeTokens() }
+            }
+            let answer = try await phone.ask(2, .account(request))
             #expect(!answer.hasError, "\(answer.error)")
             #expect(try await tablet.kicked().reason == .revoked)
             #expect(try await !phone.ask(3, .account(.with { $0.get = Hermes_V1_AccountSelector() })).hasError)
