@@ -65,7 +65,7 @@ struct RunRecord {
             ending.mayHaveLost(bootID: current) || isReplaced(number: number)
         }
 
-        /// Whether the present database may be an earlier copy, whatever the durability of its commits.
+        /// Whether the present database may be an earlier copy. This does not depend on how durable its commits were.
         ///
         /// - Parameter number: the number in the present database.
         func isReplaced(number: Int64) -> Bool {
@@ -230,7 +230,7 @@ struct RunRecord {
         return 0
     }
 
-    /// The directory's names are on the disk.
+    /// Flushes the directory, so that its names are on the disk.
     private func syncDirectory() {
         let descriptor = open(directory, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return }

@@ -16,7 +16,7 @@ struct OutboxQueue: Sendable {
         case storing
         case queued
         case sending
-        /// The server asked to send it later.
+        /// The server asked the client to send it later.
         case resting(until: NIODeadline)
         case failed(HermesClientError)
     }

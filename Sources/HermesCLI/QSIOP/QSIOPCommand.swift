@@ -101,7 +101,7 @@ struct QSIOPIdentityOptions: ParsableArguments {
         if uid != nil, user != nil { throw ValidationError("--uid and --user: give one of them") }
     }
 
-    /// The identity. Logs in over Delimited if only a name is known and no token is kept.
+    /// The identity. Logs in over Delimited if the account is given by its name and no kept token may be used.
     ///
     /// - Parameter refused: the token that the server has refused.
     private func identity(besides refused: String? = nil) async throws -> QSIOPClient.Identity {

@@ -41,7 +41,7 @@ package struct SteadyClock: Sendable {
 
     /// Checks the clocks; called about once a second.
     ///
-    /// - Returns: a jump ahead that is confirmed; it is believed from ``accept(uptime:)`` on.
+    /// - Returns: a jump ahead that is confirmed; the clock follows it only after ``accept(uptime:)`` has been called.
     package mutating func look(offset: Duration, uptime: Duration) -> ClockJump? {
         defer { lookedAt = uptime }
         guard offset > self.offset + Self.tolerance else {

@@ -76,8 +76,9 @@ package final class DurableGroup: Sendable {
         var sessions: Set<DurableSessionID> = []
         /// Whether members without a connection are excluded.
         var absent = false
-        /// Whether sessions that have ended are excluded. Chosen at first, one shows that it is gone in the commit, and
-        /// then another is chosen; without this a group of ended members would take nothing.
+        /// Whether sessions that have ended are excluded. The first choice may be an ended session: its commit then
+        /// shows that it is gone, and another is chosen. If ended sessions were excluded from the start, a group with
+        /// only ended members would take nothing.
         var ended = false
         /// Whether only those members are chosen that are known to accept a message of that length.
         var tooSmall = false

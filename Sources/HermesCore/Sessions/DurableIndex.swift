@@ -114,7 +114,7 @@ struct DurableIndex {
     /// The filters that match a topic, as they are at a moment.
     struct Matches {
         fileprivate var entries: [Entry] = []
-        /// The filters and their versions: topics that match the same ones have the same targets.
+        /// The matching filters and their versions; topics with equal keys have the same targets.
         fileprivate(set) var key: [UInt64] = []
         fileprivate var steps = 0
         /// The members of all filters and groups, those of several as often.

@@ -37,7 +37,7 @@ extension DurableSessions {
     }
 
     /// Ends all sessions of an owner who is gone. A session with a connection ends together with the connection.
-    /// Returns before the store knows.
+    /// Returns before this is stored.
     func endAll(of owner: SessionOwner) {
         perform(shared.change { $0.endAll(of: owner) })
     }

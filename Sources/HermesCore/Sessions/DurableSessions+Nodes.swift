@@ -9,7 +9,8 @@ extension DurableSessions {
         let changed = Hook<DurableSessionID>()
         /// The record may have another state of a session than this process knows: it must be read again.
         let outdated = Hook<DurableSessionID>()
-        /// It has queued publications for sessions that are open on other nodes: the new heads of their queues.
+        /// This process has queued publications for sessions that are open on other nodes. The value is the new head of
+        /// each of their queues.
         let queued = Hook<[NodeID: [DurableSessionID: UInt64]]>()
         /// A client has a connection and a session that is not stored.
         let attached = Hook<AttachedClient>()

@@ -9,7 +9,7 @@ import NIOCore
 extension MQTTConnection {
     /// The time before the end at which a client of the native protocol is warned.
     static let expiryWarning = Duration.seconds(60)
-    /// The longest time between checks of the wall clock, because it may be set.
+    /// The longest time between checks of the wall clock, because somebody may set the clock.
     private static let longestLook = Duration.seconds(30)
 
     /// Ends the connection if its token has expired, warns before that, and schedules the next check.

@@ -7,7 +7,8 @@ package import HermesCore
 package struct MQTTSettings: GatewayOptions {
     /// The longest accepted packet, told to clients of 5.0 as Maximum Packet Size.
     package var maxPacketBytes = 1 << 20
-    /// The number of unacknowledged QoS 1 and 2 publications from a client, told to clients of 5.0 as Receive Maximum.
+    /// The largest number of unacknowledged QoS 1 and 2 publications from a client; MQTT 5.0 clients are told it as
+    /// Receive Maximum.
     package var receiveMaximum = 1024
     /// The number of unacknowledged QoS 1 and 2 publications to a client, if its own Receive Maximum is not lower.
     package var maxInflight = 1024

@@ -55,7 +55,7 @@ struct MQTTSubscriptions {
     private var levels = 0
     /// The bytes of the texts.
     private var textBytes = 0
-    /// Whether some match more than the client may read, or did.
+    /// Whether any subscription matches, or has ever matched, topics that the client may not read.
     var hasFiltered = false
 
     /// The most places of wildcards that the filters of one client may have; a publication matches no more of them.

@@ -60,7 +60,8 @@ enum MQTTTranslation {
 
     /// The user property with the type of a room's payload: the number of the event's kind.
     static let roomTypeName = "liveroom-type"
-    /// The same for types that are the server's elsewhere, from viewers for whom they are the application's.
+    /// Replaces ``roomTypeName`` if a viewer sent an application-defined type whose number is reserved for the server
+    /// in other protocols.
     static let applicationTypeName = "liveroom-application-type"
 
     /// The type for 5.0 clients; nil for a message that another MQTT client published.
