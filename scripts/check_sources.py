@@ -80,10 +80,9 @@ CREATED_FILE = re.compile(r"\.createFile\(")
 # Swift wraps such a function twice more at each access.
 LOCKED_FUNCTION = re.compile(r"\b(Mutex|NIOLockedValueBox)<\(?(@\w+ )*\([^<>\]]*->")
 
-
-# A test has one name, a sentence.
 # A suite, up to its brace.
 SUITE = re.compile(r"@Suite[^{]*")
+# A test has one name, a sentence.
 TEST = re.compile(r"@Test\b(?:(?!\bfunc\b)[\s\S])*?\bfunc\s+(`?)|@Test\(\s*\"")
 
 

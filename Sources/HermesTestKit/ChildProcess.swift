@@ -9,10 +9,10 @@ import Musl
 import Glibc
 #endif
 
-/// Another program. It inherits only what it is given: the tests' files and sockets are closed when it starts.
+/// Another program. It inherits only what it is given; with Musl, all that is not closed when a program starts.
 ///
-/// Foundation's `Process` is not used: on Linux it first looks at each open descriptor of this process, and crashes when
-/// tests open and close some meanwhile.
+/// Foundation's `Process` is not used. On Linux it first looks at each open descriptor of this process, and crashes if
+/// other tests open and close some meanwhile.
 package struct ChildProcess {
     private let id: pid_t
 
@@ -35,13 +35,38 @@ package struct ChildProcess {
                 posix_spawn_file_actions_addopen(&actions, theirs, "/dev/null", O_RDWR, 0)
             }
         }
+        // Other tests' sockets would stay open as long as the program runs.
+        #if canImport(Darwin)
+        var attributes: posix_spawnattr_t?
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_CLOEXEC_DEFAULT))
+        #else
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        Self.closeAll(&actions)
+        #endif
         var words = ([path] + arguments).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
         var id: pid_t = 0
-        let error = posix_spawn(&id, path, &actions, nil, &words, environ)
+        let error = posix_spawn(&id, path, &actions, &attributes, &words, environ)
         guard error == 0 else { throw Failed(program: path, reason: String(cString: strerror(error))) }
         self.id = id
     }
+
+    #if canImport(Glibc)
+    private typealias CloseFrom = @convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32
+
+    /// Lets the program have no further descriptors. Looked up, because Swift sees no function that needs
+    /// `_GNU_SOURCE`.
+    private static func closeAll(_ actions: inout posix_spawn_file_actions_t) {
+        guard let symbol = dlsym(nil, "posix_spawn_file_actions_addclosefrom_np") else { return }
+        _ = unsafeBitCast(symbol, to: CloseFrom.self)(&actions, STDERR_FILENO + 1)
+    }
+    #elseif !canImport(Darwin)
+    private static func closeAll(_ actions: inout posix_spawn_file_actions_t) {}
+    #endif
 
     /// Runs a program to its end.
     ///
@@ -55,10 +80,10 @@ package struct ChildProcess {
 
     /// Waits for the end, once.
     ///
-    /// - Returns: what `waitpid` calls the status; 0 if the program ended well.
+    /// - Returns: what `waitpid` calls the status, which is 0 if the program ended well; -1: it was waited for before.
     @discardableResult package func waitUntilExit() -> Int32 {
         var status: Int32 = 0
-        while waitpid(id, &status, 0) < 0 && errno == EINTR {}
+        while waitpid(id, &status, 0) < 0 { if errno != EINTR { return -1 } }
         return status
     }
 

@@ -21,8 +21,8 @@ package protocol Attachment: AnyObject, Sendable {
 
     /// An ephemeral event.
     ///
-    /// - Returns: whether it was taken; false: so much waits for the attachment's event loop that it was dropped. Notices
-    ///   of presence are always taken.
+    /// - Returns: whether it was taken; false: it was dropped, because very much waits for the attachment's event loop.
+    ///   Notices of presence are always taken.
     func ephemeralArrived(_ event: EphemeralEvent) -> Bool
 
     /// The connection must end: tell the client the reason, then close.

@@ -10,15 +10,8 @@ extension DeviceRegistry {
             let isOnline: Bool
             let watchers: Dictionary<ObjectIdentifier, any Attachment>.Values
             let version: UInt64
-        }
-
-        /// A notice that follows later.
-        struct Late: Sendable {
-            /// Whether watchers, and observers, get it.
-            var isTold = false
-            var isReported = false
-            /// The number of the change for which it first waited.
-            var since: UInt64 = 0
+            /// The time of the last change; nil: not known.
+            let changedAt: Timestamp?
         }
 
         private struct Record: Sendable {
@@ -27,8 +20,9 @@ extension DeviceRegistry {
             var watchers: [ObjectIdentifier: any Attachment] = [:]
             /// Devices whose apps are not in the foreground, as reported over their present connection.
             var resting: Set<DeviceID> = []
-            /// The version of the last change between online and offline.
+            /// The version of the last change between online and offline, and its time.
             var version: UInt64 = 0
+            var changedAt: Timestamp?
 
             var isEmpty: Bool { attachments.isEmpty && watchers.isEmpty }
         }
@@ -40,16 +34,13 @@ extension DeviceRegistry {
             var lastVersion: UInt64 = 0
             /// The number of the last attachment.
             var lastConnection: UInt64 = 0
-            /// For each user of whom there was a notice in the last second: when the first one came, and the number.
-            var told: [UserID: (since: Timestamp, count: Int)] = [:]
-            /// When notices that are older than a second were last forgotten.
-            var forgotAt: Timestamp?
-            /// The users whose notice follows later.
-            var late: [UserID: Late] = [:]
+            /// For each user that changed in the last second: when the first change came, and their number.
+            var changes: [UserID: (since: Duration, count: Int)] = [:]
 
-            mutating func changePresence(of user: UserID) {
+            mutating func changePresence(of user: UserID, now: Timestamp) {
                 lastVersion += 1
                 records[user]?.version = lastVersion
+                records[user]?.changedAt = now
             }
 
             mutating func dropIfEmpty(_ user: UserID) {
@@ -63,7 +54,8 @@ extension DeviceRegistry {
         ///   attached before.
         func attach(
             _ attachment: any Attachment,
-            _ principal: Principal
+            _ principal: Principal,
+            now: Timestamp
         ) -> (replaced: (any Attachment)?, isFirst: Bool, connection: UInt64) {
             state.withLock { state in
                 var attachments = state.records[principal.user]?.attachments ?? []
@@ -82,26 +74,27 @@ extension DeviceRegistry {
                     attachments.append(attachment)
                 }
                 state.records[principal.user, default: Record()].attachments = attachments
-                if isFirst { state.changePresence(of: principal.user) }
+                if isFirst { state.changePresence(of: principal.user, now: now) }
                 state.lastConnection += 1
                 return (replaced, isFirst, state.lastConnection)
             }
         }
 
         /// - Returns: whether this takes the user offline.
-        func detach(_ attachment: any Attachment, _ user: UserID) -> Bool {
+        func detach(_ attachment: any Attachment, _ user: UserID, now: Timestamp) -> Bool {
             state.withLock { state in
                 guard let index = state.records[user]?.attachments.firstIndex(where: { $0 === attachment }) else {
                     return false
                 }
                 state.records[user]?.attachments.remove(at: index)
                 if attachment.takesEvents { state.records[user]?.resting.remove(attachment.principal.device) }
-                return Self.settle(user, &state)
+                return Self.settle(user, &state, now: now)
             }
         }
 
         func remove(
             _ user: UserID,
+            now: Timestamp,
             where matching: (Principal) -> Bool
         ) -> (removed: [any Attachment], isOffline: Bool) {
             // The caller's closure runs outside the lock; later attachments are left to the next call.
@@ -116,7 +109,7 @@ extension DeviceRegistry {
                     state.records[user]?.attachments.remove(at: index)
                     removed.append(candidate)
                 }
-                return (removed, removed.isEmpty ? false : Self.settle(user, &state))
+                return (removed, removed.isEmpty ? false : Self.settle(user, &state, now: now))
             }
         }
 
@@ -156,63 +149,35 @@ extension DeviceRegistry {
                 return Presence(
                     isOnline: record?.attachments.isEmpty == false,
                     watchers: (record?.watchers ?? [:]).values,
-                    version: record?.version ?? 0
+                    version: record?.version ?? 0,
+                    changedAt: record?.changedAt
                 )
             }
         }
 
-        /// Whether a change may be told at once; it counts.
-        func mayTell(of user: UserID, now: Timestamp) -> Bool {
+        /// Counts a change.
+        ///
+        /// - Returns: whether it may be told at once.
+        func mayTell(of user: UserID, now: Duration) -> Bool {
             state.withLock { state in
-                guard let told = state.told[user], Self.isRecent(told.since, now) else {
-                    state.told[user] = (now, 1)
+                guard let changes = state.changes[user], now - changes.since < PresenceLine.rest else {
+                    state.changes[user] = (now, 1)
                     return true
                 }
-                guard told.count < DeviceRegistry.maxToldPerSecond else { return false }
-                state.told[user] = (told.since, told.count + 1)
+                guard changes.count < DeviceRegistry.maxToldPerSecond else { return false }
+                state.changes[user] = (changes.since, changes.count + 1)
                 return true
             }
         }
 
-        /// ``takeLate(now:)`` returns the user; a notice that waits already keeps its place.
-        func tellLater(of user: UserID, _ late: Late) {
+        /// Forgets changes that are older than a second.
+        func forgetChanges(now: Duration) {
             state.withLock { state in
-                let known = state.late[user]
-                state.late[user] = Late(
-                    isTold: late.isTold || known?.isTold == true,
-                    isReported: late.isReported || known?.isReported == true,
-                    since: known?.since ?? late.since
-                )
+                if !state.changes.isEmpty {
+                    state.changes = state.changes.filter { now - $1.since < PresenceLine.rest }
+                }
             }
         }
-
-        private static func isRecent(_ since: Timestamp, _ now: Timestamp) -> Bool {
-            now >= since && now < since.advanced(by: .seconds(1))
-        }
-
-        /// Takes the notices that wait, except those of users of whom there was one in the last second.
-        func takeLate(now: Timestamp) -> [UserID: Late] {
-            state.withLock { state in
-                if state.forgotAt.map({ Self.isRecent($0, now) }) != true {
-                    state.told = state.told.filter { Self.isRecent($1.since, now) }
-                    state.forgotAt = now
-                }
-                guard !state.late.isEmpty else { return [:] }
-                let due = state.late.filter { user, _ in
-                    state.told[user].map { Self.isRecent($0.since, now) } != true
-                }
-                for user in due.keys { state.late[user] = nil }
-                return due
-            }
-        }
-
-        /// A notice that has waited is given: the next one follows a second later.
-        func toldLate(of user: UserID, now: Timestamp) {
-            state.withLock { $0.told[user] = (now, DeviceRegistry.maxToldPerSecond) }
-        }
-
-        /// Whether notices wait.
-        var hasLate: Bool { state.withLock { !$0.late.isEmpty } }
 
         // MARK: Watching
 
@@ -261,9 +226,9 @@ extension DeviceRegistry {
             }
         }
 
-        private static func settle(_ user: UserID, _ state: inout State) -> Bool {
+        private static func settle(_ user: UserID, _ state: inout State, now: Timestamp) -> Bool {
             let isOffline = state.records[user]?.attachments.isEmpty == true
-            if isOffline { state.changePresence(of: user) }
+            if isOffline { state.changePresence(of: user, now: now) }
             state.dropIfEmpty(user)
             return isOffline
         }

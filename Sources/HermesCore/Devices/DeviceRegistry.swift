@@ -1,28 +1,25 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
-
 /// The connected devices of this node: the attachments of each user, by device. Presence follows from these
 /// attachments. If there are several nodes, it follows from the record of all nodes (``ClusterRoster``).
 ///
-/// State: ``Shard``s by user, each a `Mutex` around a struct, and a ``PresenceBudget``. No attachment is called under a lock, and no lock is
-/// taken inside another.
+/// State: ``Shard``s by user, each a `Mutex` around a struct, and a ``PresenceBudget``. No attachment is called under a
+/// lock, and no lock is taken inside another.
 package final class DeviceRegistry: Sendable {
     /// The most users that one attachment can watch.
     package static let maxWatchedUsers = 1000
     /// The number of changes of one user's presence that watchers get within a second. Of further changes they get only
     /// the last one.
     package static let maxToldPerSecond = 4
-    /// The time between two parts of the notices that wait; each part keeps the event loops busy for some milliseconds.
+    /// The time between two parts of the notices that wait. A part keeps the event loops busy for some milliseconds, or
+    /// longer if a user has very many watchers.
     package static let lateInterval = Duration.milliseconds(50)
 
     private let shards: [Shard]
     private let ends = RecentEnds<UserID>()
     private let time: any TimeSource
     private let budget: PresenceBudget
-    /// The order in which notices began to wait.
-    private let lateCount = Atomic<UInt64>(0)
     /// The other nodes; nil: there are none.
     let roster: ClusterRoster?
     /// A user has come online or gone offline. If there are several nodes, the node that made the transition reports
@@ -32,32 +29,17 @@ package final class DeviceRegistry: Sendable {
     /// Creates an empty registry.
     ///
     /// - Parameters:
-    ///   - time: for the time a user was last seen.
-    ///   - uptime: a clock that never goes back, for rates.
+    ///   - time: for the time a user was last seen, and for rates.
     ///   - shardCount: the number of locks over which users are spread.
-    package convenience init(
-        time: any TimeSource,
-        uptime: @escaping @Sendable () -> Duration = DeviceRegistry.uptime(),
-        shardCount: Int = 64
-    ) {
-        self.init(time: time, uptime: uptime, shardCount: shardCount, roster: nil)
+    package convenience init(time: any TimeSource, shardCount: Int = 64) {
+        self.init(time: time, shardCount: shardCount, roster: nil)
     }
 
-    init(
-        time: any TimeSource,
-        uptime: @escaping @Sendable () -> Duration = DeviceRegistry.uptime(),
-        shardCount: Int = 64,
-        roster: ClusterRoster?
-    ) {
+    init(time: any TimeSource, shardCount: Int = 64, roster: ClusterRoster?) {
         self.time = time
         self.roster = roster
-        budget = PresenceBudget(uptime: uptime)
+        budget = PresenceBudget(time: time)
         shards = (0..<max(1, shardCount)).map { _ in Shard() }
-    }
-
-    package static func uptime() -> @Sendable () -> Duration {
-        let start = ContinuousClock.now
-        return { start.duration(to: .now) }
     }
 
     private func shard(of user: UserID) -> Shard { shards[Int(user.rawValue) % shards.count] }
@@ -70,12 +52,12 @@ package final class DeviceRegistry: Sendable {
     /// login began, the attachment is ended for that reason instead.
     ///
     /// - Parameter source: who pays for the notices that watchers get at once.
-    /// - Returns: the number of watchers that were told; 0 where there are several nodes, because they are told later.
+    /// - Returns: the number of watchers that are told, at once or later; 0 where there are several nodes.
     @discardableResult
-    package func attach(_ attachment: any Attachment, by source: CommitSource = .server) -> Int {
+    package func attach(_ attachment: any Attachment, by source: @autoclosure () -> CommitSource = .server) -> Int {
         let principal = attachment.principal
         let shard = shard(of: principal.user)
-        let (replaced, isFirst, connection) = shard.attach(attachment, principal)
+        let (replaced, isFirst, connection) = shard.attach(attachment, principal, now: time.now())
         if let roster, connection > 0 { roster.attached(attachment, connection: connection) }
         if let replaced {
             unwatchAll(replaced)
@@ -83,19 +65,19 @@ package final class DeviceRegistry: Sendable {
         }
         // Checked after the addition: a later end finds it; an earlier end is found here.
         if let reason = reason(toEnd: principal) {
-            let told = detach(attachment, by: source)
+            let told = detach(attachment, by: source())
             attachment.ended(reason)
             return told
         }
-        return isFirst ? tellOwnPresence(of: principal.user, by: source) : 0
+        return isFirst ? tellOwnPresence(of: principal.user, by: source()) : 0
     }
 
     /// Removes an attachment; does nothing if it was replaced.
     ///
-    /// - Returns: the number of watchers that were told.
+    /// - Returns: the number of watchers that are told, at once or later.
     @discardableResult
-    package func detach(_ attachment: any Attachment, by source: CommitSource = .server) -> Int {
-        let (told, watched) = leave(attachment, by: source)
+    package func detach(_ attachment: any Attachment, by source: @autoclosure () -> CommitSource = .server) -> Int {
+        let (told, watched) = leave(attachment, by: source())
         for user in watched { shard(of: user).removeWatcher(attachment, of: user) }
         return told
     }
@@ -103,16 +85,16 @@ package final class DeviceRegistry: Sendable {
     /// Removes an attachment as ``detach(_:)`` does, but leaves what it watched to the caller, who calls
     /// ``unwatch(_:by:)`` for some at a time.
     ///
-    /// - Returns: the number of watchers that were told, and the users that it watched.
+    /// - Returns: the number of watchers that are told, at once or later, and the users that it watched.
     package func leave(
         _ attachment: any Attachment,
-        by source: CommitSource = .server
+        by source: @autoclosure () -> CommitSource = .server
     ) -> (told: Int, watched: [UserID]) {
         let user = attachment.principal.user
         let watched = shard(of: user).takeWatched(by: attachment)
-        let isOffline = shard(of: user).detach(attachment, user)
+        let isOffline = shard(of: user).detach(attachment, user, now: time.now())
         roster?.detached(attachment)
-        return (isOffline ? tellOwnPresence(of: user, by: source) : 0, Array(watched))
+        return (isOffline ? tellOwnPresence(of: user, by: source()) : 0, Array(watched))
     }
 
     /// Whether any device of the user is connected, to any node.
@@ -165,7 +147,7 @@ package final class DeviceRegistry: Sendable {
 
     /// Ends the connections of a user for which `matching` is true.
     package func end(_ user: UserID, _ reason: AttachmentEnd, where matching: (Principal) -> Bool = { _ in true }) {
-        let (ended, isOffline) = shard(of: user).remove(user, where: matching)
+        let (ended, isOffline) = shard(of: user).remove(user, now: time.now(), where: matching)
         for attachment in ended {
             unwatchAll(attachment)
             roster?.detached(attachment)
@@ -284,39 +266,32 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// Tells watchers and observers about users of whom they were not told at once; called every ``lateInterval`` while
-    /// notices wait, else about once a second.
+    /// Tells watchers and observers about users of whom they were not told at once, as far as the rate allows; called
+    /// every ``lateInterval`` while any wait.
     ///
-    /// - Returns: whether notices wait.
+    /// - Returns: whether any wait.
     @discardableResult
     package func tellLate() -> Bool {
-        let now = time.now()
-        var waiting: [(user: UserID, late: Shard.Late)] = []
-        for shard in shards {
-            for (user, late) in shard.takeLate(now: now) {
-                if late.isReported { tellPresence(of: user, by: nil, isTold: false) }
-                if late.isTold { waiting.append((user, late)) }
-            }
-        }
-        guard !waiting.isEmpty else { return shards.contains(where: \.hasLate) }
-        let isTold = budget.tellsLate(waiting.map { (shard(of: $0.user).watcherCount(of: $0.user), $0.late.since) })
-        for ((user, late), isTold) in zip(waiting, isTold) {
-            if isTold {
-                shard(of: user).toldLate(of: user, now: now)
-                tellPresence(of: user, by: nil, isReported: false)
+        let now = time.uptime()
+        for shard in shards { shard.forgetChanges(now: now) }
+        while let user = budget.nextReport() { tell(user, isTold: false, isReported: true) }
+        while let user = budget.next() {
+            if isAnybodyBehind(of: user) {
+                // Again a second later.
+                later(user, isTold: true, isReported: false, by: .server)
             } else {
-                shard(of: user).tellLater(of: user, Shard.Late(isTold: true, since: late.since))
+                tell(user, isTold: true, isReported: false)
             }
         }
-        return shards.contains(where: \.hasLate)
+        return budget.isWaiting
     }
 
     /// The user came online or went offline because of a connection of this node. If there are several nodes, the
     /// record of all nodes decides, and ``presenceTurned(of:)`` follows.
     ///
-    /// - Returns: the number of watchers that were told.
-    private func tellOwnPresence(of user: UserID, by source: CommitSource) -> Int {
-        roster == nil ? tellPresence(of: user, by: source) : 0
+    /// - Returns: the number of watchers that are told, at once or later.
+    private func tellOwnPresence(of user: UserID, by source: @autoclosure () -> CommitSource) -> Int {
+        roster == nil ? tellPresence(of: user, by: source()) : 0
     }
 
     /// The user came online or went offline, by the record of all nodes.
@@ -325,58 +300,71 @@ package final class DeviceRegistry: Sendable {
     ///   - isTold: whether the watchers of this node hear of it.
     ///   - isReported: whether observers do, because this node made the transition.
     func presenceTurned(of user: UserID, isTold: Bool = true, isReported: Bool = false) {
-        tellPresence(of: user, by: .server, isTold: isTold, isReported: isReported)
+        _ = tellPresence(of: user, by: .server, isTold: isTold, isReported: isReported)
     }
 
     private func presence(of user: UserID) -> Shard.Presence {
         let own = shard(of: user).presence(of: user)
         guard let version = roster?.presenceVersion(of: user) else { return own }
-        return Shard.Presence(isOnline: version & 1 == 1, watchers: own.watchers, version: version)
+        // This node does not know the time of a change on another.
+        return Shard.Presence(isOnline: version & 1 == 1, watchers: own.watchers, version: version, changedAt: nil)
     }
 
-    /// Tells watchers and observers the user's state, and again if it changed meanwhile, so that their last notice is
-    /// right.
+    /// Tells watchers and observers of a change, at once if the rates allow it.
     ///
-    /// - Parameter source: who pays for the notices; nil: they have waited, and are paid for.
-    /// - Returns: the number of watchers that were told.
-    @discardableResult
+    /// - Parameter source: who causes the notices; asked for only if there are any.
+    /// - Returns: the number of watchers that are told, at once or later.
     private func tellPresence(
         of user: UserID,
-        by source: CommitSource?,
+        by source: @autoclosure () -> CommitSource,
         isTold: Bool = true,
         isReported: Bool = true
     ) -> Int {
         let shard = shard(of: user)
-        var late = Shard.Late()
-        if let source {
-            // A change may go to many watchers, and into a queue: within a second only the last state matters.
-            if !shard.mayTell(of: user, now: time.now()) {
-                late = Shard.Late(isTold: isTold, isReported: isReported)
-            } else if isTold, !budget.tellsAtOnce(shard.watcherCount(of: user), by: source) {
-                late.isTold = true
-            }
+        let watchers = isTold ? shard.watcherCount(of: user) : 0
+        // A change may go to many watchers, and into a queue: within a second only the last state matters.
+        guard shard.mayTell(of: user, now: time.uptime()) else {
+            later(user, isTold: isTold, isReported: isReported, by: watchers > 0 ? source() : .server)
+            return watchers
         }
+        guard watchers > 0 else {
+            // Somebody may watch since.
+            tell(user, isTold: isTold, isReported: isReported)
+            return 0
+        }
+        let source = source()
+        // All or none, because who is told is not remembered.
+        let isNow =
+            watchers <= PresenceBudget.maxAtOnce && !isAnybodyBehind(of: user)
+            && budget.tellsAtOnce(watchers, by: source)
+        tell(user, isTold: isNow, isReported: isReported)
+        // After the change: whoever takes it from the line reads this state, or a later one.
+        if !isNow { later(user, isTold: true, isReported: false, by: source) }
+        return watchers
+    }
+
+    private func later(_ user: UserID, isTold: Bool, isReported: Bool, by source: CommitSource) {
+        let watchers = isTold ? shard(of: user).watcherCount(of: user) : 0
+        budget.tellLater(of: user, watchers: watchers, isReported: isReported, by: source)
+    }
+
+    private func isAnybodyBehind(of user: UserID) -> Bool {
+        shard(of: user).presence(of: user).watchers.contains(where: \.isBehind)
+    }
+
+    /// Tells watchers and observers the user's state, and again if it changed meanwhile, so that their last notice is
+    /// right.
+    private func tell(_ user: UserID, isTold: Bool, isReported: Bool) {
+        guard isTold || isReported else { return }
         var presence = self.presence(of: user)
-        // All or none: whoever is told again and again must not keep others from being told.
-        if isTold, !late.isTold, presence.watchers.contains(where: \.isBehind) { late.isTold = true }
-        let (isTold, isReported) = (isTold && !late.isTold, isReported && !late.isReported)
-        var told = 0
         while true {
-            let lastSeen = presence.isOnline ? nil : time.now()
+            let lastSeen = presence.isOnline ? nil : presence.changedAt ?? time.now()
             let event = EphemeralEvent.presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
-            if isTold {
-                for watcher in presence.watchers { _ = watcher.ephemeralArrived(event) }
-                told += presence.watchers.count
-            }
+            if isTold { for watcher in presence.watchers { _ = watcher.ephemeralArrived(event) } }
             if isReported { presenceChanged((user, presence.isOnline)) }
             let latest = self.presence(of: user)
-            if latest.version == presence.version { break }
+            if latest.version == presence.version { return }
             presence = latest
         }
-        if late.isTold || late.isReported {
-            late.since = lateCount.wrappingAdd(1, ordering: .relaxed).newValue
-            shard.tellLater(of: user, late)
-        }
-        return told
     }
 }

@@ -1,53 +1,56 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The number of notices of presence that the server gives; one for all accounts.
+/// The number of notices of presence that the server gives, and the users whose watchers wait; one for all accounts.
 ///
-/// Each change goes to everybody who watches the account, and anybody may watch it. So an account pays for a part of
-/// its notices only, and thousands of connections that watch the same accounts would be told of each change. Therefore
-/// the notices that are given at once have a rate, of which one source uses an eighth at most. Whoever is not told at
-/// once is told within some seconds, of the last state only: of further notices a second, half go to those with the
-/// fewest watchers, and half to those that have waited longest.
+/// Each change goes to everybody who watches the user, and anybody may watch it. So a user pays for a part of its
+/// notices only, and thousands of connections that watch the same users would be told of each change. Therefore the
+/// notices that are given at once have a rate, of which one source uses an eighth at most; the last quarter is for
+/// sources that have used nothing for some seconds. Whoever is not told at once is told later, of the last state only:
+/// half of the later notices go to the users with the fewest watchers, and half to the sources of the changes in turn.
 ///
-/// State: a ``Locked``; taken once for each change of a watched account.
+/// State: a ``Locked``; taken once for each change of a watched user. Nothing is called under it.
 final class PresenceBudget: Sendable {
     /// The notices that are given at once, a second; some 5 µs each with their output.
     static let rate = 50_000
     static let burst = 100_000
     /// The parts of them that one source may use.
     static let sourceParts = 8
-    /// The watchers of an account above which none is told at once: all of them would be told in one go, on the event
-    /// loop of whoever changed.
+    /// The watchers of a user above which none is told at once: all of them are told in one go, by the event loop of
+    /// whoever changed.
     static let maxAtOnce = 1_000
-    /// The notices that are given later, a second, and at once.
-    static let lateRate = 25_000
-    static let lateBurst = lateRate / 20
+    /// The notices that are given later, a second and at most at a time, in each of the two orders.
+    static let lateRate = 12_500
+    static let lateBurst = lateRate / 5
 
     private struct State: Sendable {
         var total = TokenBucket(burst: PresenceBudget.burst, now: .zero)
         var sources = TokenBuckets<CommitSource>()
-        var late = TokenBucket(burst: PresenceBudget.lateBurst, now: .zero)
+        var line = PresenceLine()
+        var ofFewest = TokenBucket(burst: PresenceBudget.lateBurst, now: .zero)
+        var inTurn = TokenBucket(burst: PresenceBudget.lateBurst, now: .zero)
     }
 
     private let state = Locked(State())
-    private let uptime: @Sendable () -> Duration
+    private let time: any TimeSource
 
-    /// - Parameter uptime: a clock that never goes back.
-    init(uptime: @escaping @Sendable () -> Duration) { self.uptime = uptime }
+    init(time: any TimeSource) { self.time = time }
 
-    /// Whether all watchers of an account are told at once; they are charged.
+    /// Whether all watchers of a user are told at once; they are charged.
     ///
-    /// - Parameter source: whoever caused the change; the server's own have no share.
+    /// - Parameter source: whoever caused the change. The server, and peers whose address is not known, have no share.
     func tellsAtOnce(_ watchers: Int, by source: CommitSource) -> Bool {
         guard watchers > 0 else { return true }
         guard watchers <= Self.maxAtOnce else { return false }
-        let now = uptime()
+        let now = time.uptime()
         let share = TokenRate(perSecond: Self.rate / Self.sourceParts, burst: Self.burst / Self.sourceParts)
         return state.withLock { state in
             guard state.total.hasToken(rate: Self.rate, burst: Self.burst, now: now) else { return false }
-            if source != .server {
+            if source != .server, source != .address("") {
+                let isLow = !state.total.holds(0.25, ofBurst: Self.burst)
                 let isAllowed = state.sources.change(source, now: now, rate: { _ in share }) { bucket in
-                    guard bucket.holds(1, ofBurst: 1) else { return false }
+                    let isNew = bucket.holds(0.99, ofBurst: share.burst)
+                    guard bucket.holds(1, ofBurst: 1), isNew || !isLow else { return false }
                     bucket.take(watchers)
                     return true
                 }
@@ -58,24 +61,42 @@ final class PresenceBudget: Sendable {
         }
     }
 
-    /// Which of the accounts that wait are told of now; their watchers are charged.
-    ///
-    /// - Parameter waiting: the number of watchers of each, and the place at which it began to wait.
-    func tellsLate(_ waiting: [(watchers: Int, since: UInt64)]) -> [Bool] {
-        let now = uptime()
-        let byWatchers = waiting.indices.sorted { waiting[$0].watchers < waiting[$1].watchers }
-        let byTime = waiting.indices.sorted { waiting[$0].since < waiting[$1].since }
-        var isTold = Array(repeating: false, count: waiting.count)
+    /// Watchers, or observers, are told later.
+    func tellLater(of user: UserID, watchers: Int, isReported: Bool, by source: CommitSource) {
+        let now = time.uptime()
         state.withLock { state in
-            guard state.late.hasToken(rate: Self.lateRate, burst: Self.lateBurst, now: now) else { return }
-            for (indices, part) in [(byWatchers, 0.5), (byTime, 0)] {
-                for index in indices where !isTold[index] {
-                    guard state.late.holds(part, ofBurst: Self.lateBurst) else { break }
-                    state.late.take(waiting[index].watchers)
-                    isTold[index] = true
-                }
-            }
+            if watchers > 0 { state.line.append(user, watchers: watchers, by: source, now: now) }
+            if isReported { state.line.appendReport(user, now: now) }
         }
-        return isTold
     }
+
+    /// The next user of whom observers are told now.
+    func nextReport() -> UserID? {
+        let now = time.uptime()
+        return state.withLock { $0.line.nextReport(now: now) }
+    }
+
+    /// The next user whose watchers are told now; they are charged.
+    func next() -> UserID? {
+        let now = time.uptime()
+        return state.withLock { state in
+            state.line.wake(now: now)
+            if state.ofFewest.hasToken(rate: Self.lateRate, burst: Self.lateBurst, now: now),
+                let (user, watchers) = state.line.nextOfFewest()
+            {
+                state.ofFewest.take(watchers)
+                return user
+            }
+            if state.inTurn.hasToken(rate: Self.lateRate, burst: Self.lateBurst, now: now),
+                let (user, watchers) = state.line.nextInTurn()
+            {
+                state.inTurn.take(watchers)
+                return user
+            }
+            return nil
+        }
+    }
+
+    /// Whether anybody waits.
+    var isWaiting: Bool { state.withLock { !$0.line.isEmpty } }
 }

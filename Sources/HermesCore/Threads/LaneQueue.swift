@@ -26,12 +26,12 @@ struct LaneQueue<Item> {
 
     /// The owners of one source.
     fileprivate struct Source {
-        var owners = TurnTable<Deque<Item>>()
+        var owners = TurnTable<String, Deque<Item>>()
         var count = 0
     }
 
     fileprivate struct Lane {
-        var sources = TurnTable<Source>()
+        var sources = TurnTable<String, Source>()
         var count = 0
     }
 

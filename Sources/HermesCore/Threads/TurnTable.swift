@@ -4,18 +4,17 @@
 import DequeModule
 
 /// Values by name that take turns. A value that is empty after it was used is removed, and has no turn. Pure.
-package struct TurnTable<Value> {
-    private var values: [String: Value] = [:]
+package struct TurnTable<Name: Hashable, Value> {
+    private var values: [Name: Value] = [:]
     /// The names, each once, in turn.
-    private var turns = Deque<String>()
+    private var turns = Deque<Name>()
 
     package init() {}
 
-    subscript(_ name: String) -> Value? { values[name] }
+    subscript(_ name: Name) -> Value? { values[name] }
 
     /// Changes a value. A new one has its turn after all others.
-    package mutating func update(_ name: String, default value: @autoclosure () -> Value, _ body: (inout Value) -> Void)
-    {
+    package mutating func update(_ name: Name, default value: @autoclosure () -> Value, _ body: (inout Value) -> Void) {
         if values[name] == nil { turns.append(name) }
         body(&values[name, default: value()])
     }
@@ -35,7 +34,7 @@ package struct TurnTable<Value> {
 
     /// Uses a value out of turn; it keeps its turn.
     mutating func take<Result>(
-        of name: String,
+        of name: Name,
         _ body: (inout Value) -> (Result?, isEmpty: Bool)
     ) -> Result? {
         guard var value = values.removeValue(forKey: name) else { return nil }
@@ -45,5 +44,7 @@ package struct TurnTable<Value> {
     }
 
     /// The name of a value with the greatest number; takes as long as there are values.
-    func keyOfGreatest(_ number: (Value) -> Int) -> String? { values.max { number($0.value) < number($1.value) }?.key }
+    func keyOfGreatest(_ number: (Value) -> Int) -> Name? { values.max { number($0.value) < number($1.value) }?.key }
 }
+
+extension TurnTable: Sendable where Name: Sendable, Value: Sendable {}

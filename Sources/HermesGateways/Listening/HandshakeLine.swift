@@ -38,7 +38,7 @@ package final class HandshakeLines: Sendable {
 /// The handshakes of one loop that have something to do. Owner: the loop.
 final class HandshakeLine {
     private let loop: any EventLoop
-    private var waiting = TurnTable<Deque<HandshakeGate>>()
+    private var waiting = TurnTable<String, Deque<HandshakeGate>>()
     private var isScheduled = false
 
     init(_ loop: any EventLoop) { self.loop = loop }

@@ -4,8 +4,9 @@
 import HermesCore
 import Synchronization
 
-/// The ephemeral events that wait for one event loop. Bounds them: they may be lost, and a loop that is busy takes its
-/// time for them.
+/// The ephemeral events that wait for one event loop. They may be lost, and a loop that is busy takes its time for them.
+/// So signs of typing, signals and commands are bounded here. Notices of presence are always taken: whoever gives them
+/// looks first whether the loop is behind.
 ///
 /// State: an atomic number; callable on any thread.
 final class WaitingEphemera: Sendable {

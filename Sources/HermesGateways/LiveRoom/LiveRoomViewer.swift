@@ -238,7 +238,8 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         connection.account = principal.user
         let attachment = DeviceAttachment(principal: principal, connection: connection, takesEvents: false)
         self.attachment = attachment
-        connection.chargeInTheEnd(.watchers(gateway.environment.messenger.devices.attach(attachment, by: connection.address)))
+        let devices = gateway.environment.messenger.devices
+        connection.chargeInTheEnd(.watchers(devices.attach(attachment, by: connection.address)))
     }
 
     private func detach() {

@@ -6,7 +6,7 @@ import ServiceLifecycle
 
 /// Tells watchers of the presence of users of whom they were not told at once.
 struct PresenceService: Service {
-    /// The time between two looks while nobody waits.
+    /// The time between two looks while nobody waits. A user waits for a second at least.
     private static let interval = Duration.milliseconds(500)
 
     let devices: DeviceRegistry

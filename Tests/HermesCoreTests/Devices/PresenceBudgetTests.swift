@@ -11,8 +11,7 @@ import Testing
     private let devices: DeviceRegistry
 
     init() {
-        let time = time
-        devices = DeviceRegistry(time: time, uptime: { time.uptime() }, shardCount: 4)
+        devices = DeviceRegistry(time: time, shardCount: 4)
     }
 
     private func attach(_ number: Int32, _ deviceName: String = "phone") throws -> RecordingAttachment {
@@ -56,15 +55,35 @@ import Testing
         #expect(try flap(2_001...2_001, by: .address("192.0.2.2"), [friend]) == 2)
     }
 
-    @Test func `all sources together have a budget, and the server has no share`() throws {
-        let budget = PresenceBudget { [time] in time.uptime() }
-        var told = 0
-        for number in 0..<1_000 where budget.tellsAtOnce(1_000, by: .address("\(number)")) { told += 1_000 }
-        #expect(told == PresenceBudget.burst)
+    @Test func `observers hear of each change but those beyond four a second, whoever watches`() throws {
+        let reports = Mutex<[Bool]>([])
+        devices.presenceChanged.observe { change in reports.withLock { $0.append(change.isOnline) } }
+        let watchers = try (0...Int32(PresenceBudget.maxAtOnce)).map { try attach(100 + $0) }
+        reports.withLock { $0 = [] }
+        for watcher in watchers { devices.watch([try user(2)], by: watcher) }
+        for _ in 0..<5 { devices.detach(try attach(2)) }
+        #expect(reports.withLock { $0 } == [true, false, true, false])
         time.advance(by: .seconds(1))
-        told = 0
-        for _ in 0..<1_000 where budget.tellsAtOnce(1_000, by: .server) { told += 1_000 }
-        #expect(told == PresenceBudget.rate)
+        devices.tellLate()
+        #expect(reports.withLock { $0 } == [true, false, true, false, false])
+        _ = try attach(2)
+        #expect(reports.withLock { $0.count } == 6)
+    }
+
+    @Test func `all sources together have a budget, whose last quarter is for those that have used nothing`() throws {
+        let budget = PresenceBudget(time: time)
+        func told(_ source: (Int) -> CommitSource) -> Int {
+            (0..<1_000).count { budget.tellsAtOnce(1_000, by: source($0)) } * 1_000
+        }
+        let seven: (Int) -> CommitSource = { .address("\($0 % 7)") }
+        // The last one may exceed it.
+        #expect(told(seven) == PresenceBudget.burst / 4 * 3 + 1_000)
+        #expect(told { .address("new \($0)") } == PresenceBudget.burst / 4 - 1_000)
+        #expect(!budget.tellsAtOnce(1, by: .server))
+        time.advance(by: .seconds(1))
+        #expect(told { _ in .server } == PresenceBudget.rate, "the server has no share")
+        time.advance(by: .seconds(1))
+        #expect(told { _ in .address("") } == PresenceBudget.rate, "nor have peers whose address is not known")
         time.advance(by: .seconds(1))
         #expect(!budget.tellsAtOnce(PresenceBudget.maxAtOnce + 1, by: .server))
     }
@@ -76,27 +95,73 @@ import Testing
         for number in Int32(5_001)...5_100 { for _ in 0..<3 { devices.detach(try attach(number)) } }
         let last = try (5_001...5_100).map { try attach($0) }
         #expect(watchers[0].events.isEmpty, "more watchers than are told at once")
-        var parts = 0
+        #expect(devices.tellLate() && watchers[0].events.isEmpty, "their second is not over")
         time.advance(by: .seconds(1))
+        var parts = 0
         while devices.tellLate(), parts < 1_000 {
             time.advance(by: DeviceRegistry.lateInterval)
             parts += 1
         }
-        let expected = 200_000 / PresenceBudget.lateBurst
-        #expect(parts > expected - 20 && parts < expected + 20)
-        let expectedEvents = Set(flapping.map { EphemeralEvent.presence($0, isOnline: true, lastSeen: nil) })
-        #expect(watchers.allSatisfy { Set($0.events) == expectedEvents && $0.events.count == 100 })
+        // 25,000 a second.
+        #expect(parts > 140 && parts < 165)
+        let expected = Set(flapping.map { EphemeralEvent.presence($0, isOnline: true, lastSeen: nil) })
+        #expect(watchers.allSatisfy { Set($0.events) == expected && $0.events.count == 100 })
         withExtendedLifetime(last) {}
     }
 
-    @Test func `few watchers are told before many, and those that wait longest all the same`() throws {
-        let budget = PresenceBudget { [time] in time.uptime() }
-        // A crowd waits longest; newcomers with few watchers come all the time.
-        let newcomers: [(watchers: Int, since: UInt64)] = (0..<100).map { (20, 2 + $0) }
-        let isTold = budget.tellsLate([(10_000, 1)] + newcomers)
-        #expect(isTold[0] && isTold.count(where: { $0 }) > 30)
-        #expect(budget.tellsLate([(10_000, 1), (1, 2)]) == [false, false])
+    @Test func `few watchers are told of before a crowd, which has a turn all the same`() throws {
+        let budget = PresenceBudget(time: time)
+        let (crowd, other, small) = (try user(1), try user(2), try user(3))
+        func add(_ user: UserID, _ watchers: Int, _ address: String) {
+            budget.tellLater(of: user, watchers: watchers, isReported: false, by: .address(address))
+        }
+        func all() -> [UserID] { Array(sequence(state: ()) { _ in budget.next() }) }
+        add(crowd, 100_000, "a")
+        add(other, 100_000, "a")
         time.advance(by: .seconds(1))
-        #expect(budget.tellsLate([(10_000, 1), (1, 2)]) == [true, true])
+        #expect(all() == [crowd, other], "both orders have tokens")
+        add(small, 1, "b")
+        time.advance(by: .seconds(1))
+        #expect(all().isEmpty, "both orders are in debt")
+        time.advance(by: .seconds(8))
+        add(crowd, 100_000, "a")
+        #expect(all() == [small])
+        // Newcomers with few watchers come all the time, and the crowd waits for its turn alone.
+        var seconds = 0
+        var seen: [UserID] = []
+        while !seen.contains(crowd), seconds < 60 {
+            for number in Int32(100)..<1_100 { add(try user(number), 20, "b") }
+            time.advance(by: .seconds(1))
+            seen = all()
+            seconds += 1
+        }
+        #expect(seconds < 10)
+    }
+
+    @Test func `sources take turns`() throws {
+        var line = PresenceLine()
+        for number in Int32(1)...5 { line.append(try user(number), watchers: 10, by: .address("a"), now: .zero) }
+        line.append(try user(6), watchers: 10, by: .address("b"), now: .zero)
+        line.append(try user(1), watchers: 1, by: .address("b"), now: .zero)
+        #expect(line.nextInTurn() == nil)
+        line.wake(now: .seconds(1))
+        var order: [Int32] = []
+        while let next = line.nextInTurn() { order.append(Int32(next.user.rawValue)) }
+        #expect(order == [1, 6, 2, 3, 4, 5])
+        #expect(line.isEmpty && line.nextOfFewest() == nil)
+    }
+
+    @Test func `places of users that were told in the other order do not pile up`() throws {
+        var line = PresenceLine()
+        var now = Duration.zero
+        // The line is never empty of users with few watchers, so the crowd's places in that order are never reached.
+        for round in 0..<5_000 {
+            line.append(try user(1), watchers: 100_000, by: .server, now: now)
+            for number in Int32(0)..<3 { line.append(try user(10 + number), watchers: 1, by: .address("a"), now: now) }
+            now += .seconds(1)
+            line.wake(now: now)
+            #expect(line.nextInTurn() != nil && line.nextOfFewest() != nil)
+            if round % 100 == 0 { #expect(line.places <= 1_100) }
+        }
     }
 }

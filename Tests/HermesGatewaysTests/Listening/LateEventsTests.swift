@@ -59,12 +59,20 @@ import Testing
             let connection = try await loop.eventLoop.submit { loop.connections.first }.get()
             let taker = try #require(connection)
             let user = try #require(UserID(7))
-            let presence = EphemeralEvent.presence(user, isOnline: true, lastSeen: nil)
-            for _ in 0..<50 { #expect(loop.post(presence, to: taker)) }
+            let device = try #require(DeviceID("phone"))
+            let signal = EphemeralEvent.signal(from: user, device: device, payload: Array(repeating: 0, count: 16_384))
+            // On the loop, so that nothing is delivered meanwhile.
+            func post() async throws -> (posted: Int, sum: Int) {
+                try await loop.eventLoop.submit {
+                    ((0..<3_000).count { _ in loop.post(signal, to: taker) }, loop.waiting.sum)
+                }.get()
+            }
+            let most = WaitingEphemera.max / 17
+            #expect(try await post() == (most, most * 17))
             while loop.waiting.sum > 0 { await Task.yield() }
             try await client.drop()
             while try await loop.eventLoop.submit({ loop.connectionCount }).get() > 0 {}
-            #expect(loop.post(presence, to: taker))
+            #expect(try await post() == (most, most * 17))
             while loop.waiting.sum > 0 { await Task.yield() }
         }
     }

@@ -1,0 +1,113 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+
+/// The users of whom watchers or observers are told later, each once. Pure.
+///
+/// Each waits for a second, in which it may change again. Then observers are told, and watchers as their turn comes.
+/// There are two orders: the users with the fewest watchers come first, or the sources of the changes take turns. All
+/// operations take the same time, however many users wait.
+struct PresenceLine: Sendable {
+    /// A user, and the number of its entry: one that has been told and waits again has another.
+    private struct Place: Sendable {
+        let user: UserID
+        let entry: UInt64
+    }
+
+    private struct Entry: Sendable {
+        let number: UInt64
+        let source: CommitSource
+        let watchers: Int
+    }
+
+    /// The time for which a user waits at least.
+    static let rest = Duration.seconds(1)
+
+    private var entries: [UserID: Entry] = [:]
+    private var lastEntry: UInt64 = 0
+    private var resting = Deque<(place: Place, until: Duration)>()
+    private var turns = TurnTable<CommitSource, Deque<Place>>()
+    /// By the number of bits of the number of watchers.
+    private var classes = Array(repeating: Deque<Place>(), count: Int.bitWidth)
+    /// Places in either order whose users have been told in the other.
+    private var stale = 0
+    private var reports: Set<UserID> = []
+    private var restingReports = Deque<(user: UserID, until: Duration)>()
+
+    var isEmpty: Bool { entries.isEmpty && reports.isEmpty }
+
+    /// Watchers are told later. A user that waits already keeps its place.
+    mutating func append(_ user: UserID, watchers: Int, by source: CommitSource, now: Duration) {
+        guard entries[user] == nil else { return }
+        lastEntry += 1
+        entries[user] = Entry(number: lastEntry, source: source, watchers: watchers)
+        resting.append((Place(user: user, entry: lastEntry), now + Self.rest))
+    }
+
+    /// Observers are told later.
+    mutating func appendReport(_ user: UserID, now: Duration) {
+        if reports.insert(user).inserted { restingReports.append((user, now + Self.rest)) }
+    }
+
+    /// The next user of whom observers are told.
+    mutating func nextReport(now: Duration) -> UserID? {
+        guard let first = restingReports.first, first.until <= now else { return nil }
+        restingReports.removeFirst()
+        return reports.remove(first.user)
+    }
+
+    /// Lets those take turns whose second is over.
+    mutating func wake(now: Duration) {
+        while let first = resting.first, first.until <= now {
+            resting.removeFirst()
+            guard let entry = entries[first.place.user] else { continue }
+            classes[Int.bitWidth - max(1, entry.watchers).leadingZeroBitCount - 1].append(first.place)
+            turns.update(entry.source, default: []) { $0.append(first.place) }
+        }
+    }
+
+    /// Removes the user with the fewest watchers, roughly, that is awake.
+    mutating func nextOfFewest() -> (user: UserID, watchers: Int)? {
+        for index in classes.indices {
+            while let place = classes[index].popFirst() { if let next = take(place) { return next } }
+        }
+        return nil
+    }
+
+    /// Removes the user that is awake and whose source has its turn.
+    mutating func nextInTurn() -> (user: UserID, watchers: Int)? {
+        while let place = turns.next({ places in (places.popFirst(), isEmpty: places.isEmpty) }) {
+            if let next = take(place) { return next }
+        }
+        return nil
+    }
+
+    private mutating func take(_ place: Place) -> (user: UserID, watchers: Int)? {
+        guard isWaiting(place), let entry = entries.removeValue(forKey: place.user) else {
+            stale -= 1
+            return nil
+        }
+        stale += 1
+        if stale > Self.maxStale + 2 * entries.count { dropStale() }
+        return (place.user, entry.watchers)
+    }
+
+    private func isWaiting(_ place: Place) -> Bool { entries[place.user]?.number == place.entry }
+
+    /// The places in the first order.
+    var places: Int { classes.reduce(0) { $0 + $1.count } }
+
+    /// The places without a user that are kept in any case.
+    private static let maxStale = 1_024
+
+    private mutating func dropStale() {
+        classes = classes.map { places in Deque(places.filter { isWaiting($0) }) }
+        turns = TurnTable()
+        for place in classes.joined().sorted(by: { $0.entry < $1.entry }) {
+            guard let entry = entries[place.user] else { continue }
+            turns.update(entry.source, default: []) { $0.append(place) }
+        }
+        stale = 0
+    }
+}
