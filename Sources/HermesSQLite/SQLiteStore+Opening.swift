@@ -57,6 +57,7 @@ extension SQLiteStore {
         warnOfOthers(directory, logger)
         let lock = try DirectoryLock(directory: directory)
         let path = directory + "/" + fileName
+        try checkIsFile(path)
         var record = RunRecord(directory: directory, database: path, bootID: bootID)
         let isNew = !FileManager.default.fileExists(atPath: path)
         let last = isNew ? RunRecord.LastRun(ending: .closed) : record.lastRun()
@@ -208,6 +209,19 @@ extension SQLiteStore {
             "others may write to the data directory and replace the store",
             metadata: ["path": "\(directory)", "remedy": "chmod go-w"]
         )
+    }
+
+    /// Opening a pipe would wait for its other end.
+    private static func checkIsFile(_ path: String) throws(StoreOpenError) {
+        let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        let type = try? FileManager.default.attributesOfItem(atPath: target)[.type] as? FileAttributeType
+        guard type == nil || type == .typeRegular else {
+            throw StoreOpenError(
+                reason: .notHermes,
+                path: path,
+                message: "This is not a file. Move it away, or set data.directory to another directory."
+            )
+        }
     }
 
     /// Creates the file with a narrow mode from the start; SQLite gives the log's files the same mode.

@@ -165,6 +165,7 @@ package final class TestServer: Sendable {
     }
 
     fileprivate func serve() async {
+        var retries = 200
         repeat {
             let settings = state.withLock { state in
                 state.restarts = false
@@ -186,7 +187,12 @@ package final class TestServer: Sendable {
                     }
                 )
             } catch {
-                return move(to: .stopped(error))
+                // Another test may have a port of the server's last run for a moment.
+                let mayBeFree = error.exitCode == .addressUnavailable && state.withLock { !$0.ports.isEmpty }
+                guard mayBeFree, retries > 0 else { return move(to: .stopped(error)) }
+                retries -= 1
+                state.withLock { $0.restarts = true }
+                try? await Task.sleep(for: .milliseconds(100))
             }
         } while state.withLock { $0.restarts }
         move(to: .stopped(nil))

@@ -170,6 +170,13 @@ struct SQLiteStoreOpeningTests {
     }
 
     @Test
+    func `a pipe in the place of the file is refused, not waited for`() throws {
+        let directory = try TemporaryDirectory()
+        try #require(mkfifo(directory.database, 0o600) == 0)
+        #expect(reason { try directory.openStore() } == .notHermes)
+    }
+
+    @Test
     func `garbage, an empty file and a cut file are refused as damaged`() async throws {
         for damage in ["garbage", "empty", "cut", "header"] {
             let directory = try TemporaryDirectory()

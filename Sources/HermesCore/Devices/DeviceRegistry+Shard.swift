@@ -143,6 +143,10 @@ extension DeviceRegistry {
 
         func watcherCount(of user: UserID) -> Int { state.withLock { $0.records[user]?.watchers.count ?? 0 } }
 
+        func isWatched(_ user: UserID, by attachment: any Attachment) -> Bool {
+            state.withLock { $0.records[user]?.watchers[ObjectIdentifier(attachment)] != nil }
+        }
+
         func presence(of user: UserID) -> Presence {
             state.withLock { state in
                 let record = state.records[user]

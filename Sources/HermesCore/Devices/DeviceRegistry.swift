@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// The connected devices of this node: the attachments of each user, by device. Presence follows from these
 /// attachments. If there are several nodes, it follows from the record of all nodes (``ClusterRoster``).
 ///
@@ -12,14 +14,15 @@ package final class DeviceRegistry: Sendable {
     /// The number of changes of one user's presence that watchers get within a second. Of further changes they get only
     /// the last one.
     package static let maxToldPerSecond = 4
-    /// The time between two parts of the notices that wait. A part keeps the event loops busy for some milliseconds, or
-    /// longer if a user has very many watchers.
+    /// The time between two parts of the notices that wait. A part keeps the event loops busy for some milliseconds.
     package static let lateInterval = Duration.milliseconds(50)
 
     private let shards: [Shard]
     private let ends = RecentEnds<UserID>()
     private let time: any TimeSource
     private let budget: PresenceBudget
+    /// The users with very many watchers that are being told, some in each part.
+    private let crowds = Mutex<[Crowd]>([])
     /// The other nodes; nil: there are none.
     let roster: ClusterRoster?
     /// A user has come online or gone offline. If there are several nodes, the node that made the transition reports
@@ -275,15 +278,43 @@ package final class DeviceRegistry: Sendable {
         let now = time.uptime()
         for shard in shards { shard.forgetChanges(now: now) }
         while let user = budget.nextReport() { tell(user, isTold: false, isReported: true) }
+        var telling = crowds.withLock { crowds in
+            defer { crowds = [] }
+            return crowds
+        }
         while let user = budget.next() {
-            if isAnybodyBehind(of: user) {
+            let watchers = shard(of: user).presence(of: user).watchers
+            if watchers.contains(where: \.isBehind) {
                 // Again a second later.
                 later(user, isTold: true, isReported: false, by: .server)
+            } else if watchers.count > PresenceBudget.maxAtOnce {
+                telling.append(Crowd(user: user, watchers: Array(watchers)[...]))
             } else {
                 tell(user, isTold: true, isReported: false)
             }
         }
-        return budget.isWaiting
+        for index in telling.indices { tellSome(of: &telling[index]) }
+        telling.removeAll(where: \.watchers.isEmpty)
+        return crowds.withLock { crowds in
+            crowds += telling
+            return !crowds.isEmpty
+        } || budget.isWaiting
+    }
+
+    /// A user, and the watchers that are still to be told.
+    private struct Crowd: Sendable {
+        let user: UserID
+        var watchers: ArraySlice<any Attachment>
+    }
+
+    /// Tells some watchers of a crowd the present state. If it changes after that, all are told again later, because a
+    /// change is never told to a crowd at once.
+    private func tellSome(of crowd: inout Crowd) {
+        let shard = shard(of: crowd.user)
+        for watcher in crowd.watchers.prefix(PresenceBudget.maxAtOnce) where shard.isWatched(crowd.user, by: watcher) {
+            _ = watcher.ephemeralArrived(event(of: crowd.user, presence(of: crowd.user)))
+        }
+        crowd.watchers = crowd.watchers.dropFirst(PresenceBudget.maxAtOnce)
     }
 
     /// The user came online or went offline because of a connection of this node. If there are several nodes, the
@@ -343,6 +374,11 @@ package final class DeviceRegistry: Sendable {
         return watchers
     }
 
+    private func event(of user: UserID, _ presence: Shard.Presence) -> EphemeralEvent {
+        let lastSeen = presence.isOnline ? nil : presence.changedAt ?? time.now()
+        return .presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
+    }
+
     private func later(_ user: UserID, isTold: Bool, isReported: Bool, by source: CommitSource) {
         let watchers = isTold ? shard(of: user).watcherCount(of: user) : 0
         budget.tellLater(of: user, watchers: watchers, isReported: isReported, by: source)
@@ -358,8 +394,7 @@ package final class DeviceRegistry: Sendable {
         guard isTold || isReported else { return }
         var presence = self.presence(of: user)
         while true {
-            let lastSeen = presence.isOnline ? nil : presence.changedAt ?? time.now()
-            let event = EphemeralEvent.presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
+            let event = event(of: user, presence)
             if isTold { for watcher in presence.watchers { _ = watcher.ephemeralArrived(event) } }
             if isReported { presenceChanged((user, presence.isOnline)) }
             let latest = self.presence(of: user)

@@ -16,8 +16,7 @@ final class PresenceBudget: Sendable {
     static let burst = 100_000
     /// The parts of them that one source may use.
     static let sourceParts = 8
-    /// The watchers of a user above which none is told at once: all of them are told in one go, by the event loop of
-    /// whoever changed.
+    /// The most watchers that are told in one go, by the event loop of whoever changed or in one part of those that wait.
     static let maxAtOnce = 1_000
     /// The notices that are given later, a second and at most at a time, in each of the two orders.
     static let lateRate = 12_500

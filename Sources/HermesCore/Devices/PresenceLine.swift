@@ -17,12 +17,16 @@ struct PresenceLine: Sendable {
 
     private struct Entry: Sendable {
         let number: UInt64
-        let source: CommitSource
+        /// Each has a place for the user, so that no source makes another's change wait in its own line.
+        var sources: [CommitSource]
         let watchers: Int
+        var isAwake = false
     }
 
     /// The time for which a user waits at least.
     static let rest = Duration.seconds(1)
+    /// The most sources with a place for the same user.
+    private static let maxSources = 4
 
     private var entries: [UserID: Entry] = [:]
     private var lastEntry: UInt64 = 0
@@ -37,12 +41,22 @@ struct PresenceLine: Sendable {
 
     var isEmpty: Bool { entries.isEmpty && reports.isEmpty }
 
-    /// Watchers are told later. A user that waits already keeps its place.
+    /// Watchers are told later. A user that waits already keeps its place, and has another one in the turns of another
+    /// source.
     mutating func append(_ user: UserID, watchers: Int, by source: CommitSource, now: Duration) {
-        guard entries[user] == nil else { return }
-        lastEntry += 1
-        entries[user] = Entry(number: lastEntry, source: source, watchers: watchers)
-        resting.append((Place(user: user, entry: lastEntry), now + Self.rest))
+        guard var entry = entries[user] else {
+            lastEntry += 1
+            entries[user] = Entry(number: lastEntry, sources: [source], watchers: watchers)
+            resting.append((Place(user: user, entry: lastEntry), now + Self.rest))
+            return
+        }
+        guard !entry.sources.contains(source), entry.sources.count < Self.maxSources else { return }
+        entry.sources.append(source)
+        entries[user] = entry
+        if entry.isAwake {
+            let place = Place(user: user, entry: entry.number)
+            turns.update(source, default: []) { $0.append(place) }
+        }
     }
 
     /// Observers are told later.
@@ -62,8 +76,9 @@ struct PresenceLine: Sendable {
         while let first = resting.first, first.until <= now {
             resting.removeFirst()
             guard let entry = entries[first.place.user] else { continue }
+            entries[first.place.user]?.isAwake = true
             classes[Int.bitWidth - max(1, entry.watchers).leadingZeroBitCount - 1].append(first.place)
-            turns.update(entry.source, default: []) { $0.append(first.place) }
+            for source in entry.sources { turns.update(source, default: []) { $0.append(first.place) } }
         }
     }
 
@@ -88,7 +103,8 @@ struct PresenceLine: Sendable {
             stale -= 1
             return nil
         }
-        stale += 1
+        // One of its places was used: there is one for each source, and one among the users with as many watchers.
+        stale += entry.sources.count
         if stale > Self.maxStale + 2 * entries.count { dropStale() }
         return (place.user, entry.watchers)
     }
@@ -106,7 +122,7 @@ struct PresenceLine: Sendable {
         turns = TurnTable()
         for place in classes.joined().sorted(by: { $0.entry < $1.entry }) {
             guard let entry = entries[place.user] else { continue }
-            turns.update(entry.source, default: []) { $0.append(place) }
+            for source in entry.sources { turns.update(source, default: []) { $0.append(place) } }
         }
         stale = 0
     }

@@ -142,13 +142,56 @@ import Testing
         var line = PresenceLine()
         for number in Int32(1)...5 { line.append(try user(number), watchers: 10, by: .address("a"), now: .zero) }
         line.append(try user(6), watchers: 10, by: .address("b"), now: .zero)
-        line.append(try user(1), watchers: 1, by: .address("b"), now: .zero)
+        line.append(try user(1), watchers: 1, by: .address("a"), now: .zero)
         #expect(line.nextInTurn() == nil)
         line.wake(now: .seconds(1))
         var order: [Int32] = []
         while let next = line.nextInTurn() { order.append(Int32(next.user.rawValue)) }
         #expect(order == [1, 6, 2, 3, 4, 5])
         #expect(line.isEmpty && line.nextOfFewest() == nil)
+    }
+
+    @Test(arguments: [false, true]) func `who changes itself does not wait in the line of whoever changed it before`(
+        isAwake: Bool
+    ) throws {
+        var line = PresenceLine()
+        for number in Int32(1)...50 { line.append(try user(number), watchers: 2_000, by: .address("a"), now: .zero) }
+        if isAwake { line.wake(now: .seconds(1)) }
+        line.append(try user(50), watchers: 2_000, by: .address("b"), now: .zero)
+        line.wake(now: .seconds(1))
+        #expect(try line.nextInTurn()?.user == user(1))
+        #expect(try line.nextInTurn()?.user == user(50))
+        var count = 2
+        while line.nextInTurn() != nil { count += 1 }
+        #expect(count == 50 && line.isEmpty)
+    }
+
+    @Test func `a crowd is told in parts, and whoever ceases to watch hears no more`() throws {
+        let watchers = try (1...Int32(PresenceBudget.maxAtOnce) * 2 + 500).map { try attach($0) }
+        let star = try user(5_000)
+        for watcher in watchers { devices.watch([star], by: watcher) }
+        let first = try attach(5_000)
+        time.advance(by: .seconds(1))
+        var told: [Int] = []
+        var isBegun = false
+        while devices.tellLate(), told.count < 100 {
+            told.append(watchers.reduce(0) { $0 + $1.events.count })
+            // Meanwhile half of them go, and the user, too.
+            if !isBegun, told.last == PresenceBudget.maxAtOnce {
+                isBegun = true
+                for watcher in watchers.prefix(1_250) { devices.unwatch([star], by: watcher) }
+                devices.detach(first)
+            }
+            time.advance(by: DeviceRegistry.lateInterval)
+        }
+        #expect(isBegun && zip(told, told.dropFirst()).allSatisfy { $1 - $0 <= PresenceBudget.maxAtOnce })
+        let heard = watchers.map { $0.events.count }
+        #expect(heard.prefix(1_250).allSatisfy { $0 <= 1 })
+        #expect(
+            watchers.dropFirst(1_250).allSatisfy { watcher in
+                if case .presence(star, isOnline: false, lastSeen: _)? = watcher.events.last { true } else { false }
+            }
+        )
     }
 
     @Test func `places of users that were told in the other order do not pile up`() throws {

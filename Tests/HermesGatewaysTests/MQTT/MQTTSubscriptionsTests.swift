@@ -152,7 +152,7 @@ struct MQTTSubscriptionsTests {
             let levels = model.keys.reduce(0) { sum, text in
                 sum + (text.contains("+") || text.contains("#") ? text.filter { $0 == "/" }.count + 1 : 0)
             }
-            let bytes = model.keys.reduce(0) { $0 + $1.utf8.count } + 256 * model.count
+            let bytes = 2 * model.keys.reduce(0) { $0 + $1.utf8.count } + 416 * model.count
             try #require(subscriptions.bytes(loops: 1) == bytes + 48 * levels)
             try #require(subscriptions.bytes(loops: 4) == bytes + 4 * 48 * levels)
         }
