@@ -9,7 +9,8 @@ import Musl
 import Glibc
 #endif
 
-/// Another program. It inherits only what it is given; with Musl, all that is not closed when a program starts.
+/// Another program. It inherits only what it is given. With Musl, and with glibc before 2.34, it also inherits what is
+/// not closed when a program starts.
 ///
 /// Foundation's `Process` is not used. On Linux it first looks at each open descriptor of this process, and crashes if
 /// other tests open and close some meanwhile.

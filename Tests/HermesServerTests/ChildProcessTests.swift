@@ -6,13 +6,15 @@ import HermesTestKit
 import Testing
 
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ChildProcessTests {
-    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd")))
+    #if canImport(Glibc)
+    @Test
     func `a program gets no descriptors of other tests, and ends with its own output`() throws {
         let other = Pipe()
         let output = Pipe()
         let process = try ChildProcess(
             "/bin/sh",
-            ["-c", "ls /proc/$$/fd"],
+            // The shell itself stays, because something follows.
+            ["-c", "ls /proc/$$/fd; :"],
             output: output.fileHandleForWriting.fileDescriptor
         )
         try output.fileHandleForWriting.close()
@@ -23,6 +25,7 @@ import Testing
         #expect(descriptors.contains(1) && descriptors.allSatisfy { $0 <= 2 })
         withExtendedLifetime(other) {}
     }
+    #endif
 
     @Test func `a program that is not there, or fails, is an error`() {
         #expect(throws: ChildProcess.Failed.self) { try ChildProcess.run("/not/there", []) }

@@ -20,14 +20,18 @@ import Testing
             var bob = try client("bob")
             let account = try await bob.logIn(.register(nickName: "bob", password: "secret-1"))
             await bob.close()
-            var isOnline = try await ann.watchPresence(of: [account.uid]).first?.isOnline
-            while isOnline != false { isOnline = try await ann.watchPresence(of: [account.uid]).first?.isOnline }
+            func isGone() async throws {
+                while try await ann.watchPresence(of: [account.uid]).first?.isOnline != false {}
+            }
+            try await isGone()
             let events = ann.ephemeralEvents
             // Five changes after two: four of them all are told at once, unless this takes more than a second.
             for number in 0..<3 {
                 bob = try client("bob")
                 _ = try await bob.logIn(.token(account.token))
-                if number < 2 { await bob.close() }
+                guard number < 2 else { break }
+                await bob.close()
+                try await isGone()
             }
             var told: [Bool] = []
             for await event in events {

@@ -12,6 +12,8 @@ extension DeviceRegistry {
             let version: UInt64
             /// The time of the last change; nil: not known.
             let changedAt: Timestamp?
+            /// The number of times that an attachment ceased to watch a user of the shard.
+            let removals: UInt64
         }
 
         private struct Record: Sendable {
@@ -34,6 +36,7 @@ extension DeviceRegistry {
             var lastVersion: UInt64 = 0
             /// The number of the last attachment.
             var lastConnection: UInt64 = 0
+            var removals: UInt64 = 0
             /// For each user that changed in the last second: when the first change came, and their number.
             var changes: [UserID: (since: Duration, count: Int)] = [:]
 
@@ -143,8 +146,11 @@ extension DeviceRegistry {
 
         func watcherCount(of user: UserID) -> Int { state.withLock { $0.records[user]?.watchers.count ?? 0 } }
 
-        func isWatched(_ user: UserID, by attachment: any Attachment) -> Bool {
-            state.withLock { $0.records[user]?.watchers[ObjectIdentifier(attachment)] != nil }
+        /// Those of some attachments that watch the user.
+        func watching(_ user: UserID, among some: ArraySlice<any Attachment>) -> [any Attachment] {
+            state.withLock { state in
+                some.filter { state.records[user]?.watchers[ObjectIdentifier($0)] != nil }
+            }
         }
 
         func presence(of user: UserID) -> Presence {
@@ -154,7 +160,8 @@ extension DeviceRegistry {
                     isOnline: record?.attachments.isEmpty == false,
                     watchers: (record?.watchers ?? [:]).values,
                     version: record?.version ?? 0,
-                    changedAt: record?.changedAt
+                    changedAt: record?.changedAt,
+                    removals: state.removals
                 )
             }
         }
@@ -225,6 +232,7 @@ extension DeviceRegistry {
 
         func removeWatcher(_ attachment: any Attachment, of user: UserID) {
             state.withLock { state in
+                state.removals += 1
                 state.records[user]?.watchers[ObjectIdentifier(attachment)] = nil
                 state.dropIfEmpty(user)
             }

@@ -6,8 +6,8 @@ import Synchronization
 /// The connected devices of this node: the attachments of each user, by device. Presence follows from these
 /// attachments. If there are several nodes, it follows from the record of all nodes (``ClusterRoster``).
 ///
-/// State: ``Shard``s by user, each a `Mutex` around a struct, and a ``PresenceBudget``. No attachment is called under a
-/// lock, and no lock is taken inside another.
+/// State: ``Shard``s by user, each a `Mutex` around a struct, a ``PresenceBudget``, and what ``tellLate()`` has begun. No
+/// attachment is called under a lock, and no lock is taken inside another.
 package final class DeviceRegistry: Sendable {
     /// The most users that one attachment can watch.
     package static let maxWatchedUsers = 1000
@@ -21,8 +21,7 @@ package final class DeviceRegistry: Sendable {
     private let ends = RecentEnds<UserID>()
     private let time: any TimeSource
     private let budget: PresenceBudget
-    /// The users with very many watchers that are being told, some in each part.
-    private let crowds = Mutex<[Crowd]>([])
+    private let late = Mutex(Late())
     /// The other nodes; nil: there are none.
     let roster: ClusterRoster?
     /// A user has come online or gone offline. If there are several nodes, the node that made the transition reports
@@ -270,51 +269,79 @@ package final class DeviceRegistry: Sendable {
     }
 
     /// Tells watchers and observers about users of whom they were not told at once, as far as the rate allows; called
-    /// every ``lateInterval`` while any wait.
+    /// every ``lateInterval`` while any wait, by one caller.
     ///
     /// - Returns: whether any wait.
     @discardableResult
     package func tellLate() -> Bool {
-        let now = time.uptime()
-        for shard in shards { shard.forgetChanges(now: now) }
+        forgetChanges()
         while let user = budget.nextReport() { tell(user, isTold: false, isReported: true) }
-        var telling = crowds.withLock { crowds in
-            defer { crowds = [] }
-            return crowds
+        var crowd = late.withLock { late in
+            defer { late.crowd = nil }
+            return late.crowd
         }
-        while let user = budget.next() {
-            let watchers = shard(of: user).presence(of: user).watchers
-            if watchers.contains(where: \.isBehind) {
-                // Again a second later.
-                later(user, isTold: true, isReported: false, by: .server)
-            } else if watchers.count > PresenceBudget.maxAtOnce {
-                telling.append(Crowd(user: user, watchers: Array(watchers)[...]))
-            } else {
-                tell(user, isTold: true, isReported: false)
-            }
-        }
-        for index in telling.indices { tellSome(of: &telling[index]) }
-        telling.removeAll(where: \.watchers.isEmpty)
-        return crowds.withLock { crowds in
-            crowds += telling
-            return !crowds.isEmpty
+        tellSome(of: &crowd)
+        while let user = budget.next(.fewestWatchers) { tellLate(user, .fewestWatchers, &crowd) }
+        // One crowd after another: it has the turn until all of it is told.
+        while crowd == nil, let user = budget.next(.turns) { tellLate(user, .turns, &crowd) }
+        return late.withLock { late in
+            late.crowd = crowd
+            return crowd != nil
         } || budget.isWaiting
     }
 
-    /// A user, and the watchers that are still to be told.
+    /// What ``tellLate()`` remembers.
+    private struct Late: Sendable {
+        var crowd: Crowd?
+        /// When old changes were last forgotten.
+        var forgotAt: Duration?
+    }
+
+    /// A user with very many watchers, and those that are still to be told, some in each part.
     private struct Crowd: Sendable {
         let user: UserID
         var watchers: ArraySlice<any Attachment>
+        /// The loops of some watchers were behind.
+        var isIncomplete = false
     }
 
-    /// Tells some watchers of a crowd the present state. If it changes after that, all are told again later, because a
-    /// change is never told to a crowd at once.
-    private func tellSome(of crowd: inout Crowd) {
-        let shard = shard(of: crowd.user)
-        for watcher in crowd.watchers.prefix(PresenceBudget.maxAtOnce) where shard.isWatched(crowd.user, by: watcher) {
-            _ = watcher.ephemeralArrived(event(of: crowd.user, presence(of: crowd.user)))
+    private func forgetChanges() {
+        let now = time.uptime()
+        let isDue = late.withLock { late in
+            if let last = late.forgotAt, now - last < PresenceLine.rest { return false }
+            late.forgotAt = now
+            return true
         }
-        crowd.watchers = crowd.watchers.dropFirst(PresenceBudget.maxAtOnce)
+        if isDue { for shard in shards { shard.forgetChanges(now: now) } }
+    }
+
+    private func tellLate(_ user: UserID, _ order: PresenceBudget.Order, _ crowd: inout Crowd?) {
+        let watchers = shard(of: user).presence(of: user).watchers
+        let isCrowd = watchers.count > PresenceBudget.maxAtOnce
+        if isCrowd, crowd == nil {
+            crowd = Crowd(user: user, watchers: Array(watchers)[...])
+            tellSome(of: &crowd)
+        } else if isCrowd || watchers.contains(where: \.isBehind) {
+            // Again a second later.
+            later(user, isTold: true, isReported: false, by: .server)
+        } else {
+            budget.charge(watchers.count, to: order)
+            tell(user, isTold: true, isReported: false)
+        }
+    }
+
+    /// Tells the next watchers of a crowd, if the rate allows it. If the loops of some are behind, all of the crowd is
+    /// told again later.
+    private func tellSome(of crowd: inout Crowd?) {
+        guard var begun = crowd, budget.mayTell(.turns) else { return }
+        let next = begun.watchers.prefix(PresenceBudget.maxAtOnce)
+        let some = next.filter { !$0.isBehind }
+        budget.charge(some.count, to: .turns)
+        tell(begun.user, some[...], isTold: true, isReported: false)
+        begun.watchers = begun.watchers.dropFirst(next.count)
+        if some.count < next.count { begun.isIncomplete = true }
+        crowd = begun.watchers.isEmpty ? nil : begun
+        if crowd == nil, begun.isIncomplete { later(begun.user, isTold: true, isReported: false, by: .server) }
     }
 
     /// The user came online or went offline because of a connection of this node. If there are several nodes, the
@@ -338,7 +365,14 @@ package final class DeviceRegistry: Sendable {
         let own = shard(of: user).presence(of: user)
         guard let version = roster?.presenceVersion(of: user) else { return own }
         // This node does not know the time of a change on another.
-        return Shard.Presence(isOnline: version & 1 == 1, watchers: own.watchers, version: version, changedAt: nil)
+        let isOnline = version & 1 == 1
+        return Shard.Presence(
+            isOnline: isOnline,
+            watchers: own.watchers,
+            version: version,
+            changedAt: isOnline == own.isOnline ? own.changedAt : nil,
+            removals: own.removals
+        )
     }
 
     /// Tells watchers and observers of a change, at once if the rates allow it.
@@ -390,14 +424,30 @@ package final class DeviceRegistry: Sendable {
 
     /// Tells watchers and observers the user's state, and again if it changed meanwhile, so that their last notice is
     /// right.
-    private func tell(_ user: UserID, isTold: Bool, isReported: Bool) {
+    ///
+    /// - Parameter some: the watchers to be told; nil: all.
+    private func tell(
+        _ user: UserID,
+        _ some: ArraySlice<any Attachment>? = nil,
+        isTold: Bool,
+        isReported: Bool
+    ) {
         guard isTold || isReported else { return }
+        let shard = shard(of: user)
         var presence = self.presence(of: user)
         while true {
+            let watchers = isTold ? some.map { shard.watching(user, among: $0) } ?? Array(presence.watchers) : []
             let event = event(of: user, presence)
-            if isTold { for watcher in presence.watchers { _ = watcher.ephemeralArrived(event) } }
+            for watcher in watchers { _ = watcher.ephemeralArrived(event) }
             if isReported { presenceChanged((user, presence.isOnline)) }
             let latest = self.presence(of: user)
+            if latest.removals != presence.removals, presence.isOnline {
+                // Perhaps the user is hidden from one of them since: then the last event is that it is offline.
+                let rest = Set(shard.watching(user, among: watchers[...]).map { ObjectIdentifier($0) })
+                for watcher in watchers where !rest.contains(ObjectIdentifier(watcher)) {
+                    _ = watcher.ephemeralArrived(.presence(user, isOnline: false, lastSeen: nil))
+                }
+            }
             if latest.version == presence.version { return }
             presence = latest
         }

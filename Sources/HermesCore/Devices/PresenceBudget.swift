@@ -6,8 +6,8 @@
 /// Each change goes to everybody who watches the user, and anybody may watch it. So a user pays for a part of its
 /// notices only, and thousands of connections that watch the same users would be told of each change. Therefore the
 /// notices that are given at once have a rate, of which one source uses an eighth at most; the last quarter is for
-/// sources that have used nothing for some seconds. Whoever is not told at once is told later, of the last state only:
-/// half of the later notices go to the users with the fewest watchers, and half to the sources of the changes in turn.
+/// sources that have used little of their share. Whoever is not told at once is told later, of the last state only: half
+/// of the later notices go to the users with the fewest watchers, and half to the sources of the changes in turn.
 ///
 /// State: a ``Locked``; taken once for each change of a watched user. Nothing is called under it.
 final class PresenceBudget: Sendable {
@@ -22,12 +22,18 @@ final class PresenceBudget: Sendable {
     static let lateRate = 12_500
     static let lateBurst = lateRate / 5
 
+    /// The two orders of users that wait.
+    enum Order {
+        case fewestWatchers
+        case turns
+    }
+
     private struct State: Sendable {
         var total = TokenBucket(burst: PresenceBudget.burst, now: .zero)
         var sources = TokenBuckets<CommitSource>()
         var line = PresenceLine()
-        var ofFewest = TokenBucket(burst: PresenceBudget.lateBurst, now: .zero)
-        var inTurn = TokenBucket(burst: PresenceBudget.lateBurst, now: .zero)
+        var fewest = TokenBucket(burst: PresenceBudget.lateBurst, now: .zero)
+        var turns = TokenBucket(burst: PresenceBudget.lateBurst, now: .zero)
     }
 
     private let state = Locked(State())
@@ -75,24 +81,39 @@ final class PresenceBudget: Sendable {
         return state.withLock { $0.line.nextReport(now: now) }
     }
 
-    /// The next user whose watchers are told now; they are charged.
-    func next() -> UserID? {
+    /// The next user of an order whose watchers are told now; ``charge(_:to:)`` follows if they are.
+    ///
+    /// Users with more watchers than are told in one go come in turns only.
+    func next(_ order: Order) -> UserID? {
+        guard mayTell(order) else { return nil }
         let now = time.uptime()
         return state.withLock { state in
             state.line.wake(now: now)
-            if state.ofFewest.hasToken(rate: Self.lateRate, burst: Self.lateBurst, now: now),
-                let (user, watchers) = state.line.nextOfFewest()
-            {
-                state.ofFewest.take(watchers)
-                return user
+            return switch order {
+            case .fewestWatchers: state.line.nextOfFewest(atMost: Self.maxAtOnce)
+            case .turns: state.line.nextInTurn()
             }
-            if state.inTurn.hasToken(rate: Self.lateRate, burst: Self.lateBurst, now: now),
-                let (user, watchers) = state.line.nextInTurn()
-            {
-                state.inTurn.take(watchers)
-                return user
+        }
+    }
+
+    /// Whether the rate of an order allows a notice.
+    func mayTell(_ order: Order) -> Bool {
+        let now = time.uptime()
+        return state.withLock { state in
+            switch order {
+            case .fewestWatchers: state.fewest.hasToken(rate: Self.lateRate, burst: Self.lateBurst, now: now)
+            case .turns: state.turns.hasToken(rate: Self.lateRate, burst: Self.lateBurst, now: now)
             }
-            return nil
+        }
+    }
+
+    /// Watchers are told.
+    func charge(_ watchers: Int, to order: Order) {
+        state.withLock { state in
+            switch order {
+            case .fewestWatchers: state.fewest.take(watchers)
+            case .turns: state.turns.take(watchers)
+            }
         }
     }
 

@@ -6,8 +6,8 @@ import DequeModule
 /// The users of whom watchers or observers are told later, each once. Pure.
 ///
 /// Each waits for a second, in which it may change again. Then observers are told, and watchers as their turn comes.
-/// There are two orders: the users with the fewest watchers come first, or the sources of the changes take turns. All
-/// operations take the same time, however many users wait.
+/// There are two orders: the users with the fewest watchers come first, or the sources of the changes take turns. A user
+/// has a place in both.
 struct PresenceLine: Sendable {
     /// A user, and the number of its entry: one that has been told and waits again has another.
     private struct Place: Sendable {
@@ -26,7 +26,7 @@ struct PresenceLine: Sendable {
     /// The time for which a user waits at least.
     static let rest = Duration.seconds(1)
     /// The most sources with a place for the same user.
-    private static let maxSources = 4
+    private static let maxSources = 16
 
     private var entries: [UserID: Entry] = [:]
     private var lastEntry: UInt64 = 0
@@ -34,8 +34,8 @@ struct PresenceLine: Sendable {
     private var turns = TurnTable<CommitSource, Deque<Place>>()
     /// By the number of bits of the number of watchers.
     private var classes = Array(repeating: Deque<Place>(), count: Int.bitWidth)
-    /// Places in either order whose users have been told in the other.
-    private var stale = 0
+    /// The number of places whose users have been told from another place.
+    private(set) var stale = 0
     private var reports: Set<UserID> = []
     private var restingReports = Deque<(user: UserID, until: Duration)>()
 
@@ -77,28 +77,46 @@ struct PresenceLine: Sendable {
             resting.removeFirst()
             guard let entry = entries[first.place.user] else { continue }
             entries[first.place.user]?.isAwake = true
-            classes[Int.bitWidth - max(1, entry.watchers).leadingZeroBitCount - 1].append(first.place)
+            classes[Self.classIndex(of: entry.watchers)].append(first.place)
             for source in entry.sources { turns.update(source, default: []) { $0.append(first.place) } }
         }
     }
 
     /// Removes the user with the fewest watchers, roughly, that is awake.
-    mutating func nextOfFewest() -> (user: UserID, watchers: Int)? {
-        for index in classes.indices {
-            while let place = classes[index].popFirst() { if let next = take(place) { return next } }
+    ///
+    /// - Parameter most: the most watchers that it may have, roughly.
+    mutating func nextOfFewest(atMost most: Int) -> UserID? {
+        for index in 0...Self.classIndex(of: most) {
+            while let place = classes[index].popFirst() { if let user = take(place) { return user } }
         }
         return nil
     }
 
     /// Removes the user that is awake and whose source has its turn.
-    mutating func nextInTurn() -> (user: UserID, watchers: Int)? {
-        while let place = turns.next({ places in (places.popFirst(), isEmpty: places.isEmpty) }) {
-            if let next = take(place) { return next }
+    mutating func nextInTurn() -> UserID? {
+        // By itself, because the entries are read meanwhile.
+        var turns = TurnTable<CommitSource, Deque<Place>>()
+        swap(&turns, &self.turns)
+        var found: Place?
+        // A source has used its turn once it has found somebody.
+        while found == nil {
+            let hasSource: Void? = turns.next { places in
+                while found == nil, let place = places.popFirst() {
+                    if isWaiting(place) { found = place } else { stale -= 1 }
+                }
+                return ((), isEmpty: places.isEmpty)
+            }
+            if hasSource == nil { break }
         }
-        return nil
+        swap(&turns, &self.turns)
+        return found.flatMap { take($0) }
     }
 
-    private mutating func take(_ place: Place) -> (user: UserID, watchers: Int)? {
+    private static func classIndex(of watchers: Int) -> Int {
+        Int.bitWidth - max(1, watchers).leadingZeroBitCount - 1
+    }
+
+    private mutating func take(_ place: Place) -> UserID? {
         guard isWaiting(place), let entry = entries.removeValue(forKey: place.user) else {
             stale -= 1
             return nil
@@ -106,16 +124,13 @@ struct PresenceLine: Sendable {
         // One of its places was used: there is one for each source, and one among the users with as many watchers.
         stale += entry.sources.count
         if stale > Self.maxStale + 2 * entries.count { dropStale() }
-        return (place.user, entry.watchers)
+        return place.user
     }
 
     private func isWaiting(_ place: Place) -> Bool { entries[place.user]?.number == place.entry }
 
-    /// The places in the first order.
-    var places: Int { classes.reduce(0) { $0 + $1.count } }
-
     /// The places without a user that are kept in any case.
-    private static let maxStale = 1_024
+    static let maxStale = 1_024
 
     private mutating func dropStale() {
         classes = classes.map { places in Deque(places.filter { isWaiting($0) }) }

@@ -31,6 +31,8 @@ final class RecordingAttachment: HermesCore.Attachment {
     )
 
     let takesEvents: Bool
+    /// Called after each event.
+    let eventArrived = Hook<EphemeralEvent>()
 
     convenience init(_ principal: Principal) { self.init(principal, takesEvents: true) }
 
@@ -52,6 +54,7 @@ final class RecordingAttachment: HermesCore.Attachment {
 
     func ephemeralArrived(_ event: EphemeralEvent) -> Bool {
         state.withLock { $0.events.append(event) }
+        eventArrived(event)
         return true
     }
 
