@@ -39,6 +39,9 @@ package struct TokenBucket: Sendable, Hashable {
         tokens >= 1 ? .zero : .seconds((1 - tokens) / Double(max(1, rate)))
     }
 
+    /// Whether a token is available; as of the last ``hasToken(rate:burst:now:)``.
+    package var hasToken: Bool { tokens >= 1 }
+
     /// Whether at least a part of the burst is available; as of the last ``hasToken(rate:burst:now:)``.
     package func holds(_ part: Double, ofBurst burst: Int) -> Bool { tokens >= part * Double(burst) }
 }

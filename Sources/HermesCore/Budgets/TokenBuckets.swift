@@ -10,6 +10,11 @@ package struct TokenRate: Sendable {
         self.perSecond = perSecond
         self.burst = burst
     }
+
+    /// The rate of one of several payers, each of which may use a part.
+    package func part(_ parts: Int) -> TokenRate {
+        TokenRate(perSecond: perSecond / parts, burst: max(1, burst / parts))
+    }
 }
 
 /// The token buckets of many payers. Pure.

@@ -144,8 +144,6 @@ extension DeviceRegistry {
             state.withLock { $0.records.values.reduce(0) { $0 + $1.attachments.count } }
         }
 
-        func watcherCount(of user: UserID) -> Int { state.withLock { $0.records[user]?.watchers.count ?? 0 } }
-
         /// Those of some attachments that watch the user.
         func watching(_ user: UserID, among some: ArraySlice<any Attachment>) -> [any Attachment] {
             state.withLock { state in
@@ -168,16 +166,17 @@ extension DeviceRegistry {
 
         /// Counts a change.
         ///
-        /// - Returns: whether it may be told at once.
-        func mayTell(of user: UserID, now: Duration) -> Bool {
+        /// - Returns: whether it may be told at once, and the number of watchers.
+        func countChange(of user: UserID, now: Duration) -> (mayTell: Bool, watchers: Int) {
             state.withLock { state in
+                let watchers = state.records[user]?.watchers.count ?? 0
                 guard let changes = state.changes[user], now - changes.since < PresenceLine.rest else {
                     state.changes[user] = (now, 1)
-                    return true
+                    return (true, watchers)
                 }
-                guard changes.count < DeviceRegistry.maxToldPerSecond else { return false }
+                guard changes.count < DeviceRegistry.maxToldPerSecond else { return (false, watchers) }
                 state.changes[user] = (changes.since, changes.count + 1)
-                return true
+                return (true, watchers)
             }
         }
 

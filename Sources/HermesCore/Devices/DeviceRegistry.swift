@@ -322,8 +322,7 @@ package final class DeviceRegistry: Sendable {
             crowd = Crowd(user: user, watchers: Array(watchers)[...])
             tellSome(of: &crowd)
         } else if isCrowd || watchers.contains(where: \.isBehind) {
-            // Again a second later.
-            later(user, isTold: true, isReported: false, by: .server)
+            tellAgain(user, watchers.count)
         } else {
             budget.charge(watchers.count, to: order)
             tell(user, isTold: true, isReported: false)
@@ -341,7 +340,14 @@ package final class DeviceRegistry: Sendable {
         begun.watchers = begun.watchers.dropFirst(next.count)
         if some.count < next.count { begun.isIncomplete = true }
         crowd = begun.watchers.isEmpty ? nil : begun
-        if crowd == nil, begun.isIncomplete { later(begun.user, isTold: true, isReported: false, by: .server) }
+        if crowd == nil, begun.isIncomplete {
+            tellAgain(begun.user, shard(of: begun.user).presence(of: begun.user).watchers.count)
+        }
+    }
+
+    /// A second later at the earliest.
+    private func tellAgain(_ user: UserID, _ watchers: Int) {
+        budget.tellLater(of: user, watchers: watchers, isReported: false, by: .server)
     }
 
     /// The user came online or went offline because of a connection of this node. If there are several nodes, the
@@ -385,11 +391,12 @@ package final class DeviceRegistry: Sendable {
         isTold: Bool = true,
         isReported: Bool = true
     ) -> Int {
-        let shard = shard(of: user)
-        let watchers = isTold ? shard.watcherCount(of: user) : 0
+        let change = shard(of: user).countChange(of: user, now: time.uptime())
+        let watchers = isTold ? change.watchers : 0
         // A change may go to many watchers, and into a queue: within a second only the last state matters.
-        guard shard.mayTell(of: user, now: time.uptime()) else {
-            later(user, isTold: isTold, isReported: isReported, by: watchers > 0 ? source() : .server)
+        guard change.mayTell else {
+            let source = watchers > 0 ? source() : .server
+            budget.tellLater(of: user, watchers: watchers, isReported: isReported, by: source)
             return watchers
         }
         guard watchers > 0 else {
@@ -400,26 +407,18 @@ package final class DeviceRegistry: Sendable {
         let source = source()
         // All or none, because who is told is not remembered.
         let isNow =
-            watchers <= PresenceBudget.maxAtOnce && !isAnybodyBehind(of: user)
+            watchers <= PresenceBudget.maxAtOnce
+            && !shard(of: user).presence(of: user).watchers.contains(where: \.isBehind)
             && budget.tellsAtOnce(watchers, by: source)
         tell(user, isTold: isNow, isReported: isReported)
         // After the change: whoever takes it from the line reads this state, or a later one.
-        if !isNow { later(user, isTold: true, isReported: false, by: source) }
+        if !isNow { budget.tellLater(of: user, watchers: watchers, isReported: false, by: source) }
         return watchers
     }
 
     private func event(of user: UserID, _ presence: Shard.Presence) -> EphemeralEvent {
         let lastSeen = presence.isOnline ? nil : presence.changedAt ?? time.now()
         return .presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
-    }
-
-    private func later(_ user: UserID, isTold: Bool, isReported: Bool, by source: CommitSource) {
-        let watchers = isTold ? shard(of: user).watcherCount(of: user) : 0
-        budget.tellLater(of: user, watchers: watchers, isReported: isReported, by: source)
-    }
-
-    private func isAnybodyBehind(of user: UserID) -> Bool {
-        shard(of: user).presence(of: user).watchers.contains(where: \.isBehind)
     }
 
     /// Tells watchers and observers the user's state, and again if it changed meanwhile, so that their last notice is

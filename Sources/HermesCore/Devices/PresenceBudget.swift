@@ -32,8 +32,17 @@ final class PresenceBudget: Sendable {
         var total = TokenBucket(burst: PresenceBudget.burst, now: .zero)
         var sources = TokenBuckets<CommitSource>()
         var line = PresenceLine()
-        var fewest = TokenBucket(burst: PresenceBudget.lateBurst, now: .zero)
+        var fewestWatchers = TokenBucket(burst: PresenceBudget.lateBurst, now: .zero)
         var turns = TokenBucket(burst: PresenceBudget.lateBurst, now: .zero)
+
+        subscript(order: Order) -> TokenBucket {
+            get { order == .turns ? turns : fewestWatchers }
+            set { if order == .turns { turns = newValue } else { fewestWatchers = newValue } }
+        }
+
+        mutating func mayTell(_ order: Order, now: Duration) -> Bool {
+            self[order].hasToken(rate: PresenceBudget.lateRate, burst: PresenceBudget.lateBurst, now: now)
+        }
     }
 
     private let state = Locked(State())
@@ -45,17 +54,16 @@ final class PresenceBudget: Sendable {
     ///
     /// - Parameter source: whoever caused the change. The server, and peers whose address is not known, have no share.
     func tellsAtOnce(_ watchers: Int, by source: CommitSource) -> Bool {
-        guard watchers > 0 else { return true }
         guard watchers <= Self.maxAtOnce else { return false }
         let now = time.uptime()
-        let share = TokenRate(perSecond: Self.rate / Self.sourceParts, burst: Self.burst / Self.sourceParts)
+        let share = TokenRate(perSecond: Self.rate, burst: Self.burst).part(Self.sourceParts)
         return state.withLock { state in
             guard state.total.hasToken(rate: Self.rate, burst: Self.burst, now: now) else { return false }
             if source != .server, source != .address("") {
                 let isLow = !state.total.holds(0.25, ofBurst: Self.burst)
                 let isAllowed = state.sources.change(source, now: now, rate: { _ in share }) { bucket in
                     let isNew = bucket.holds(0.99, ofBurst: share.burst)
-                    guard bucket.holds(1, ofBurst: 1), isNew || !isLow else { return false }
+                    guard bucket.hasToken, isNew || !isLow else { return false }
                     bucket.take(watchers)
                     return true
                 }
@@ -85,9 +93,9 @@ final class PresenceBudget: Sendable {
     ///
     /// Users with more watchers than are told in one go come in turns only.
     func next(_ order: Order) -> UserID? {
-        guard mayTell(order) else { return nil }
         let now = time.uptime()
         return state.withLock { state in
+            guard state.mayTell(order, now: now) else { return nil }
             state.line.wake(now: now)
             return switch order {
             case .fewestWatchers: state.line.nextOfFewest(atMost: Self.maxAtOnce)
@@ -99,23 +107,11 @@ final class PresenceBudget: Sendable {
     /// Whether the rate of an order allows a notice.
     func mayTell(_ order: Order) -> Bool {
         let now = time.uptime()
-        return state.withLock { state in
-            switch order {
-            case .fewestWatchers: state.fewest.hasToken(rate: Self.lateRate, burst: Self.lateBurst, now: now)
-            case .turns: state.turns.hasToken(rate: Self.lateRate, burst: Self.lateBurst, now: now)
-            }
-        }
+        return state.withLock { $0.mayTell(order, now: now) }
     }
 
     /// Watchers are told.
-    func charge(_ watchers: Int, to order: Order) {
-        state.withLock { state in
-            switch order {
-            case .fewestWatchers: state.fewest.take(watchers)
-            case .turns: state.turns.take(watchers)
-            }
-        }
-    }
+    func charge(_ watchers: Int, to order: Order) { state.withLock { $0[order].take(watchers) } }
 
     /// Whether anybody waits.
     var isWaiting: Bool { state.withLock { !$0.line.isEmpty } }

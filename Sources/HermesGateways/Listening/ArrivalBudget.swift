@@ -45,12 +45,13 @@ final class ArrivalBudget: Sendable {
     func tells(_ viewers: [Int], in room: TopicName, by source: CommitSource, now: Duration) -> Bool {
         let most = viewers.max() ?? 0
         guard most > 0 else { return true }
-        let (ofSource, ofRoom) = (part(Self.sourceParts), part(Self.roomParts))
+        let all = TokenRate(perSecond: rate, burst: burst)
+        let (ofSource, ofRoom) = (all.part(Self.sourceParts), all.part(Self.roomParts))
         return state.withLock { state in
             let (isAllowed, isNew) = state.sources.change(source, now: now, rate: { _ in ofSource }) {
-                (Self.hasToken($0), $0.holds(0.99, ofBurst: ofSource.burst))
+                ($0.hasToken, $0.holds(0.99, ofBurst: ofSource.burst))
             }
-            guard isAllowed, state.rooms.change(room, now: now, rate: { _ in ofRoom }, { Self.hasToken($0) }) else {
+            guard isAllowed, state.rooms.change(room, now: now, rate: { _ in ofRoom }, { $0.hasToken }) else {
                 return false
             }
             for (loop, count) in viewers.enumerated() where count > 0 {
@@ -64,10 +65,4 @@ final class ArrivalBudget: Sendable {
             return true
         }
     }
-
-    private func part(_ parts: Int) -> TokenRate {
-        TokenRate(perSecond: rate / parts, burst: max(1, burst / parts))
-    }
-
-    private static func hasToken(_ bucket: TokenBucket) -> Bool { bucket.holds(1, ofBurst: 1) }
 }

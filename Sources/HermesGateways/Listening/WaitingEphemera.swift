@@ -10,8 +10,7 @@ import Synchronization
 ///
 /// State: an atomic number; callable on any thread.
 final class WaitingEphemera: Sendable {
-    /// The weight of all events above which no sign of typing is added, and nobody's presence is told. Then presence is
-    /// told later; otherwise it is told to all watchers, however many they are.
+    /// The weight of all events above which no sign of typing is added, and presence is told later.
     static let maxSmall = 16_384
     /// The same for signals and commands: some 32 MiB.
     static let max = 32_768
