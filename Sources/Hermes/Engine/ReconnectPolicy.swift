@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import NIOCore
+
 /// The waiting times before a client reconnects.
 ///
 /// A restarting server loses all its clients at once; random delays keep them from returning at once.
@@ -63,5 +65,120 @@ public struct ReconnectPolicy: Hashable, Sendable {
         let index = failures - windows.count
         let delay = index < delays.count ? delays[index] : last
         return delay * (1 + jitter * (2 * random - 1))
+    }
+}
+
+extension ConnectionEngine {
+    /// The server's advice for reconnecting.
+    package struct Advice: Hashable, Sendable {
+        /// The shortest wait; at most an hour is obeyed.
+        var notBefore: Duration
+        /// The window that follows the wait: the client reconnects at a random moment of it. At most the policy's
+        /// longest window is obeyed.
+        var window: Duration
+        /// The endpoint to connect to; nil: the same as before.
+        var endpoint: ServerAddress.Endpoint?
+    }
+
+    /// Decides when the next try is due, from the policy and the tries so far. A value; time is passed in.
+    ///
+    /// The windows of the first tries follow one another, whether a try fails soon or late. So each client that lost
+    /// its server at the same moment makes one try in every window, and the returning server sees the clients at an
+    /// even rate. Windows that began at each client's failure would double the peak.
+    ///
+    /// If a try fails early in an advised window because the server is not back yet, a second try is drawn evenly from
+    /// the rest of the window. So all clients that failed arrive evenly in that rest. The shorter the rest, the higher
+    /// the rate. So if less than `leastRest` is left when a try fails, the next try comes in the next window.
+    struct ReconnectSchedule: Sendable {
+        /// The moment for reconnecting that follows from the server's advice.
+        struct Slot: Hashable, Sendable {
+            /// The earliest moment. A changed network or the app's user does not make it earlier.
+            var earliest: NIODeadline
+            /// The random moment.
+            var moment: NIODeadline
+            /// The end of the window that the moment was drawn from.
+            var end: NIODeadline
+        }
+
+        /// Failed tries since the connection last worked.
+        private(set) var failures = 0
+        /// The end of the last try's window.
+        private var windowEnd: NIODeadline?
+        /// The slot of the present try; nil if the server advised none, or the client has been back since.
+        private var slot: Slot?
+        private let policy: ReconnectPolicy
+        private var random: SplitMix64
+
+        /// The longest wait that is obeyed.
+        static let longestAdvice = Duration.seconds(3600)
+        /// A second try comes in the same advised window only if at least this part of the window is left. The inverse
+        /// of this part, 1.33, bounds the peak rate of reconnects. The server may be away for the first quarter of the
+        /// window.
+        static let leastRest = 0.75
+        /// The least time that must be left for a second try, whatever the window.
+        static let shortestRest = TimeAmount.seconds(1)
+
+        init(_ policy: ReconnectPolicy, seed: UInt64) {
+            self.policy = policy
+            random = SplitMix64(state: seed)
+        }
+
+        /// Whether the policy allows no further try.
+        var isOver: Bool { policy.delay(afterFailures: failures, random: 0) == nil }
+
+        /// The connection worked, or the conditions changed: the count of failures starts anew.
+        mutating func startAnew() {
+            failures = 0
+            windowEnd = nil
+            slot = nil
+        }
+
+        /// A try succeeded; it is not known yet whether the connection will keep working.
+        mutating func arrived() { slot = nil }
+
+        /// A try failed or the connection was lost.
+        ///
+        /// - Returns: the time of the next try; nil if there is none.
+        mutating func next(now: NIODeadline) -> NIODeadline? {
+            let fraction = random.nextFraction()
+            guard let delay = policy.delay(afterFailures: failures, random: fraction) else { return nil }
+            if let rest = restOfSlot(now: now) {
+                failures += 1
+                return now + TimeAmount(Duration(rest) * fraction)
+            }
+            var begin = now
+            if failures < policy.windows.count {
+                begin = max(now, windowEnd ?? now)
+                windowEnd = begin + TimeAmount(policy.windows[failures])
+            }
+            failures += 1
+            return begin + TimeAmount(delay)
+        }
+
+        /// A try failed or the connection was lost, and the server advised a slot. Repeated advice does not make the
+        /// client try more often than its policy.
+        mutating func next(_ slot: Slot, now: NIODeadline) -> NIODeadline? {
+            self.slot = nil
+            guard let own = next(now: now) else { return nil }
+            self.slot = slot
+            windowEnd = max(windowEnd ?? slot.end, slot.end)
+            return max(now, failures > 1 ? max(own, slot.moment) : slot.moment)
+        }
+
+        /// Draws this client's slot from the advice.
+        mutating func slot(_ advice: Advice, now: NIODeadline) -> Slot {
+            let earliest = now + TimeAmount(min(advice.notBefore, Self.longestAdvice))
+            let window = min(advice.window, policy.maxAdvisedWindow)
+            let moment = earliest + TimeAmount(window * random.nextFraction())
+            return Slot(earliest: earliest, moment: moment, end: earliest + TimeAmount(window))
+        }
+
+        /// The rest of the advised window; nil if it is too short for another try.
+        private func restOfSlot(now: NIODeadline) -> TimeAmount? {
+            guard let slot, now >= slot.earliest else { return nil }
+            let rest = slot.end - now
+            let least = Duration(slot.end - slot.earliest) * Self.leastRest
+            return rest >= Self.shortestRest && Duration(rest) >= least ? rest : nil
+        }
     }
 }
