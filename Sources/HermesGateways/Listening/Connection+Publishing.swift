@@ -49,9 +49,6 @@ extension Connection {
         principal.isProven ? .account(principal.user) : address
     }
 
-    /// The address of the peer, for budgets that accounts do not pay because accounts cost nothing.
-    var address: CommitSource { CommitSource(host: remoteHost) }
-
     /// Whether those in a room are told that this client joins; called once for each join. The client's address pays
     /// for the join.
     func tellsArrival(in room: TopicName) -> Bool { loop.tellsArrival(in: room, by: address) }

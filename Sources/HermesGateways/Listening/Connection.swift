@@ -86,6 +86,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// The connection's account; nil for unauthenticated and anonymous clients. Only for budgets.
     package var account: UserID?
     private(set) lazy var budgetAddress = countedAs ?? ConnectionCounter.Address(remoteAddress)
+    /// The address of the peer, for budgets that accounts do not pay because accounts cost nothing.
+    private(set) lazy var address = CommitSource(host: remoteHost)
 
     // Memory: see Connection+Memory.swift.
     /// The memory that the connection holds, with the part that it shares with others.
@@ -199,7 +201,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     }
 
     /// The client's address, behind a proxy if that gave it; nil if no longer known.
-    package var remoteAddress: SocketAddress? { peer ?? context?.remoteAddress }
+    ///
+    /// The channel remembers it, so this needs no system call, and knows the address after the peer has gone.
+    package var remoteAddress: SocketAddress? { peer ?? context?.channel.remoteAddress }
 
     /// The client's address without port, for the core's limits.
     package var remoteHost: String? { remoteAddress?.ipAddress }

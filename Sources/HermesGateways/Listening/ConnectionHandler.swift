@@ -24,6 +24,9 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private var hasFullLimit: Bool
     /// An incomplete frame, and bytes that arrived during a pause; otherwise empty.
     private var unread = ByteBuffer()
+    /// Whether the next full read of a plain connection is followed by longer reads. Most connections never fill one, so
+    /// the change of buffers is left until it is needed.
+    private var awaitsFullRead = false
     private var opensWithHandshake: Bool
     private var isCutting = false
     private var isReadWaiting = false
@@ -72,7 +75,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
             (try? context.pipeline.syncOperations.handler(type: NIOSSLServerHandler.self)) != nil
         connection.isOutputCut = opensWithHandshake && connection.isOutputCopied
         connection.start(context)
-        if hasFullLimit { connection.readsLong() }
+        if hasFullLimit { allowLongReads() }
         if context.channel.isActive, !opensWithHandshake { side.opened() }
     }
 
@@ -193,6 +196,10 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
             doneSince = lastReadAt
             done = 0
         }
+        if awaitsFullRead, bytes.readableBytes >= ReadBuffers.leastBytes {
+            awaitsFullRead = false
+            connection.readsLong()
+        }
         if bytes.readableBytes >= backlogBytes { connection.inputIsBacklogged() }
         defer { if connection.sharesReadBuffers { connection.loop.readBuffers.giveBack(bytes) } }
         guard connection.isOpen else { return discard(bytes.readableBytes, context) }
@@ -311,8 +318,13 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private func raiseLimit() {
         guard !hasFullLimit, connection.isAuthenticated else { return }
         hasFullLimit = true
-        connection.readsLong()
+        allowLongReads()
         decoder = side.makeDecoder(maxFrameBytes: Self.maxFrameBytes(of: connection))
+    }
+
+    private func allowLongReads() {
+        guard connection.sharesReadBuffers else { return connection.readsLong() }
+        awaitsFullRead = true
     }
 
     private static func maxFrameBytes(of connection: Connection) -> Int {

@@ -11,6 +11,8 @@ import NIOCore
 final class ReadBuffers: @unchecked Sendable {
     /// The longest read in bytes.
     static let maxBytes = sizes[2]
+    /// The longest read in bytes before long reads are allowed.
+    static let leastBytes = sizes[0]
     /// The sizes of buffers in bytes. A message that is passed on to other loops keeps its whole buffer in memory, so a
     /// short message should have a short buffer.
     private static let sizes = [1_024, 8_192, 65_536]

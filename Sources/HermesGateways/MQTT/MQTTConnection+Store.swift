@@ -55,7 +55,7 @@ extension MQTTConnection {
 
     /// The payer for what a client stores: its owner or, without an owner, its address.
     func source(of client: MQTTClientState) -> CommitSource {
-        CommitSource(client.key.owner) ?? CommitSource(host: connection.remoteHost)
+        CommitSource(client.key.owner) ?? connection.address
     }
 
     /// The source of this client's operations.
