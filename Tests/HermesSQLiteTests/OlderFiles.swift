@@ -5,7 +5,12 @@ import GRDB
 
 /// Brings a file of this version back to an older one.
 extension Database {
+    func takeBackDurabilityOfRuns() throws {
+        try execute(sql: "ALTER TABLE store DROP COLUMN waits")
+    }
+
     func takeBackNumbersOfRuns() throws {
+        try takeBackDurabilityOfRuns()
         try execute(sql: "ALTER TABLE store DROP COLUMN run")
     }
 

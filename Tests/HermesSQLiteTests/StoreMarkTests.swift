@@ -124,6 +124,19 @@ struct StoreMarkTests {
         #expect(try SessionWorld(open(copy, boot: "a", .full)).open("c").received == [])
     }
 
+    @Test(arguments: [SQLiteStore.Durability.normal, .full])
+    func `after a power cut the durability of the last run counts, not that of the present one`(
+        _ last: SQLiteStore.Durability
+    ) throws {
+        let directory = try TemporaryDirectory()
+        let world = SessionWorld(try open(directory, boot: "a", last))
+        let id = try world.open("c").id
+        _ = try world.publish("1", to: [id], received: ReceivedMark(session: id, id: 7))
+        let present: SQLiteStore.Durability = last == .full ? .normal : .full
+        let session = try SessionWorld(open(killed(directory), boot: "b", present)).open("c")
+        #expect(session.received == (last == .full ? [7] : []))
+    }
+
     @Test
     func `an earlier copy with the inode of a killed server's file has a new epoch`() throws {
         let directory = try TemporaryDirectory()

@@ -8,7 +8,8 @@ enum StoreSchema {
     /// "Hrms": identifies a file of Hermes (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4872_6D73
 
-    /// In the order of their application; the file's `PRAGMA user_version` is the number applied.
+    /// The migrations in the order in which they are applied. The file's `PRAGMA user_version` is the number of
+    /// migrations that were applied to it.
     static let migrations: [(name: String, migrate: @Sendable (Database) throws -> Void)] = [
         ("001 accounts, inboxes and messages", createFirstTables),
         ("002 contacts and groups", createSocialTables),
@@ -34,6 +35,7 @@ enum StoreSchema {
         ("022 names until nothing is left below them", keepNames),
         ("023 codes in the audit log", addAuditCodes),
         ("024 numbers of runs", numberRuns),
+        ("025 durability of the last run", noteDurability),
     ]
 
     static var version: Int { migrations.count }
