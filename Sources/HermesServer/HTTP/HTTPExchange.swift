@@ -4,22 +4,24 @@
 import HermesWire
 import NIOHTTP1
 
-/// One connection of the HTTP port: the received part of a request, the owed answers, and the deadlines. Does no I/O;
-/// times are of a clock that never goes back.
+/// The state of one connection of the HTTP port: the part of a request that was received, the answers that are still
+/// owed, and the deadlines. Does no I/O. Times are of a clock that never goes back.
 ///
 /// Answers are sent in the order of the requests, so a refusal waits for the answers before it.
 package struct HTTPExchange: Sendable {
     /// The limits of time and size.
     package struct Limits: Sendable, Hashable {
-        /// The time for the head of a request, counted from the connection or its first byte.
+        /// The time for the head of a request. It begins with the connection, and for later requests with their first
+        /// byte.
         package var head = Duration.seconds(5)
         /// The time for the rest of a request, counted from its head.
         package var body = Duration.seconds(20)
         /// The time between two requests.
         package var idle = Duration.seconds(30)
-        /// The time for the peer to take part of an answer.
+        /// The time in which the peer must take a part of an answer.
         package var answer = Duration.seconds(60)
-        /// The longest body. More than any path accepts, so that each path can refuse with its own message.
+        /// The longest body, in bytes. It is longer than any path accepts, so that each path can refuse with its own
+        /// message.
         package var bodyBytes = 2 << 20
 
         package init() {}
@@ -31,7 +33,7 @@ package struct HTTPExchange: Sendable {
         let text: String
     }
 
-    /// The handling of a last word.
+    /// The moment at which a last word is sent.
     enum Say: Sendable, Hashable {
         case now
         /// Other answers must be sent first.
@@ -40,7 +42,7 @@ package struct HTTPExchange: Sendable {
         case nothing
     }
 
-    /// The action when the deadline passes.
+    /// The action at a check of the deadline.
     enum Lateness: Sendable, Hashable {
         case wait(until: Duration)
         case say(LastWord)
@@ -65,6 +67,7 @@ package struct HTTPExchange: Sendable {
     /// The deadline for the expected input.
     private(set) var readDeadline: Duration
     private var answerDeadline: Duration
+    private var isFirst = true
     private var isLast = false
     /// Whether the next answer has begun.
     private var isAnswerBegun = false
@@ -86,7 +89,7 @@ package struct HTTPExchange: Sendable {
     /// Whether input is still examined.
     var isReading: Bool { reading != .over }
 
-    /// Whether the connection ends with the owed answers.
+    /// Whether the connection ends after the owed answers.
     var endsAfterAnswers: Bool { isLast || reading == .over }
 
     // MARK: Input
@@ -95,7 +98,7 @@ package struct HTTPExchange: Sendable {
         guard reading == .nothing else { return }
         reading = .head
         // The time for the first head starts with the connection.
-        readDeadline = min(max(readDeadline, now), now + limits.head)
+        if !isFirst { readDeadline = now + limits.head }
     }
 
     /// - Throws: if the request is invalid or too large.
@@ -103,6 +106,7 @@ package struct HTTPExchange: Sendable {
         guard reading != .over else { return }
         if let problem = Self.problem(with: head, maxBodyBytes: limits.bodyBytes) { throw problem }
         if owed == 0 { answerDeadline = now + limits.answer }
+        isFirst = false
         owed += 1
         reading = .body(received: 0)
         readDeadline = now + limits.body
@@ -131,7 +135,7 @@ package struct HTTPExchange: Sendable {
         case .nothing, .head: return owed == 0 ? .now : .afterAnswers
         case .body:
             guard owed > 0, owed > 1 || !isAnswerBegun else { return .nothing }
-            // The last word counts as the answer.
+            // The last word is the answer to the request that is being received.
             owed -= 1
             return owed == 0 ? .now : .afterAnswers
         case .over: return .nothing
@@ -140,14 +144,14 @@ package struct HTTPExchange: Sendable {
 
     // MARK: Output
 
-    /// The peer takes output.
+    /// Notes that the peer takes output.
     mutating func answerMoved(now: Duration) { answerDeadline = now + limits.answer }
 
     mutating func answerBegan() { isAnswerBegun = true }
 
-    /// An answer is complete.
+    /// Notes that an answer is complete.
     ///
-    /// - Returns: whether it was the last one.
+    /// - Returns: whether it was the last answer of the connection.
     mutating func answered(now: Duration) -> Bool {
         owed = max(0, owed - 1)
         isAnswerBegun = false
@@ -161,9 +165,10 @@ package struct HTTPExchange: Sendable {
         return false
     }
 
-    /// Answers only the requests that have begun.
+    /// Ends the input, unless the body of a request is being received. Requests whose heads were accepted are still
+    /// answered.
     ///
-    /// - Returns: whether there are none.
+    /// - Returns: whether no answer is owed, so that the connection can be closed.
     mutating func stop() -> Bool {
         isLast = true
         if case .body = reading { return false }
@@ -190,7 +195,7 @@ package struct HTTPExchange: Sendable {
 
     private static func bad(_ text: String) -> LastWord { LastWord(status: .badRequest, text: text) }
 
-    /// The last word for a parser's error.
+    /// Returns the last word for an error of the parser.
     static func lastWord(on error: HTTPParserError) -> LastWord {
         switch error {
         case .headerOverflow:
@@ -201,10 +206,10 @@ package struct HTTPExchange: Sendable {
         }
     }
 
-    /// The fields with names and addresses, which are taken apart.
+    /// The fields with names and addresses, which the server parses.
     private static let asciiFields = ["host", "origin", "forwarded", "x-forwarded-for", "x-forwarded-proto"]
 
-    /// The bytes of a target; what is badly encoded stays as it is.
+    /// Returns the bytes of a request's target without percent-encoding. Malformed encoding stays as it is.
     private static func percentDecoded(_ target: String) -> [UInt8] {
         let encoded = Array(target.utf8)
         guard encoded.contains(UInt8(ascii: "%")) else { return encoded }
@@ -224,10 +229,10 @@ package struct HTTPExchange: Sendable {
         return decoded
     }
 
-    /// Refuses requests that the parser accepts but that are invalid (RFC 9112, sections 3.2 and 6.1), or that this
-    /// server and a proxy before it could read differently.
+    /// Returns the reason to refuse a request that the parser accepts but that is invalid (RFC 9112, sections 3.2 and
+    /// 6.1), or that this server and a proxy before it could read differently; nil if there is none.
     static func problem(with head: HTTPRequestHead, maxBodyBytes: Int) -> LastWord? {
-        // Before anything is compared.
+        // This check comes before all comparisons.
         guard head.uri.utf8.allSatisfy({ $0 < 0x80 }) else {
             return bad("The request's target must be ASCII; other characters are percent-encoded.")
         }
@@ -250,7 +255,7 @@ package struct HTTPExchange: Sendable {
         guard
             head.uri.first == "/" || head.uri.hasPrefix("http://") || head.uri.hasPrefix("https://") || head.uri == "*"
         else { return bad("The request's target must be a path.") }
-        // RFC 9110, section 4.2.1.
+        // An http URI must have a host (RFC 9110, section 4.2.1).
         var path = head.uri.prefix { $0 != "?" }
         for scheme in ["http://", "https://"] where path.hasPrefix(scheme) {
             path = path.dropFirst(scheme.count)
@@ -258,7 +263,7 @@ package struct HTTPExchange: Sendable {
                 return bad("The request's target needs a host.")
             }
         }
-        // The routes ignore an empty segment, and a proxy before the server that decides by the path does not.
+        // The routes ignore an empty segment, but a proxy before the server that decides by the path may not.
         let segments = path.drop { $0 != "/" }.split(separator: "/")
         guard !path.contains("//") || segments.first != "v1" else {
             return bad("The path of a request of the API must not have an empty segment.")

@@ -53,6 +53,15 @@ import Testing
         #expect(exchange.deadline == .seconds(25))
     }
 
+    @Test func `a head that begins just before the end of the idle time has its five seconds, too`() throws {
+        var exchange = exchange()
+        try exchange.headReceived(Self.head(), now: .seconds(1))
+        exchange.endReceived(now: .seconds(1))
+        #expect(exchange.answered(now: .seconds(2)) == false)
+        exchange.bytesArrived(now: .seconds(31.9))
+        #expect(exchange.deadlineReached(now: .seconds(32)) == .wait(until: .seconds(36.9)))
+    }
+
     @Test func `a body must come in time, and is limited however its length is told`() throws {
         var exchange = exchange()
         try exchange.headReceived(Self.head(), now: .zero)
