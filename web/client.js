@@ -191,7 +191,8 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * Logs in, and stays logged in: the client reconnects by itself.
+     * Logs in, and stays logged in: the client reconnects by itself. If the client was logged in before and the server
+     * refuses this login, the client logs in again as before.
      *
      * @param {{ nickName: string, password: string } | { token: string }} credential
      * @returns {Promise<any>} The session, once there is one: `uid`, `nickName`, `token`, `epoch`, `serverVersion`.
@@ -289,15 +290,32 @@ export class HermesClient extends Requests {
         const isSame = this.#isStarted && isKnown;
         this.#requested = text;
         if (isSame && this.#machine.state.is === "live") return Promise.resolve(this.session);
+        const earlier = !isSame && this.#machine.state.is === "live" ? this.#session.credential : null;
         if (!isSame && this.#isStarted) this.#stop();
         this.#deliveries.isHeld = false;
-        return new Promise((resolve, reject) => {
+        const login = new Promise((resolve, reject) => {
             this.#logins.push({ resolve, reject });
             if (isSame) return;
             this.outbox.halt(this.#mayBeOwners(credential) ? (this.#account?.uid ?? null) : null);
             this.#session.logIn(credential, this.#isOwners(credential));
             this.#turn(() => this.#perform(this.#machine.startRequested()));
         });
+        return earlier ? login.catch((error) => this.#returnTo(earlier, text, error)) : login;
+    }
+
+    /**
+     * Another login was refused, for example for a mistyped password: logs in again as before it.
+     *
+     * @param {any} earlier The credential of the connection that the refused login ended.
+     * @param {string} refused The refused credential.
+     * @param {any} error
+     * @returns {never}
+     */
+    #returnTo(earlier, refused, error) {
+        const isLast = this.#requested === refused && this.#machine.state.is === "stopped";
+        // `close` holds the deliveries.
+        if (isLast && !this.#deliveries.isHeld) this.#logIn(earlier).catch(() => {});
+        throw error;
     }
 
     /**

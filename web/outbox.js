@@ -90,7 +90,7 @@ export class Outbox {
      */
     async send(content, to, options = {}) {
         if (this.uid === null) {
-            const reason = "log in before anything is sent: the message's account is not known";
+            const reason = "log in first: it is not known which account sends the message";
             throw new HermesError(ErrorCode.closed, reason);
         }
         const { entry, isNew } = this.#queue.added(makeSend(content, to, options), this.uid, Date.now());

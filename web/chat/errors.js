@@ -76,13 +76,12 @@ const exactly = {
     "you may not send to this group yet": "你在此群组中已被禁言，暂时不能发言。",
     "you are not a member of this group": "你不是此群组的成员。",
     "this account does not accept anything from you": "对方不接收你的消息。",
-    "only contacts can write to each other here; ask first": "此服务器上只有联系人之间可以发消息。请先发送联系人请求。",
+    "only contacts can write to each other here; send a contact request first": "此服务器上只有联系人之间可以发消息。请先发送联系人请求。",
     "you block this account; unblock it first": "你已拉黑此账号。请先取消拉黑。",
     "It is too late to recall this message.": "已超过可撤回的时间。",
     "there is no such account": "没有此账号。",
     "this is your own account; name another one": "这是你自己的账号。请填写其他账号。",
     "enter the room first": "请先进入直播间。",
-    "removed from the room": "你已被移出直播间。",
 };
 
 /**

@@ -3,6 +3,7 @@
 
 // The words of the chat for times, errors and notices.
 import assert from "node:assert/strict";
+import { readdir, readFile } from "node:fs/promises";
 import { test } from "node:test";
 
 Object.defineProperty(globalThis, "localStorage", { value: { getItem: () => "en", setItem() {} }, configurable: true });
@@ -46,6 +47,18 @@ test("an action that fails shows why", async () => {
     assert.equal(place.textContent, "The name or the password is wrong. [1003]");
     await attempt(place, failure, ({ code }) => `${code} in other words`);
     assert.equal(place.textContent, "1003 in other words");
+});
+
+test("each sentence that the chat translates is one that the server says", async () => {
+    const page = await readFile(new URL("../chat/errors.js", import.meta.url), "utf8");
+    const sentences = [...page.matchAll(/^ {4}"([^"]+)": /gm)].map((match) => match[1]);
+    assert.ok(sentences.length > 5);
+    const sources = new URL("../../Sources/", import.meta.url);
+    const files = (await readdir(sources, { recursive: true })).filter((file) => /^Hermes(Core|Gateways).*swift$/.test(file));
+    const said = await Promise.all(files.map((file) => readFile(new URL(file, sources), "utf8")));
+    for (const sentence of sentences) {
+        assert.ok(said.some((text) => text.includes(`"${sentence}"`)), sentence);
+    }
 });
 
 test("a group's notice names who came or went", () => {

@@ -94,6 +94,23 @@ describe("login", () => {
         await assert.rejects(client.request({ ping: {} }), { code: 104 });
     });
 
+    test("a refused login ends no earlier one: the client logs in again as before", async () => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        const ann = server.session;
+        server.session = ({ authenticate }) =>
+            authenticate.password ? { error: { code: 1001, message: "the password is wrong" } } : ann;
+        await assert.rejects(client.logIn({ nickName: "ann", password: "secrte" }), { code: 1001 });
+        await server.until(() => server.connections.length === 3);
+        assert.equal((await server.packet("authenticate", 2)).authenticate.token, "t");
+        await next(client, "state", ({ is }) => is === "live");
+        assert.equal(client.session.uid, 1);
+        await assert.rejects(client.logIn({ nickName: "bob", password: "wrong" }), { code: 1001 });
+        await client.close();
+        assert.equal(server.connections.length, 4);
+        assert.equal(client.state.is, "stopped");
+    });
+
     test("another token that is unknown leaves the account's own", async () => {
         const store = new MemoryStore();
         await store.write([["account", { uid: 1, nickName: "ann", token: "old" }]]);
