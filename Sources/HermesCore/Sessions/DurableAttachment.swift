@@ -3,10 +3,10 @@
 
 /// A live connection that has a session. Implemented by the gateways.
 ///
-/// Called on any thread; must not block: it hops to its own event loop itself.
+/// Its members are called on any thread, and must not block: the attachment hops to its event loop itself.
 package protocol DurableAttachment: AnyObject, Sendable {
-    /// The permissions of the client; nil: it may read everything. Asked when the session is attached, and kept until
-    /// the next attachment.
+    /// The permissions of the client; nil: it is permitted to read everything. They are read when the connection gets
+    /// the session, and are used until the next connection gets it.
     var reader: (any TopicReader)? { get }
 
     /// The client, as the source of its operations.
@@ -15,30 +15,33 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// The name under which the client logged in, in its compared form (``NickName/key``); nil: anonymous.
     var userName: String? { get }
 
-    /// The device whose token the client showed; nil without one.
+    /// The device whose token the client showed; nil if it showed none.
     var tokenOwner: DeviceID? { get }
 
     /// The client's login; nil without an account.
     var login: LoginNumber? { get }
 
-    /// The newest seq that the connection may have sent; set before it looks whether the publication has expired.
+    /// The newest seq that the connection may have sent. The connection sets it before it checks whether that
+    /// publication has expired.
     var sentUpTo: UInt64 { get }
 
-    /// Another connection takes the session. Tell the client why, close, and detach: the other connection waits for
-    /// that.
+    /// Ends the connection, because another connection takes the session: tells the client why, closes, and detaches.
+    /// The other connection waits for that.
     func replaced()
 
-    /// The connection must end: tell the client why, close, and detach. If the reason's
+    /// Ends the connection: tells the client why, closes, and detaches. If the reason's
     /// ``AttachmentEnd/endsKeptSessions`` is true, the session ends with the connection.
     func ended(_ reason: AttachmentEnd)
 
-    /// These publications were queued for the session: contiguous within one call, all after ``DurableOpening/head``,
-    /// one call per commit. The attachment may forget publications that cannot be sent now:
-    /// ``DurableSessions/queued(of:after:sentUpTo:limit:completion:)`` returns them again. It also returns what comes
-    /// between two calls, which other nodes have queued.
+    /// Takes the publications that a commit has queued for the session. Their seqs are contiguous within one call and
+    /// follow ``DurableOpening/head``; there may be gaps between two calls, because other nodes also queue
+    /// publications. ``DurableSessions/queued(of:after:sentUpTo:limit:completion:)`` returns the publications in these
+    /// gaps. It also returns again those publications that the attachment has forgotten because it could not send them
+    /// at once.
     func committed(_ publications: [QueuedPublication])
 
-    /// Other nodes have queued publications up to this seq, which may be known already. Read them.
+    /// Tells the attachment that other nodes have queued publications up to this seq, so that it reads them. It may
+    /// know some or all of them already.
     func advanced(to head: UInt64)
 }
 
@@ -48,25 +51,25 @@ extension DurableAttachment {
     package var sentUpTo: UInt64 { 0 }
 }
 
-/// The state of the session at its attachment.
+/// The state of a session at the time when a connection gets it.
 package struct DurableOpening: Sendable {
     package let id: DurableSessionID
     /// Whether the session existed before.
     package let isPresent: Bool
     /// Its subscriptions in the store.
     package let subscriptions: [DurableSubscription]
-    /// The newest seq of its queue; newer ones arrive through ``DurableAttachment/committed(_:)``.
+    /// The newest seq of its queue; newer publications arrive through ``DurableAttachment/committed(_:)``.
     package let head: UInt64
-    /// ``StoredSession/renamedAt``.
+    /// The newest seq at the time when the owner was last renamed (``StoredSession/renamedAt``).
     package let renamedAt: UInt64
-    /// The last seq that was sent before: publications up to it are duplicates.
+    /// The last seq that was sent over an earlier connection: publications up to this seq are duplicates.
     package let sentUpTo: UInt64
     /// The seqs that wait for their completion (PUBCOMP), ascending.
     package let released: [UInt64]
-    /// The packet identifiers of the client's QoS 2 publications that it has not released.
+    /// The packet identifiers of the client's own QoS 2 publications that it has not released (PUBREL).
     package let received: [UInt16]
 
-    /// Whether the session outlives its connection. One that does not has no queue; nothing of it is stored.
+    /// Whether the session outlives its connection. A session that does not has no queue, and nothing of it is stored.
     package var isDurable: Bool { id.isStored }
 
     init(_ session: StoredSession) {
@@ -92,17 +95,19 @@ extension DurableAttachment {
 }
 
 extension DurableSessionID {
-    /// Whether it is stored; otherwise it ends with its connection.
+    /// Whether the session is stored; otherwise it ends with its connection.
     package var isStored: Bool { rawValue > 0 }
 }
 
 /// A part of a session's queue.
 package struct DurablePage: Sendable {
-    /// Ascending, without expired ones.
+    /// The publications in ascending order of their seqs, without those that have expired.
     package let publications: [QueuedPublication]
-    /// The last seq that was read: continue behind it. If ``isAtEnd``, at least the newest seq known when the read
-    /// began.
+    /// The sum of the publications' weights (``QueuedPublication/weight``), in bytes.
+    package let weight: Int
+    /// The last seq that was read; the next page begins after it. If ``isAtEnd`` is true, it is at least the newest seq
+    /// that was known when the read began.
     package let upTo: UInt64
-    /// Whether nothing more was queued at the read.
+    /// Whether nothing more was in the queue when it was read.
     package let isAtEnd: Bool
 }

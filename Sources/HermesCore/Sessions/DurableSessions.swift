@@ -3,14 +3,14 @@
 
 import Synchronization
 
-/// Durable sessions: their owners, their queues, and the guarantee that changes are stored before they are
-/// acknowledged. Thread-safe.
+/// Manages the durable sessions: which connection has each session, and their queues. Guarantees that changes are
+/// stored before they are acknowledged. Thread-safe.
 ///
-/// Completions run on the committer's thread, or at once on the caller's if nothing is stored or the call is refused.
-/// They must not block. Operations of one ``CommitSource`` are committed and completed in the order of the calls;
-/// sources take turns. State: a ``Locked`` ``DurableState``; nothing is called under it.
+/// Completions run on the committer's thread, or at once on the caller's thread if nothing is stored or the call is
+/// refused. They must not block. Operations of one ``CommitSource`` are committed and completed in the order of the
+/// calls; sources take turns. State: a ``Locked`` ``DurableState``; nothing is called under it.
 package final class DurableSessions: Sendable {
-    /// Counts since the start, and present numbers.
+    /// Present numbers, and counts since the start of the process.
     package struct Statistics: Sendable, Hashable {
         package let sessions: Int
         package let online: Int
@@ -27,12 +27,12 @@ package final class DurableSessions: Sendable {
         package let commits: CommitStatistics
     }
 
-    /// State that loops may read without the lock.
+    /// The state, and copies of some of its values that event loops can read without its lock.
     final class Shared: Sendable {
         let state: Locked<DurableState>
         let generation = Atomic<UInt64>(1)
         let hasSubscriptions = Atomic(false)
-        /// The connected members of shared subscriptions, kept or not.
+        /// The connected members of shared subscriptions, whether their sessions are kept or not.
         let live = Mutex<SharedGroups?>(nil)
         let news = News()
 
@@ -40,7 +40,8 @@ package final class DurableSessions: Sendable {
             state = Locked(DurableState(settings, shapes: shapes, node: node))
         }
 
-        /// Changes the state, and tells the loops if subscriptions have changed.
+        /// Changes the state, removes some filters of ended sessions, and shows the event loops whether subscriptions
+        /// have changed.
         func change<Value: Sendable>(_ body: (inout DurableState) -> Value) -> Value {
             let (value, farewells) = state.withLock { state in
                 let value = body(&state)
@@ -53,7 +54,7 @@ package final class DurableSessions: Sendable {
             return value
         }
 
-        /// Applies a commit, some rows at a time: all loops wait for the lock meanwhile.
+        /// Applies a commit to the state, some rows at a time, because all event loops wait while the lock is held.
         func committed(_ operations: [SessionOperation], _ outcomes: [SessionOutcome]) {
             var deliveries = DurableDeliveries()
             for slice in CommittedRows.slices(of: operations) {
@@ -68,20 +69,21 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    /// Retained publications; they change through ``publish(_:targets:from:packetID:retains:completion:)`` and
-    /// ``retain(_:)``.
+    /// The retained publications; they change through
+    /// ``publish(_:targets:from:receivedID:retains:mustRetain:source:completion:)`` and
+    /// ``retain(_:source:completion:)``.
     package let retained: RetainedMessages
     let store: any SessionStore
     let time: any TimeSource
     package let settings: DurableSettings
-    /// The costly shapes of the filters of all clients and of all kept sessions.
+    /// Limits the costly shapes of the filters of all clients and of all kept sessions together.
     package let shapes = ShapeBudget()
     let shared: Shared
     let committer: SessionCommitter
     let reads: ReadGate
     /// Limits the concurrent moves of queues.
     let handOvers = ReadGate(maxRunning: 2, maxWaiting: .max)
-    /// By owner.
+    /// The recent ends of connections, by owner.
     let ends = RecentEnds<SessionOwner>()
     private let confirmations: Confirmations?
 
@@ -130,20 +132,20 @@ package final class DurableSessions: Sendable {
     /// Whether there may be other nodes.
     var isAmongSeveral: Bool { confirmations != nil }
 
-    /// What other nodes hear.
+    /// The changes that other nodes are told of.
     var news: News { shared.news }
 
     /// The queues of all sessions in the store.
     package var queueStatistics: QueueBudget.Statistics { store.queues.statistics }
 
-    /// A session ended without a connection: by expiry, because another connection started clean, because an operator
-    /// ended it, or because its owner is gone. Called on any thread.
+    /// A session without a connection has ended: it expired, another connection started clean, an operator ended it, or
+    /// its owner is gone. Called on any thread.
     package let ended = Hook<SessionKey>()
 
-    /// The owner of sessions no longer has its name. Told on any thread, before ``ended``.
+    /// An account that owns sessions no longer has its name. Called on any thread, before ``ended``.
     package let nameFreed = Hook<FreedName>()
 
-    /// Commits what waits and refuses what comes.
+    /// Commits the operations that wait, and refuses new ones.
     package func shutdown() async {
         await committer.shutdown()
         shared.change { $0.farewells.failAll(HermesError(.shuttingDown, "the server is shutting down")) }
@@ -154,21 +156,21 @@ package final class DurableSessions: Sendable {
     /// Whether any durable session has a subscription.
     package var hasSubscriptions: Bool { shared.hasSubscriptions.load(ordering: .acquiring) }
 
-    /// Changes when the result of ``targets(of:)`` may have changed; never 0.
+    /// A number that changes when the result of ``targets(of:)`` may have changed; never 0.
     package var generation: UInt64 { shared.generation.load(ordering: .acquiring) }
 
-    /// The durable subscribers of a topic; valid until ``generation`` changes.
+    /// Returns the durable subscribers of a topic; valid until ``generation`` changes.
     package func targets(of topic: TopicName) -> [DurableTarget] { hasSubscriptions ? search(topic).route.targets : [] }
 
-    /// The durable subscribers of a topic, and the work of the search for them (``DurableIndex/Matches/work``); 0 if
-    /// somebody else has searched since the last change.
+    /// Returns the durable subscribers of a topic, and the work of the search for them (``DurableIndex/Matches/work``).
+    /// The work is 0 if the topic was searched for since the last change of subscriptions.
     package func search(_ topic: TopicName) -> (route: DurableRoute, work: Int) {
         let found = shared.state.withLock { state -> Found in
             let generation = state.index.version
             if let known = state.routes.route(to: topic, generation: generation) { return .route(known, work: 0) }
             let matches = state.index.matches(of: topic)
-            // What was found for these filters before may contain a session that has ended since, until its filters
-            // have left.
+            // An earlier result for the same filters may contain a session that has ended since. So it is used only if
+            // the index has no filters of ended sessions.
             if state.leaving.isEmpty,
                 let known = state.routes.route(to: topic, matches.key, generation: generation)
             {
@@ -190,10 +192,11 @@ package final class DurableSessions: Sendable {
         case many(DurableIndex.Matches, UInt64)
     }
 
-    /// The members that are looked up at once: some tenths of a millisecond.
+    /// The number of members that are looked up at once. This takes some tenths of a millisecond.
     private static let membersAtOnce = 1_024
 
-    /// The route to very many members. All loops wait for the lock, so it is free while they are put together.
+    /// Returns the route to very many members. All event loops wait for the lock, so it is not held while the route is
+    /// put together.
     private func route(to topic: TopicName, _ matches: DurableIndex.Matches, _ generation: UInt64) -> DurableRoute {
         var loads: [DurableSessionID: DurableLoad] = [:]
         let ids = matches.ids
@@ -202,29 +205,34 @@ package final class DurableSessions: Sendable {
             for (id, load) in zip(part, found) { loads[id] = load }
         }
         let route = DurableRoute(matches.targets { loads[$0] }, generation: generation)
-        // Otherwise it is searched for again.
+        // If subscriptions have changed meanwhile, the next search looks for the route again.
         shared.state.withLock { if $0.index.version == generation { $0.routes.keep(route, to: topic, matches.key) } }
         return route
     }
 
-    /// From now on, shared subscriptions may also have members whose sessions are not kept.
+    /// Sets the connected members of shared subscriptions. From now on, a shared subscription can also have members
+    /// whose sessions are not kept.
     func share(_ groups: SharedGroups) { shared.live.withLock { $0 = groups } }
 
-    /// Stores a publication for all that get it at least once, and retains it if asked to.
+    /// Stores a publication for all targets that get it with QoS 1 or 2, and retains it if asked to.
     ///
     /// - Parameters:
     ///   - publication: the publication, with the publisher's QoS.
-    ///   - targets: those of its topic; targets that get it at most once are served by the live path alone. In each
-    ///     group it goes to one member, clean or kept: the live path must not choose another one (``DecidedShares``).
-    ///   - publisher: the publisher's own durable session, for "no local" and for `packetID`.
-    ///   - receivedID: with QoS 2, the publisher's identifier to remember until ``receivedReleased(_:_:)``.
+    ///   - targets: the durable subscribers of its topic. Targets that get it at most once are served by the live path
+    ///     alone, which delivers to connected clients. In each group, this function chooses the member that gets the
+    ///     publication, whether its session is kept or not; the live path must not choose another one
+    ///     (``DecidedShares``).
+    ///   - publisher: the publisher's own durable session, for "no local" and for `receivedID`.
+    ///   - receivedID: with QoS 2, the publisher's packet identifier, which is remembered until
+    ///     ``receivedReleased(_:_:source:completion:)``.
     ///   - retains: whether it is retained; an empty payload removes the retained one.
-    ///   - mustRetain: whether the publication is refused with `.quotaExceeded` if there is no room to retain it;
-    ///     otherwise it is only delivered.
-    ///   - source: the publisher, who pays for what is retained.
-    ///   - completion: called exactly once. Success means committed; then attachments get it. Errors: `.overloaded`,
-    ///     `.quotaExceeded`, `.shuttingDown`: nothing was stored; `.storageUnavailable`: of a publication to very many
-    ///     targets some may have it (``DurableFanOut``, ``isPartlyStored(_:_:)``).
+    ///   - mustRetain: whether the publication is refused with `.quotaExceeded` if there is no room to retain it. If
+    ///     not, the publication is then only delivered.
+    ///   - source: the publisher, who pays for the publication while it is retained.
+    ///   - completion: called exactly once. Success means that the publication is committed; attachments get it
+    ///     afterwards. After the errors `.overloaded` and `.quotaExceeded`, nothing was stored. After
+    ///     `.storageUnavailable` and `.shuttingDown`, some targets may have the publication (``DurableFanOut``,
+    ///     ``isPartlyStored(_:_:)``).
     package func publish(
         _ publication: StoredPublication,
         targets: [DurableTarget],
@@ -237,7 +245,7 @@ package final class DurableSessions: Sendable {
     ) {
         var publication = publication
         publication.source = source
-        // Where there is no room it is delivered and not retained.
+        // If there is no room to retain it, the publication is only delivered.
         let isRoom = !retains || retained.begin(publication)
         guard isRoom || !mustRetain else { return completion(.failure(Self.retainedFull)) }
         let retains = retains && isRoom
@@ -317,7 +325,7 @@ package final class DurableSessions: Sendable {
 
     /// Retains a publication for its topic; an empty payload removes the retained one.
     ///
-    /// - Parameter completion: success means committed.
+    /// - Parameter completion: success means that the change is committed.
     package func retain(
         _ publication: StoredPublication,
         source: CommitSource = .server,
@@ -335,9 +343,10 @@ package final class DurableSessions: Sendable {
 
     // MARK: A session's connection
 
-    /// Adds subscriptions, replacing those with the same filter. They are in force when `completion` is called with
-    /// success. The error `.quotaExceeded` means that there are too many, and that none was added. Many subscriptions
-    /// are stored in parts: after another error the first ones may be there, and `completion` says how many.
+    /// Adds subscriptions; they replace existing subscriptions with the same filters. They are in force when
+    /// `completion` is called with success. The error `.quotaExceeded` means that there are too many, and that none was
+    /// added. Many subscriptions are stored in parts: after another error, the first ones may have been added, and
+    /// `completion` says how many.
     package func subscribe(
         _ id: DurableSessionID,
         _ subscriptions: [DurableSubscription],
@@ -370,7 +379,8 @@ package final class DurableSessions: Sendable {
     }
 
     /// Removes subscriptions, by their filters. Nothing more is queued for them when `completion` is called. Many
-    /// subscriptions are removed in parts: after an error the first ones may be gone, and `completion` says how many.
+    /// subscriptions are removed in parts: after an error, the first ones may have been removed, and `completion` says
+    /// how many.
     package func unsubscribe(
         _ id: DurableSessionID,
         _ filters: [String],
@@ -392,20 +402,21 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    /// Other nodes know the session's subscriptions as well, or do not answer.
+    /// Calls the completion once other nodes know the session's subscriptions as well, or do not answer.
     private func confirmed(_ id: DurableSessionID, _ completion: @escaping @Sendable () -> Void) {
         guard let confirmations else { return completion() }
         confirmations.wait(for: id, completion)
     }
 
-    /// The client has acknowledged these for good (PUBACK, PUBCOMP, or PUBREC with a refusal). Lazy: a lost one causes
-    /// a repetition.
+    /// Takes note that the client has completely acknowledged these publications (PUBACK, PUBCOMP, or PUBREC with a
+    /// refusal). This is stored some time later; if it is lost, the publication is sent again.
     package func acknowledged(_ id: DurableSessionID, _ seqs: [UInt64]) {
         guard id.isStored, !seqs.isEmpty else { return }
         committer.complete(id, seqs)
     }
 
-    /// The client has received a publication (PUBREC). PUBREL may be sent when `completion` is called with success.
+    /// Stores that the client has received a publication (PUBREC). PUBREL may be sent only once `completion` is called
+    /// with success.
     package func released(
         _ id: DurableSessionID,
         _ seq: UInt64,
@@ -416,9 +427,9 @@ package final class DurableSessions: Sendable {
         committer.submit(.released(id, seq), of: source) { completion($0.map { _ in }) }
     }
 
-    /// The client has released an identifier (PUBREL). Confirm this only when `completion` is called with success. The
-    /// client may then reuse the identifier, and after a restart the store must not take the new publication for the
-    /// old one.
+    /// Stores that the client has released a packet identifier (PUBREL). PUBCOMP may be sent only once `completion` is
+    /// called with success: the client may then reuse the identifier, and after a restart the store must not take the
+    /// new publication for the old one.
     package func receivedReleased(
         _ id: DurableSessionID,
         _ released: UInt16,
@@ -440,7 +451,7 @@ package final class DurableSessions: Sendable {
         completion: @escaping @Sendable (Result<DurablePage, HermesError>) -> Void
     ) {
         let owner = shared.state.withLock { $0.records[id]?.key.owner }
-        // All clients without a name are one here: each connection has one such read at a time.
+        // All clients without a name count as one source here. Each connection has only one such read at a time.
         let isAccepted = reads.run(for: owner.flatMap { CommitSource($0) } ?? .server) { [self] in
             do throws(HermesError) {
                 completion(.success(try await page(of: id, after: seq, sentUpTo, limit: max(1, limit))))
@@ -462,17 +473,32 @@ package final class DurableSessions: Sendable {
             let head = shared.state.withLock { $0.records[id]?.head ?? 0 }
             let found = try await store.queued(of: id, after: after, limit: limit, maxBytes: settings.maxPageBytes)
             let now = time.now()
-            func hasExpired(_ queued: QueuedPublication) -> Bool {
-                queued.seq > sentUpTo && queued.publication.hasExpired(at: now)
+            var bytes = 0
+            var expired: [UInt64] = []
+            var expiredBytes = 0
+            // By index, because a loop over the elements copies each of them, with all its references.
+            for index in found.indices {
+                let weight = found[index].weight
+                bytes += weight
+                guard found[index].seq > sentUpTo, found[index].publication.hasExpired(at: now) else { continue }
+                expired.append(found[index].seq)
+                expiredBytes += weight
             }
-            let expired = found.filter(hasExpired)
-            if !expired.isEmpty { acknowledged(id, expired.map(\.seq)) }
-            let alive = expired.isEmpty ? found : found.filter { !hasExpired($0) }
-            let last = found.last?.seq ?? after
-            let bytes = found.reduce(0) { $0 + $1.weight }
             let isAtEnd = found.count < limit && bytes < settings.maxPageBytes
+            let last = found.last?.seq ?? after
+            var alive = found
+            if !expired.isEmpty {
+                acknowledged(id, expired)
+                let expired = Set(expired)
+                alive.removeAll { expired.contains($0.seq) }
+            }
             guard alive.isEmpty && !isAtEnd else {
-                return DurablePage(publications: alive, upTo: isAtEnd ? max(head, last) : last, isAtEnd: isAtEnd)
+                return DurablePage(
+                    publications: alive,
+                    weight: bytes - expiredBytes,
+                    upTo: isAtEnd ? max(head, last) : last,
+                    isAtEnd: isAtEnd
+                )
             }
             after = last
         }
@@ -481,7 +507,7 @@ package final class DurableSessions: Sendable {
     private static let retainedFull = HermesError(
         .quotaExceeded,
         "Your account, your address or the server has reached its limit of retained messages (mqtt.retained.max…). "
-            + "Remove some."
+            + "Remove some retained messages."
     )
 }
 
