@@ -6,7 +6,8 @@ public import Logging
 import NIOConcurrencyHelpers
 public import NIOCore
 
-/// A chat client: logs in, sends, and gives the app each message once and in order, over connections that come and go.
+/// A chat client: it logs in, sends messages, and gives the app each message once and in order, even if connections
+/// break.
 ///
 /// ```swift
 /// let configuration = HermesClient.Configuration(device: DeviceDescription(id: "ann-laptop"))
@@ -19,32 +20,34 @@ public import NIOCore
 /// }
 /// ```
 ///
-/// The client reconnects by itself. It sends unacknowledged messages again under their client ids, so that they arrive
-/// once. It fetches missed events from the inbox.
+/// The client reconnects by itself. It then sends each unacknowledged message again under the message's client id, so
+/// that the message arrives only once, and fetches the inbox entries that it has missed.
 public final class HermesClient: Sendable {
     /// A client's settings.
     public struct Configuration: Sendable {
-        /// The server's Delimited port, its MQTT port or, with a WebSocket, its HTTP port.
+        /// The server's address. The port is the server's Delimited port, its MQTT port or, for a WebSocket, its HTTP
+        /// port.
         public var server: ServerAddress
         /// The device that the client runs on.
         public var device: DeviceDescription
-        /// When to send heartbeats.
+        /// The policy for heartbeats.
         public var heartbeat: HeartbeatPolicy
-        /// When to reconnect.
+        /// The policy for reconnecting.
         public var reconnect: ReconnectPolicy
-        /// The state of the app and of the network; in tests another than the shared one.
+        /// The state of the app and of the network: ``DeviceConditions/shared``, except in tests.
         package var conditions: DeviceConditions
-        /// The time limit of a request, reconnects included.
+        /// The time limit for a request, including the time for reconnects.
         public var requestTimeout: Duration
-        /// The cursor of an earlier run; nil: the server's record of the device. Not needed with a ``store``.
+        /// The cursor of an earlier run. If it is nil, the client continues after the last entry that the server has
+        /// recorded as acknowledged by this device. A client with a ``store`` keeps the cursor there.
         package var cursor: Cursor?
-        /// The store for the data that must outlive the client: the ``HermesClient/outbox``, the place in the inbox,
-        /// the last entries. Nil: no data outlives the client.
+        /// The store for the data that must outlive the client: the ``HermesClient/outbox``, the cursor in the inbox,
+        /// and the last entries. If it is nil, no data outlives the client.
         public var store: FileLocalStore? {
             get { localStore as? FileLocalStore }
             set { localStore = newValue }
         }
-        /// The ``store``, or another one in tests.
+        /// The ``store``, or in tests a store of another type.
         package var localStore: (any LocalStore)?
         /// The limits of the ``HermesClient/outbox``.
         package var outboxLimits: OutboxLimits
@@ -52,7 +55,7 @@ public final class HermesClient: Sendable {
         package var maxRecentEvents: Int
         /// The time to wait for the answer to a login before the client closes the connection.
         package var loginTimeout: Duration
-        /// The interval between reports of deliveries and connections, per kind of network; nil: no reports.
+        /// The interval at which the client uploads its counts of deliveries and connections; nil: it uploads none.
         public var statisticsInterval: Duration?
         /// The longest frame accepted from the server, in bytes.
         package var maxFrameBytes: Int
@@ -75,13 +78,13 @@ public final class HermesClient: Sendable {
         }
     }
 
-    /// The messages that were sent and are not committed yet.
+    /// The messages that the app has sent and the server has not committed yet.
     public let outbox: Outbox
 
     let driver: ConnectionDriver<DelimitedLink>
     let configuration: Configuration
     private let journal: InboxJournal?
-    /// The last event that the app has taken, if the store could not be written; nil: everything is stored.
+    /// The last event that the app has taken, if this could not be recorded in the store; nil: everything is recorded.
     private let unkept = NIOLockedValueBox<DelimitedLink.Event?>(nil)
     private static let storeRetryDelay = TimeAmount.seconds(2)
     let ephemeral = Broadcast<EphemeralEvent>()
@@ -90,8 +93,8 @@ public final class HermesClient: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: the client's settings.
-    ///   - eventLoop: the loop of its connection; nil: one of the process's shared loops.
-    ///   - logger: gets messages at debug level, without contents or secrets.
+    ///   - eventLoop: the event loop of the client's connection; nil: one of the process's shared event loops.
+    ///   - logger: gets log messages at debug level, without message contents or secrets.
     /// - Throws: HermesClientError if the TLS options are invalid; the store's error if the store cannot be read.
     public init(
         _ configuration: Configuration,
@@ -135,9 +138,11 @@ public final class HermesClient: Sendable {
 
     /// Logs in, runs the body, and then closes the connection, even if the body throws.
     ///
-    /// If the body returns, the last event counts as taken; if it throws, that event comes again.
+    /// If the body returns, the last event that it got counts as taken. If the body throws, that event comes again at
+    /// the next login.
     ///
-    /// - Throws: the body's error; HermesClientError if the login is refused or the policy gives up.
+    /// - Throws: the body's error; HermesClientError if the server refuses the login, or if the reconnect policy allows
+    ///   no further try.
     public nonisolated(nonsending) static func withClient<Result>(
         _ configuration: Configuration,
         _ credential: Credential,
@@ -161,17 +166,17 @@ public final class HermesClient: Sendable {
         ephemeral.close()
     }
 
-    /// Connects and logs in. From then on the client stays logged in until `close`, or until the server ends the login
-    /// for good.
+    /// Connects and logs in. From then on the client reconnects and logs in by itself, until the app calls `close`, the
+    /// server ends the login permanently, or the reconnect policy allows no further try.
     ///
-    /// If the client is logged in with another credential, it is closed first. Entries that the app had not taken come
-    /// again when that account logs in again.
+    /// If the client is logged in with another credential, it closes that login first. Inbox entries that the app had
+    /// not taken come again when their account logs in again.
     ///
-    /// - Returns: the session; its token is for the next login.
-    /// - Throws: HermesClientError if the login is refused, or if the reconnect policy gives up.
+    /// - Returns: the session, whose token serves for the next login.
+    /// - Throws: HermesClientError if the server refuses the login, or if the reconnect policy allows no further try.
     public func logIn(_ credential: Credential) async throws -> Session {
         let prepare: @Sendable (inout DelimitedLink) -> Void = { [configuration, journal, outbox, ephemeral] link in
-            // On the loop of both: no other login and no message comes in between.
+            // The outbox and the driver share this event loop, so no other login and no new message comes in between.
             link.outgoing = outbox.assumeIsolated { outbox in
                 outbox.halt(for: credential)
                 return outbox.clientIDs
@@ -184,7 +189,7 @@ public final class HermesClient: Sendable {
             link.tellStopped = { [weak outbox] in outbox?.clientStopped() }
             guard let journal else { return }
             if let unsent = journal.takeStatistics() { link.statistics.counter.restore(unsent) }
-            // Without its account, nobody knows whose inbox the cursor is of.
+            // If the account is unknown, it is also unknown whose inbox the cursor belongs to.
             let cursor = configuration.cursor ?? (journal.account == nil ? nil : journal.cursor)
             link.resume(cursor, of: journal.account?.uid, isCertain: isCertain, recent: journal.recent) {
                 journal.rewind(to: $0)
@@ -196,9 +201,9 @@ public final class HermesClient: Sendable {
         return session
     }
 
-    /// Waits until the client has stopped; closes it if the task is cancelled. After a cancellation the last event
-    /// comes again, because the app may still be handling it. Call ``close(takingLastEvent:)`` instead if the app is
-    /// done with it.
+    /// Waits until the client has stopped. If the task is cancelled, closes the client. The last event then comes again
+    /// at the next login, because the app may still be handling it. If the app is done with the last event, call
+    /// ``close(takingLastEvent:)`` instead of cancelling the task.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws {
@@ -209,15 +214,16 @@ public final class HermesClient: Sendable {
         }
     }
 
-    /// Waits until the client has stopped. A cancelled task leaves the client open, so that its owner can close it and
-    /// say whether the last event was taken.
+    /// Waits until the client has stopped. If the task is cancelled, the client stays open, so that its owner can close
+    /// it and say whether the last event was taken.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client; CancellationError.
     package func stopped() async throws { try await driver.waitUntilStopped() }
 
     /// Closes the connection.
     ///
-    /// - Parameter takingLastEvent: whether the app is done with the last event; if not, it comes again.
+    /// - Parameter takingLastEvent: whether the app is done with the last event that it got. If not, that event comes
+    ///   again at the next login.
     public func close(takingLastEvent: Bool = true) async {
         var isKept = takingLastEvent
         if takingLastEvent { isKept = await keepLastEvent() }
@@ -225,12 +231,12 @@ public final class HermesClient: Sendable {
         if let journal, let unsent = await driver.unsentStatistics() { await journal.keep(unsent) }
     }
 
-    /// The session of the last login; nil before the first.
+    /// The session of the last login; nil before the first login.
     package var session: Session? {
         get async { await driver.session }
     }
 
-    /// The place up to which the app has taken the inbox; nil before the first login.
+    /// The cursor, which names the last inbox entry that the app has taken; nil before the first login.
     package var cursor: Cursor? {
         get async {
             let inbox = await driver.link.inbox
@@ -238,13 +244,14 @@ public final class HermesClient: Sendable {
         }
     }
 
-    /// The connection's states from now on, the present one first. Each call returns its own stream, which ends when
-    /// the client next stops, or is gone.
+    /// The states of the connection, beginning with the present state. Each access returns a new stream, which ends
+    /// when the client next stops or is deinitialized.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
-    /// The entries of the inbox, each once and in order, for a single loop. Ends when the client has stopped.
+    /// The entries of the inbox, each once and in order. Only one loop may read the sequence. It ends when the client
+    /// has stopped.
     ///
-    /// An entry counts as taken, and is acknowledged to the server, when the app asks for the next one.
+    /// An entry counts as taken, and is acknowledged to the server, when the app asks for the next entry.
     public var events: ClientEvents<InboxEvent> {
         ClientEvents {
             let isKept = await self.keepLastEvent()
@@ -252,20 +259,23 @@ public final class HermesClient: Sendable {
         }
     }
 
-    /// The ephemeral events from now on. Each call returns its own sequence, which ends when the client next stops, or
-    /// is gone.
+    /// The ephemeral events that arrive from now on. Each access returns a new sequence, which ends when the client
+    /// next stops or is deinitialized.
     ///
-    /// A sequence holds up to 8,192 events and 16 MiB for its loop; a loop that is too slow misses the newest.
+    /// A sequence buffers up to 8,192 events and 16 MiB until its loop reads them. If the buffer is full, new events
+    /// are dropped.
     public var ephemeralEvents: ClientEvents<EphemeralEvent> { ephemeral.subscribe() }
 
-    /// The last inbox entries that the app took, in this run and earlier ones, oldest first; empty without a store.
+    /// The last inbox entries that the app has taken, in this run and in earlier runs, oldest first; empty without a
+    /// store.
     public var recentEvents: [InboxEvent] { journal?.recent ?? [] }
 
-    /// The reason why the ``Configuration/store`` cannot be written; nil if it can. Meanwhile nothing is acknowledged
-    /// to the server, so the entries come again after a restart of the app.
+    /// The reason why the ``Configuration/store`` cannot be written; nil if it can be written. While it cannot, the
+    /// client acknowledges no entries to the server, so they come again after a restart of the app.
     public var storeError: HermesClientError? { journal?.failure }
 
-    /// Stores that the app has taken the last event, before the server may forget it.
+    /// Records in the store that the app has taken the last event. Only after this may the event be acknowledged,
+    /// because the server can then delete it.
     ///
     /// - Returns: false if the store could not be written.
     private func keepLastEvent() async -> Bool {
@@ -280,8 +290,9 @@ public final class HermesClient: Sendable {
         return false
     }
 
-    /// Tries again to store what the app has taken. Entries that are not stored count as untaken; with too many of them
-    /// the inbox pauses, so that no later entry would cause another write.
+    /// Tries again to record in the store what the app has taken, until that succeeds. The retry is necessary because
+    /// unrecorded entries count as untaken, and too many untaken entries pause the inbox. Then no further entry would
+    /// cause another write.
     private func keepLater(_ journal: InboxJournal) {
         driver.eventLoop.scheduleTask(in: Self.storeRetryDelay) { [weak self] in
             journal.retry { [weak self] isKept in
@@ -301,7 +312,7 @@ public final class HermesClient: Sendable {
 }
 
 extension HermesClient.Configuration {
-    /// Carries the packets over MQTT; nil if the address names another carrier.
+    /// The carrier that transports the packets over MQTT; nil if the address does not name MQTT.
     fileprivate var carrier: MQTTCarrier? {
         guard server.usesMQTT else { return nil }
         return MQTTCarrier(clientID: device.id, longestInterval: heartbeat.longestInterval, port: server.port)
@@ -309,14 +320,15 @@ extension HermesClient.Configuration {
 }
 
 extension ConnectionDriver where Link == DelimitedLink {
-    /// Removes and returns the counts that the server may not have.
+    /// Removes and returns the counts that may not have reached the server.
     func unsentStatistics() -> Hermes_V1_Statistics? {
         let unsent = link.statistics.counter.unsent(appVersion: link.statistics.appVersion)
         link.statistics.counter = DeliveryCounter()
         return unsent
     }
 
-    /// The event that the app got last, its session, and whether its seq still counts.
+    /// Returns the event that the app got last, its session, and whether the event's seq is still valid; nil if there
+    /// is none.
     func lastEvent() -> (event: DelimitedLink.Event, session: Session, isCurrent: Bool)? {
         guard let handedOver, let session, handedOver.seq > 0 else { return nil }
         return (handedOver, session, link.isCurrent(handedOver))

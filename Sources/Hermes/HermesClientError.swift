@@ -11,7 +11,8 @@
 /// }
 /// ```
 public struct HermesClientError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A stable number. Numbers below 1000 are the client's own; those from 1000 on are the server's (docs/errors.md).
+    /// A stable error number. The client's own numbers are below 1000. The server's numbers begin at 1000;
+    /// docs/errors.md lists them.
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// The number.
         public let rawValue: UInt32
@@ -20,18 +21,21 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
         public init(rawValue: UInt32) { self.rawValue = rawValue }
     }
 
-    /// The error for programs.
+    /// The number of the error, for programs.
     public let code: Code
-    /// The error, and what can be done about it, in English.
+    /// The description of the error and of its remedy, in English, for people.
     public let message: String
-    /// When a retry makes sense; nil: never.
+    /// The time to wait before a retry; nil if the error names no time.
+    ///
+    /// A refused login without this time is final. Other failures can be temporary without it: after a
+    /// ``Code/connectionLost`` or ``Code/timedOut``, for example, the outbox sends a message again by itself.
     public let retryAfter: Duration?
     private let ignored: Cause
 
-    /// The error behind this one, for logs; nil: none. It does not count for equality.
+    /// The error that caused this one, for logs; nil if there is none. Comparisons of errors ignore the cause.
     public var cause: (any Error)? { ignored.error }
 
-    /// An error that does not count for equality.
+    /// A cause that equals every other cause, so that comparisons of errors ignore it.
     private struct Cause: Hashable {
         let error: (any Error)?
 
@@ -42,10 +46,10 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
     /// Creates an error, for example in an app's tests.
     ///
     /// - Parameters:
-    ///   - code: the error for programs.
-    ///   - message: the error for people.
-    ///   - retryAfter: when a retry makes sense; nil: never.
-    ///   - cause: the error behind this one.
+    ///   - code: the number of the error, for programs.
+    ///   - message: the description of the error, for people.
+    ///   - retryAfter: the time to wait before a retry; nil if no time is known.
+    ///   - cause: the error that caused this one; nil if there is none.
     public init(_ code: Code, _ message: String, retryAfter: Duration? = nil, cause: (any Error)? = nil) {
         self.code = code
         self.message = message
@@ -53,12 +57,12 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
         ignored = Cause(error: cause)
     }
 
-    /// Creates the error for a connection that the server ended, from its number and its text.
+    /// Creates the error for a connection that the server ended, from the server's error number and text.
     package init(ending code: UInt32, _ reason: String) {
         self.init(code == Self.replacedOnServer ? .replaced : Code(rawValue: code), reason)
     }
 
-    /// The same error, with a time to retry.
+    /// Returns the same error with a time to wait before a retry.
     func retried(after delay: Duration) -> Self { Self(code, message, retryAfter: delay, cause: cause) }
 
     /// Whether the number says that the client broke the protocol.
@@ -67,17 +71,17 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
     /// The server's number for ``Code/replaced``.
     package static let replacedOnServer: UInt32 = 1009
 
-    /// Message and number.
+    /// The message and the number.
     public var description: String { "\(message) [\(code.rawValue)]" }
 }
 
 extension HermesClientError.Code {
-    // The client's own.
+    // The client's own errors.
     /// The connection could not be opened.
     public static let cannotConnect = Self(rawValue: 101)
     /// The connection ended before the answer came; the server may have carried out the request.
     public static let connectionLost = Self(rawValue: 102)
-    /// No answer in time.
+    /// The server did not answer in time.
     public static let timedOut = Self(rawValue: 103)
     /// The app closed the client, or did not log in.
     public static let closed = Self(rawValue: 104)
@@ -91,9 +95,11 @@ extension HermesClientError.Code {
     public static let kicked = Self(rawValue: 108)
     /// The request cannot be encoded: it is too long, or the protocol has no place for a value.
     public static let notEncodable = Self(rawValue: 109)
-    /// The TLS options are invalid: a file is missing or is not a certificate.
+    /// The TLS options are invalid (for example, a file is missing or is not a certificate), or the server's key is not
+    /// pinned.
     public static let badTLS = Self(rawValue: 110)
-    /// The app is suspended: the client closed the connection, and comes back when the app does.
+    /// The app is suspended. The client has closed the connection, and connects again when the app is no longer
+    /// suspended.
     public static let suspended = Self(rawValue: 111)
     /// The local store is full.
     public static let storeFull = Self(rawValue: 112)
@@ -104,24 +110,24 @@ extension HermesClientError.Code {
     /// The app discarded the message before it was sent.
     public static let discarded = Self(rawValue: 115)
 
-    // The server's; docs/errors.md lists all.
-    /// Wrong name or password.
+    // The server's errors; docs/errors.md lists all of them.
+    /// The name or the password is wrong.
     public static let wrongCredentials = Self(rawValue: 1003)
     /// The token is unknown, revoked or expired.
     public static let invalidToken = Self(rawValue: 1004)
-    /// The account is disabled.
+    /// The account is disabled, or has just been deleted.
     public static let accountDisabled = Self(rawValue: 1005)
     /// The nick name is taken.
     public static let nameTaken = Self(rawValue: 1006)
-    /// Too many failed logins; see ``HermesClientError/retryAfter``.
+    /// There were too many failed attempts to log in or to register; see ``HermesClientError/retryAfter``.
     public static let loginDelayed = Self(rawValue: 1007)
     /// Registration is closed: only the operator creates accounts.
     public static let registrationClosed = Self(rawValue: 1008)
-    /// The account has as many devices as it may have; remove one first.
+    /// The account has as many devices as it may have; the user must first remove one.
     public static let deviceLimitReached = Self(rawValue: 1010)
-    /// Registration needs an invitation; the given one is missing, unknown, used up or expired.
+    /// Registration needs the code of an invitation, and the code is missing, unknown, used up or expired.
     public static let invitationRequired = Self(rawValue: 1011)
-    /// No such account, conversation, message, device or room.
+    /// There is no such account, conversation, message, device or room.
     public static let notFound = Self(rawValue: 2002)
     /// The account may not do this, for example write to an account that blocked it.
     public static let forbidden = Self(rawValue: 2003)
@@ -133,13 +139,14 @@ extension HermesClientError.Code {
     public static let invalidArgument = Self(rawValue: 2001)
     /// The message or value is larger than the server's limit.
     public static let tooLarge = Self(rawValue: 2006)
-    /// The account has as much of this as it may have.
+    /// The account or the server has reached a limit; ``HermesClientError/message`` names it.
     public static let quotaExceeded = Self(rawValue: 2007)
-    /// Too many requests, or too many accounts registered from this address; see ``HermesClientError/retryAfter``.
+    /// The client sent too much in too short a time, or too many accounts were registered; see
+    /// ``HermesClientError/retryAfter``.
     public static let rateLimited = Self(rawValue: 3001)
     /// The server is overloaded and has stored nothing.
     public static let overloaded = Self(rawValue: 3002)
-    /// Too many entries wait for the receiver; the client tries again later.
+    /// The receiver's inbox, or this sender's share of it, is full. The client sends the message again later.
     package static let inboxFull = Self(rawValue: 3005)
     /// A frame was longer than the server accepts.
     static let frameTooLong = Self(rawValue: 4003)

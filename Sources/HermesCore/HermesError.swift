@@ -3,7 +3,7 @@
 
 /// An error with a ``code`` for programs, a ``message`` for people and a ``cause`` for logs.
 ///
-/// The only error type that leaves the core. Messages name a remedy and never contain a secret.
+/// No other type of error leaves the core. A message names a remedy and never contains a secret.
 public struct HermesError: Error, Sendable {
     /// A stable number from the catalogue in `docs/errors.md`; never reused.
     public struct Code: RawRepresentable, Hashable, Sendable {
@@ -15,9 +15,9 @@ public struct HermesError: Error, Sendable {
     }
 
     package let code: Code
-    /// For people, in English, at most 500 bytes of UTF-8.
+    /// The text for people: in English, at most 500 bytes of UTF-8.
     package let message: String
-    /// When a retry makes sense; nil: never.
+    /// The time after which a retry makes sense; nil: the error does not name one.
     package let retryAfter: Duration?
     /// The underlying error, for logs only; never sent to a client.
     package let cause: (any Error)?
@@ -36,7 +36,7 @@ extension HermesError.Code {
     package static let notAuthenticated = Self(rawValue: 1001)
     /// The connection has already authenticated.
     package static let alreadyAuthenticated = Self(rawValue: 1002)
-    /// Wrong name or password; the answer does not say which.
+    /// The name or the password is wrong; the answer does not say which.
     package static let wrongCredentials = Self(rawValue: 1003)
     /// The token is unknown, revoked or expired.
     package static let invalidToken = Self(rawValue: 1004)
@@ -44,21 +44,21 @@ extension HermesError.Code {
     package static let accountDisabled = Self(rawValue: 1005)
     /// The nick name is taken.
     package static let nameTaken = Self(rawValue: 1006)
-    /// Too many failed logins, or failed attempts to register; see ``HermesError/retryAfter``.
+    /// There were too many failed attempts to log in or to register; see ``HermesError/retryAfter``.
     package static let loginDelayed = Self(rawValue: 1007)
     /// Registration is switched off.
     package static let registrationClosed = Self(rawValue: 1008)
     /// The same device has logged in on another connection.
     package static let replaced = Self(rawValue: 1009)
-    /// The account has reached its number of devices; remove one first.
+    /// The account has as many devices as it may have; remove one first.
     package static let deviceLimitReached = Self(rawValue: 1010)
-    /// Registration needs an invitation; the given one is missing, unknown, used up or expired.
+    /// Registration needs the code of an invitation; the code is missing, unknown, used up or expired.
     package static let invitationRequired = Self(rawValue: 1011)
 
     // 2000…: the request.
-    /// A field is missing or has an invalid value; the message names it.
+    /// A field is missing or has an invalid value; ``HermesError/message`` names the field.
     package static let invalidArgument = Self(rawValue: 2001)
-    /// No such account, conversation, message, device or room.
+    /// There is no such account, conversation, message, device or room.
     package static let notFound = Self(rawValue: 2002)
     /// The principal may not do this.
     package static let forbidden = Self(rawValue: 2003)
@@ -66,9 +66,10 @@ extension HermesError.Code {
     package static let clientIDConflict = Self(rawValue: 2004)
     /// The server does not offer this.
     package static let unsupported = Self(rawValue: 2005)
-    /// Larger than the limits allow; the message names the limit.
+    /// Something in the request is larger than the limits allow; ``HermesError/message`` names the limit.
     package static let tooLarge = Self(rawValue: 2006)
-    /// The account, the address without one, or the server has as much of this as it may; the message names the limit.
+    /// The account, the address of a client without an account, or the server has reached a limit;
+    /// ``HermesError/message`` names the limit.
     package static let quotaExceeded = Self(rawValue: 2007)
 
     // 3000…: temporary; try again later.
@@ -81,7 +82,7 @@ extension HermesError.Code {
     package static let storageUnavailable = Self(rawValue: 3003)
     /// The server is stopping.
     package static let shuttingDown = Self(rawValue: 3004)
-    /// The receiver's inbox is full, or the sender's share of it; nothing was stored.
+    /// The receiver's inbox or the sender's share of that inbox is full; nothing was stored.
     package static let inboxFull = Self(rawValue: 3005)
     /// Too many of the sender's messages are unread, in all inboxes together; nothing was stored.
     package static let tooMuchUnread = Self(rawValue: 3006)

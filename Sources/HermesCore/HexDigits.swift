@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Sequence<UInt8> {
-    /// Two lower-case hexadecimal digits for each byte.
+    /// The bytes as text: two lower-case hexadecimal digits for each byte.
     package var hexDigits: String {
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)

@@ -3,45 +3,45 @@
 
 import Synchronization
 
-/// The core for the gateways and the HTTP API: one object that holds the services.
+/// The core as the gateways and the HTTP API see it: one object that holds all services.
 package final class Messenger: Sendable {
     package let accounts: AccountService
     package let messages: MessageService
-    /// Answers the requests of accounts to their inboxes and conversations.
+    /// The service that answers the requests of accounts about their inboxes and conversations.
     package let inbox: InboxRequests
     package let pushes: PushService
     package let contacts: ContactService
     package let groups: GroupService
     package let devices: DeviceRegistry
-    /// The push tokens of devices.
+    /// The service for the push tokens of devices.
     package let pushTokens: PushTokenService
-    /// The place for an observer of commits and acknowledgements.
+    /// The hooks for observers of commits and acknowledgements.
     package var watch: DeliveryWatch { messages.committer.watch }
-    /// The steps of the last messages.
+    /// The traces of the last messages, for the operator.
     package var traces: MessageTraces { messages.committer.traces }
-    /// Those who watch the server's events.
+    /// The distribution of the server's events to their observers.
     package var events: EventWatch { watch.events }
-    /// Kept sessions and retained messages.
+    /// The service for kept sessions and retained messages.
     package let durable: DurableSessions
-    /// Retained messages; the same as `durable.retained`.
+    /// The retained messages; a shorthand for `durable.retained`.
     package var retained: RetainedMessages { durable.retained }
     package var time: any TimeSource { steadyTime }
     /// A clock that keeps entries from expiring when the wall clock is briefly ahead.
     package let steadyTime: SteadyTime
-    /// Holds back redundant typing signals.
+    /// The gate that holds back redundant typing signals.
     package let typing = TypingGate()
     /// The statistics that clients report.
     package let clientStatistics = ClientStatistics()
-    /// This process among several; nil: it is alone.
+    /// The membership of this process in a cluster; nil: the process runs alone.
     package let cluster: ClusterMember?
-    /// The wills of this process in the record of several nodes; nil: there are none.
+    /// The wills of this process, kept in the store that all nodes share; nil: there are no other nodes.
     package let wills: WillLedger?
-    /// The topics of the other nodes; nil: there are none.
+    /// The topics of the other nodes; nil: there are no other nodes.
     package let topicLinks: TopicLinks?
     let deletions: AccountDeletions
     package let messageStore: any MessageStore
     private let sessionStore: any SessionStore
-    /// A node has gone: its jobs must be continued.
+    /// Whether nodes have come or gone, so that this process must look for jobs to continue.
     private let mustTakeOver = Atomic(false)
 
     /// Assembles the services over their stores.
@@ -56,7 +56,7 @@ package final class Messenger: Sendable {
     ///   - messageSettings: the limits and times of messages.
     ///   - durableSettings: the limits of durable sessions.
     ///   - time: tells the time.
-    ///   - bus: the way to the other nodes; by default there are none.
+    ///   - bus: carries messages to the other nodes; by default there are no other nodes.
     ///   - placeStore: records where devices are connected, if there are other nodes; must be the same object as
     ///     `messageStore`, or be changed by its commits.
     package init(
@@ -171,7 +171,7 @@ package final class Messenger: Sendable {
         cluster?.repaired.observe { [weak self] in self?.mustTakeOver.store(true, ordering: .relaxed) }
     }
 
-    /// Whether this process does what one node must do for all.
+    /// Whether this process does the work that one node must do for all nodes.
     private var isOnDuty: Bool { cluster?.isOnDuty ?? true }
 
     /// Reads the state that a server needs before the first connection; called once.
@@ -190,8 +190,8 @@ package final class Messenger: Sendable {
     ///   - now: the wall clock.
     ///   - isClockConfirmed: whether the clock may be trusted with the entries and sessions of an earlier process; if
     ///     not, only delivered entries are deleted, and only sessions of this process end.
-    ///   - batch: the number of deletions in one step; writers get their turn between steps.
-    ///   - maxSteps: the number of steps in each store per call.
+    ///   - batch: the most deletions in one step; writers get their turn between two steps.
+    ///   - maxSteps: the most steps in each store per call.
     /// - Returns: the number of deletions.
     /// - Throws: `.storageUnavailable`; the next call continues.
     @discardableResult
@@ -206,15 +206,16 @@ package final class Messenger: Sendable {
             try await steadyTime.look { jump throws(HermesError) in try await messageStore.record(jump) }
             try await steadyTime.takeBack { setback throws(HermesError) in try await messageStore.takeBack(setback) }
         } catch {
-            // On a full disk the purge makes room; the jump is not believed before it is recorded.
+            // Housekeeping goes on, because on a full disk the purge makes room. The clock's jump is not believed
+            // before it is recorded.
             failure = error
         }
         if isOnDuty, mustTakeOver.exchange(false, ordering: .relaxed) {
             do throws(HermesError) {
-                // What another node works at, too, is shared: each step is a transaction.
+                // Another node may work at the same jobs. Each step is a transaction, so the nodes share the work.
                 try await deletions.load()
                 try await pushes.load()
-                // The node that has gone may have left names.
+                // The node that has gone may have left names of deleted accounts that must still be freed.
                 deletions.noteFinished()
             } catch {
                 mustTakeOver.store(true, ordering: .relaxed)
@@ -252,10 +253,11 @@ package final class Messenger: Sendable {
         return sum
     }
 
-    /// Commits waiting operations and refuses further ones; the last step, after the listeners have closed.
+    /// Commits waiting operations and refuses further ones. This is the last step of a shutdown, after the listeners
+    /// have closed.
     package func shutdown() async {
         guard let cluster else { return await commitRest() }
-        // The others are told of the last commits before they look for what this node has left.
+        // The other nodes must hear of the last commits before they look for the work that this node has left.
         await cluster.leave { await commitRest() }
     }
 

@@ -9,7 +9,7 @@ package enum PrivateFile {
     ///
     /// `FileManager` restricts the mode of a file only after the creation, so others could open the file in between.
     ///
-    /// - Returns: false if it cannot be created, or exists already.
+    /// - Returns: false if the file cannot be created or already exists.
     package static func create(_ path: String, contents: [UInt8] = []) -> Bool {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { return false }
@@ -26,10 +26,10 @@ package enum PrivateFile {
 
     /// Replaces a file in one step.
     ///
-    /// - Returns: false if that is not possible; then the file is as it was.
+    /// - Returns: false if the file cannot be replaced; it then keeps its contents.
     package static func replace(_ path: String, contents: [UInt8]) -> Bool {
         let new = path + ".new"
-        // Left by a process that ended while it wrote.
+        // Remove the file that an earlier process left if it ended while it wrote.
         try? FileManager.default.removeItem(atPath: new)
         guard create(new, contents: contents) else { return false }
         guard rename(new, path) == 0 else {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension RandomAccessCollection where Index == Int {
-    /// The elements in slices of a number of them each, in order; the last slice may be shorter.
+    /// Returns the elements in order, in slices of `count` elements; the last slice may be shorter.
     ///
     /// - Parameter count: at least 1.
     func slices(of count: Int) -> some Sequence<SubSequence> {

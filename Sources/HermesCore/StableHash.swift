@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// FNV-1a, 64 bits: the same in every process, and so fit for stores and other nodes, unlike `Hasher`. It does not
-/// protect from values that were chosen to collide.
+/// A 64-bit FNV-1a hash. Unlike the hashes of `Hasher`, it is the same in every process, so it can be stored and sent
+/// to other nodes. It does not protect from values that were chosen to collide.
 package struct StableHash: Sendable {
     package private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
 
@@ -14,6 +14,6 @@ package struct StableHash: Sendable {
         for byte in bytes { combine(byte) }
     }
 
-    /// The hash as stores keep it.
+    /// The hash in the form that stores keep.
     package var stored: Int64 { Int64(bitPattern: value) }
 }

@@ -1,18 +1,19 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A time of the wall clock, in milliseconds since 1970-01-01 UTC. For storing and showing, never for intervals.
+/// A time of the wall clock, in milliseconds since 1970-01-01 UTC. Use it to store and show times, never to measure
+/// intervals.
 public struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
     /// The milliseconds.
     public var rawValue: Int64
 
-    /// Creates the time so many milliseconds after 1970-01-01 UTC.
+    /// Creates the time that is `rawValue` milliseconds after 1970-01-01 UTC.
     public init(rawValue: Int64) { self.rawValue = rawValue }
 
     /// Compares the times.
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
-    /// Returns the time `duration` later; saturates instead of overflowing.
+    /// Returns the time that is `duration` later. The result saturates instead of overflowing.
     package func advanced(by duration: Duration) -> Timestamp {
         let (seconds, attoseconds) = duration.components
         let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1000)

@@ -14,34 +14,35 @@ package protocol Gateway: Sendable {
     static var name: String { get }
     /// The name in the documentation.
     static var title: String { get }
-    /// The words that say on the page at `/` whom the protocol is for.
+    /// The text on the page at `/` that says whom the protocol is for.
     static var purpose: String { get }
     /// The default TCP port.
     static var defaultPort: Int { get }
-    /// The optional features of its listeners.
+    /// The optional features of the protocol's listeners.
     static var listenerFeatures: ListenerSettings.Features { get }
-    /// The listeners that need no `protocol` in the configuration.
+    /// The protocol's predefined listeners, which need no key `protocol` in the configuration.
     static var listeners: [ListenerSettings.Keys] { get }
 
-    /// The settings beside those of the listeners.
+    /// The settings of the protocol, besides the settings of its listeners.
     associatedtype Options: GatewayOptions = NoOptions
 
-    /// The topics through which the protocol's clients are reached; nil: there are none.
+    /// The rules for the topics through which the protocol's clients are reached; nil if there are no such topics.
     static var applicationTopics: (any ApplicationTopicForm.Type)? { get }
 
-    /// The subprotocol over WebSocket on the HTTP port; nil: not served there.
+    /// The WebSocket subprotocol on the HTTP port; nil if the protocol is not served over WebSocket.
     static var webSocketSubprotocol: String? { get }
 
-    /// The subprotocol whose clients get text messages until they send a binary one. Nil: messages are binary.
+    /// The WebSocket subprotocol whose clients get text messages until they send a binary message; nil if all messages
+    /// are binary.
     static var webSocketTextSubprotocol: String? { get }
 
-    /// The path over WebSocket.
+    /// The path on the HTTP port for WebSocket connections.
     static var webSocketPath: String { get }
 
-    /// Creates the reader of a connection's WebSocket.
+    /// Creates the reader of the WebSocket frames of one connection.
     static func makeWebSocketReader() -> any WebSocketReading
 
-    /// The WebSocket message at the beginning of written bytes.
+    /// Returns the WebSocket message with which the protocol's output begins.
     static func webSocketMessage(_ written: ByteBuffer) -> WebSocketMessage
 
     init(environment: GatewayEnvironment)
@@ -51,7 +52,7 @@ package protocol Gateway: Sendable {
     /// The longest body of a frame, in bytes.
     var maxFrameBytes: Int { get }
 
-    /// Creates the side of the server for a new connection; called on the connection's event loop.
+    /// Creates the server's side of a new connection. Called on the connection's event loop.
     func makeConnection(for connection: Connection) -> ClientConnection
 }
 

@@ -3,8 +3,8 @@
 
 package import HermesCore
 
-/// All wire protocols, one line each, and those of their parts that other protocols use, too. The listeners, their
-/// settings and the page at `/` are made from this catalog.
+/// The list of all wire protocols, and of the parts of them that other protocols also use. The server makes the
+/// listeners, their settings and the page at `/` from this catalog.
 package enum GatewayCatalog {
     package static let all: [any Gateway.Type] = [
         IMPBGateway.self,
@@ -14,12 +14,12 @@ package enum GatewayCatalog {
         MQTTGateway.self,
     ]
 
-    /// The form of room events as payloads of their topics.
+    /// The translation between room events and the payloads of publications to a room's topic.
     package static let roomPayloads: any RoomPayloads = LiveRoomPayloads()
 
-    /// The topics through which clients are reached.
+    /// The protocols' rules for the topics through which their clients are reached.
     static let applicationTopics: [any ApplicationTopicForm.Type] = all.compactMap { $0.applicationTopics }
 
-    /// The protocol with a name.
+    /// Returns the protocol with this name; nil if there is none.
     package static func gateway(named name: String) -> (any Gateway.Type)? { all.first { $0.name == name } }
 }

@@ -15,12 +15,13 @@ package struct PushServices: PushSender {
         self.webPush = webPush
     }
 
-    /// Whether none is configured.
+    /// Whether no service is configured.
     package var isEmpty: Bool { apns == nil && fcm == nil && webPush == nil }
 
-    /// Reads all keys again, in the services' order.
+    /// Reads the keys of all services again, one service after the other.
     ///
-    /// - Parameter note: gets the result for each; a service whose key is unusable keeps the old one.
+    /// - Parameter note: gets the name and the result of each service. A service whose key is unusable keeps the old
+    ///   key.
     package func reload(note: (String, Result<ReloadableSender.Reloaded, PushConfigurationError>) -> Void) async {
         for (name, sender) in [("apns", apns), ("fcm", fcm), ("web_push", webPush)] {
             guard let sender else { continue }

@@ -5,7 +5,7 @@ import Foundation
 package import HermesCore
 import Synchronization
 
-/// A sender whose key can be read again while it works; requests under way end with the old key.
+/// A sender whose key can be read again while it works. Requests that are under way end with the old key.
 ///
 /// State: a `Mutex` around the present sender and the contents of its key file.
 package final class ReloadableSender: PushSender {
@@ -32,7 +32,7 @@ package final class ReloadableSender: PushSender {
     ///
     /// - Parameters:
     ///   - file: the key file.
-    ///   - setting: the setting that names it.
+    ///   - setting: the setting that names the file.
     ///   - make: creates a sender from the file's present contents.
     /// - Throws: ``PushConfigurationError``.
     package init(
@@ -43,7 +43,8 @@ package final class ReloadableSender: PushSender {
         self.file = file
         self.setting = setting
         self.make = make
-        // Before the sender reads it, so that a file that changes in between counts as new the next time.
+        // The key is read before the sender reads it. So a file that changes in between counts as changed at the next
+        // reload.
         let key = try Self.key(file, setting)
         state = Mutex((key, try await make()))
     }
@@ -52,7 +53,7 @@ package final class ReloadableSender: PushSender {
         await state.withLock { $0.sender }.send(deliveries)
     }
 
-    /// Reads the key again; an unusable one leaves the old one in use. Calls must not overlap.
+    /// Reads the key again. If the file is unusable, the old key stays in use. Calls must not overlap.
     ///
     /// - Throws: ``PushConfigurationError``.
     package func reload() async throws(PushConfigurationError) -> Reloaded {

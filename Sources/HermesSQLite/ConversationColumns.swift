@@ -22,6 +22,6 @@ struct ConversationColumns {
         }
     }
 
-    /// Nil if the columns are damaged.
+    /// The conversation; nil if the columns are damaged.
     var conversation: ConversationID? { ConversationID(kind: kind, a: a, b: b) }
 }

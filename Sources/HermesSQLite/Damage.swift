@@ -6,12 +6,12 @@ import HermesCore
 internal import Logging
 import Synchronization
 
-/// Rows with contents that no version of Hermes writes. They are skipped and reported, each once, and never deleted,
-/// because somebody may still be able to read them.
+/// Rows with contents that no version of Hermes writes. They are skipped, and each is reported once. They are never
+/// deleted, because somebody may still be able to read them.
 ///
 /// State: a `Mutex` around the reported rows.
 package final class Damage: Sendable {
-    /// The number of rows that are remembered; further ones are counted again each time.
+    /// The number of reported rows that are remembered. Any further row is reported again each time it is found.
     private static let maxKnown = 10_000
 
     private let known = Mutex<Set<String>>([])
@@ -23,6 +23,8 @@ package final class Damage: Sendable {
         self.tell = tell
     }
 
+    /// Reports a damaged row, unless it was reported before.
+    ///
     /// - Parameter row: the row's name, without its content.
     func found(_ row: String) {
         let isNew = known.withLock { known in
@@ -34,7 +36,7 @@ package final class Damage: Sendable {
         tell()
     }
 
-    /// Runs the reading of one row; nil if the row is damaged.
+    /// Reads one row. Returns nil if the row is damaged.
     func skipping<Value>(_ row: @autoclosure () -> String, _ read: () throws -> Value) throws -> Value? {
         do {
             return try read()
@@ -44,7 +46,7 @@ package final class Damage: Sendable {
         }
     }
 
-    /// The error for an operation that needs such a row.
+    /// The error for an operation that needs a damaged row.
     static let refusal = HermesError(
         .internalError,
         "The request needs data that is damaged in the database; nothing was stored. The log has the details."

@@ -11,8 +11,9 @@ import Musl
 import Glibc
 #endif
 
-/// Keeps a second server away from a data directory: an exclusive `flock` on a file in it, and one on the directory
-/// itself, which stays if somebody removes the file. The system releases both when the process ends, however it ends.
+/// Keeps a second server away from a data directory by two exclusive locks (`flock`): one on a file in the directory,
+/// and one on the directory itself, which holds even if somebody removes the file. The system releases both when the
+/// process ends, however it ends.
 final class DirectoryLock: Sendable {
     private let descriptors: Mutex<[CInt]>
 
@@ -31,7 +32,7 @@ final class DirectoryLock: Sendable {
         if failure == 0 {
             let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             if folder >= 0 { descriptors.append(folder) }
-            // Network file systems do not lock directories: there the file alone counts.
+            // Network file systems do not lock directories. There the lock on the file is the only one.
             if folder >= 0, flock(folder, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK { failure = EWOULDBLOCK }
         }
         guard failure == 0 else {

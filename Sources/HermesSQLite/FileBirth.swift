@@ -9,9 +9,10 @@ import Musl
 import Glibc
 #endif
 
-/// The time at which a file was created. Unlike its other times, nobody can set it.
+/// The time at which a file was created. Nobody can set it, unlike the other times of a file.
 enum FileBirth {
-    /// - Returns: nanoseconds since 1970; nil if the file cannot be read, or its file system does not know.
+    /// - Returns: nanoseconds since 1970; nil if the file cannot be read, or if its file system does not record the
+    ///   time.
     static func time(of path: String) -> Int64? {
         #if canImport(Darwin)
         var file = stat()
@@ -44,8 +45,10 @@ enum FileBirth {
     private static let statx: Statx? = dlsym(nil, "statx").map { unsafeBitCast($0, to: Statx.self) }
     /// `STATX_BTIME`.
     private static let birthMask: UInt32 = 0x800
-    /// The size of `struct statx`, and the place of `stx_btime` in it: seconds, 64 bits, and nanoseconds, 32 bits.
+    /// The size of `struct statx`, in bytes.
     private static let structureBytes = 256
+    /// The offset of `stx_btime` in `struct statx`, in bytes. The field has the seconds in 64 bits, then the
+    /// nanoseconds in 32 bits.
     private static let birthOffset = 80
     #endif
 }

@@ -4,7 +4,7 @@
 internal import GRDB
 import HermesCore
 
-/// Rows that are found by the hash of a secret and have a unique name: keys of the HTTP API, invitations.
+/// Inserts and deletes rows that have a unique name: keys of the HTTP API, invitations, administrators.
 enum NamedSecret {
     /// - Parameter taken: thrown if the name is taken.
     /// - Returns: the new row's id.

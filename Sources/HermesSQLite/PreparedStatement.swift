@@ -9,10 +9,9 @@ import NIOCore
 
 /// A prepared statement of one connection, run through SQLite's C API.
 ///
-/// The only place that calls the C API: the statements of a commit run tens of thousands of times a second, and binding
-/// through GRDB's values would cost more than SQLite itself. GRDB's cache prepares and keeps the statements. Used only
-/// on the connection's own queue. Every run must bind all parameters anew, because texts and blobs are bound without a
-/// copy.
+/// The statements of a commit run tens of thousands of times a second, and binding through GRDB's values would cost
+/// more than SQLite itself. GRDB's cache prepares and keeps the statements. A statement is used only on the
+/// connection's own queue. Every run must bind its texts and blobs anew, because they are bound without a copy.
 struct PreparedStatement {
     /// Keeps the C statement alive.
     private let statement: Statement
@@ -31,7 +30,7 @@ struct PreparedStatement {
         if let value { sqlite3_bind_int64(pointer, index, value) } else { sqlite3_bind_null(pointer, index) }
     }
 
-    /// Binds the bits: ``unsigned(_:)`` restores numbers above 2⁶³−1, such as the halves of ids.
+    /// Binds the 64 bits of a number. ``unsigned(_:)`` restores numbers above 2⁶³−1, such as the halves of ids.
     func bind(_ value: UInt64, at index: Int32) {
         sqlite3_bind_int64(pointer, index, Int64(bitPattern: value))
     }
@@ -118,7 +117,8 @@ struct PreparedStatement {
         throw failure()
     }
 
-    /// Calls `body` for each row. The query is always reset at the end, so that it holds no snapshot.
+    /// Calls `body` for each row until it returns false. The query is always reset at the end, so that it holds no
+    /// snapshot.
     func forEachRow(_ body: (PreparedStatement) throws -> Bool) throws {
         defer { sqlite3_reset(pointer) }
         while true {
@@ -133,7 +133,7 @@ struct PreparedStatement {
         }
     }
 
-    /// The first row's value, or nil.
+    /// Returns the value of the first row; nil if there is no row.
     func first<Value>(_ read: (PreparedStatement) throws -> Value) throws -> Value? {
         var value: Value?
         try forEachRow { row in
@@ -147,49 +147,50 @@ struct PreparedStatement {
 
     func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
 
-    /// A number of bytes or of rows; nil if it cannot be one, because the row is damaged.
+    /// Returns a number of bytes or of rows; nil if the value is out of range, because the row is damaged.
     func soundAmount(_ column: Int32, upTo most: Int64 = PreparedStatement.maxAmount) -> Int? {
         let number = integer(column)
         return number >= 0 && number <= most ? Int(number) : nil
     }
 
-    /// A number of bytes or of rows. A damaged number counts as none, because a sum with it would overflow; the start
-    /// has reported the damage.
+    /// Returns a number of bytes or of rows. A damaged number counts as 0, because it could make a sum overflow.
+    /// Damaged numbers of inbox entries and of session heads are reported when the store is opened.
     func amount(_ column: Int32, upTo most: Int64 = PreparedStatement.maxAmount) -> Int {
         soundAmount(column, upTo: most) ?? 0
     }
 
-    /// The largest size of a row, or of a session's queue, in bytes.
+    /// The largest amount, in bytes or rows, that counts as sound for one row or one session's queue.
     static let maxAmount: Int64 = 1 << 44
-    /// The largest number of some rows.
+    /// The largest sum over several rows that counts as sound.
     static let maxSum: Int64 = 1 << 56
     private static let hasSoundWeight = "weight BETWEEN 0 AND \(maxAmount)"
-    /// The sum of a table's weights, without damaged ones.
+    /// The SQL for the sum of a table's weights, without damaged ones.
     static let totalWeight = "total(CASE WHEN \(hasSoundWeight) THEN weight ELSE 0 END)"
-    /// The number of a table's damaged weights.
+    /// The SQL for the number of a table's damaged weights.
     static let damagedWeights = "count(CASE WHEN \(hasSoundWeight) THEN NULL ELSE 1 END)"
 
-    /// All 64 bits, for values that are never incremented.
+    /// Returns all 64 bits as an unsigned number, for values that are never incremented.
     func unsigned(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(pointer, column)) }
 
-    /// A number of a sequence: of an inbox, a conversation, a queue.
+    /// Returns a sequence number of an inbox, a conversation or a queue.
     ///
-    /// - Throws: ``StoreFailure/damagedRow`` if it is negative or so large that counting on would overflow.
+    /// - Throws: ``StoreFailure/damagedRow`` if the number is negative, or so large that counting on could overflow.
     func sequence(_ column: Int32) throws -> UInt64 {
         let number = integer(column)
         guard number >= 0, number <= Self.maxSequence else { throw StoreFailure.damagedRow }
         return UInt64(number)
     }
 
-    /// The largest number of a sequence that counts as sound.
+    /// The largest sequence number that counts as sound.
     static let maxSequence: Int64 = 1 << 60
 
-    /// A damaged value is limited to a range in which the difference of two values does not overflow.
+    /// Returns a time stamp. A damaged value is limited to a range in which the difference of two values does not
+    /// overflow.
     func timestamp(_ column: Int32) -> Timestamp {
         Timestamp(rawValue: min(max(integer(column), -Self.maxSequence), Self.maxSequence))
     }
 
-    /// The payer for a session or a retained publication.
+    /// Returns the source that pays for a session or a retained publication.
     func payer(_ column: Int32) -> CommitSource { CommitSource(stored: text(column) ?? "") }
 
     func user(_ column: Int32) throws -> UserID {

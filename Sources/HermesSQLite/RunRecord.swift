@@ -11,30 +11,31 @@ import Musl
 import Glibc
 #endif
 
-/// The data directory's record of its last run: whether it closed the database, the machine's boot id at that time, and
-/// the run's number. A short file beside the database, written in place, so that a full disk does not prevent rewriting
-/// it. Only the holder of the ``DirectoryLock`` touches it.
+/// The data directory's record of its last run: whether the run closed the database, the machine's boot id at that
+/// time, and the run's number. The record is a short file beside the database. It is written in place, so that a full
+/// disk does not prevent an update. Only the holder of the ``DirectoryLock`` touches it.
 ///
-/// It says "closed" only after the database was closed, and "open" before anything is written again. A record that is
-/// not understood, or does not match the database, counts as not closed.
+/// The record says "closed" only after the database was closed, and "open" before anything is written again. A record
+/// that cannot be understood, or that does not match the database, does not count as closed.
 ///
-/// Each run has a random number, which the database contains, too. A database with another number is an earlier copy,
-/// even if it has the inode of the file that it replaces.
+/// Each run has a random number, which is also stored in the database. A database with a different number is an earlier
+/// copy, even if its file has the same inode as the file that it replaced.
 ///
-/// A copy of the whole directory has a record of its own, which matches the copied database. It is recognized by the
-/// time of birth of its files, or, where it was written into the present files, by the marker: an empty file whose name
-/// has the number, and changes with each start and each stop. So the copied marker is a new file, and the present one
-/// stays beside it, unless somebody removes it.
+/// A copy of the whole directory has a record of its own, which matches the copied database. If the files of the copy
+/// replaced the present ones, the copy is recognized by the creation times of its files. If the copy was written into
+/// the present files, it is recognized by the marker. The marker is an empty file whose name contains the run's number,
+/// and which is renamed with each start and each stop. So the copy adds a marker with another name, and the present
+/// marker stays beside it, unless somebody removes it.
 struct RunRecord {
     /// The end of the last run.
     enum Ending: Sendable, Hashable {
         /// The database was closed and is unchanged.
         case closed
-        /// The database was not closed, or something else has written to it since.
+        /// The database was not closed, or there is no record that can be understood.
         ///
-        /// - Parameter bootID: the boot id when the run began; nil if unknown, because there was no record.
+        /// - Parameter bootID: the boot id when the run began; nil if it is unknown.
         case unclosed(bootID: String?)
-        /// The present database is another file, or was changed by something else: perhaps an earlier copy.
+        /// The present database is another file, or another program changed it: it may be an earlier copy.
         case replaced
 
         /// Whether commits that clients have seen may be missing.
@@ -49,11 +50,11 @@ struct RunRecord {
         }
     }
 
-    /// The last run, as the record knows it.
+    /// The last run, as the record describes it.
     struct LastRun: Sendable {
         var ending: Ending
-        /// The run's number. While a server starts, the record has the last run's number and its own. Empty: unknown,
-        /// because there was no record, or that of an earlier version.
+        /// The number of the last run. After an interrupted start, the number of that start follows. Empty: unknown,
+        /// because there was no record, or an earlier version wrote it.
         var numbers: [Int64] = []
 
         /// Whether commits that clients have seen may be missing.
@@ -65,7 +66,7 @@ struct RunRecord {
             ending.mayHaveLost(bootID: current) || isReplaced(number: number)
         }
 
-        /// Whether the present database may be an earlier copy. This does not depend on how durable its commits were.
+        /// Whether the present database may be an earlier copy. This does not depend on how durable the commits were.
         ///
         /// - Parameter number: the number in the present database.
         func isReplaced(number: Int64) -> Bool {
@@ -86,7 +87,7 @@ struct RunRecord {
     private let path: String
     private let database: String
     private let bootID: String?
-    /// The numbers that the present database may have.
+    /// The run numbers that the present database may have.
     private var numbers: [Int64] = []
 
     /// - Parameter bootID: the present boot id.
@@ -97,7 +98,7 @@ struct RunRecord {
         self.database = database
     }
 
-    /// The boot id, which identifies the time since the machine started; nil where the system has none.
+    /// The boot id, which changes each time the machine starts; nil where the system has none.
     static let bootID: String? = {
         #if canImport(Darwin)
         var text = [CChar](repeating: 0, count: 64)
@@ -111,7 +112,7 @@ struct RunRecord {
         #endif
     }()
 
-    /// The last run, by the record and the present database's file.
+    /// Returns the last run, according to the record and the file of the present database.
     func lastRun() -> LastRun {
         guard let data = FileManager.default.contents(atPath: path), data.count == Self.bytes else {
             return LastRun(ending: .unclosed(bootID: nil))
@@ -132,22 +133,22 @@ struct RunRecord {
         let boot = boot.hasPrefix("boot ") ? String(boot.dropFirst(5)) : ""
         if let fingerprint = fingerprint(), state == "closed \(fingerprint)" { return .closed }
         if state.hasPrefix("closed ") { return .replaced }
-        // A copy of the files of a running server looks like a killed one, but for this.
+        // Without this check, a copy of a running server's files would look like the files of a killed server.
         if state.hasPrefix("open "), state != "open \(identity())" { return .replaced }
         return .unclosed(bootID: boot.isEmpty ? nil : boot)
     }
 
-    /// Records that the database is open. Until it is closed, it counts as not reliable.
+    /// Records that the database is open. Until it is closed, it does not count as reliable.
     ///
     /// - Parameters:
-    ///   - bootID: the boot whose end may lose commits.
-    ///   - numbers: the numbers that the database may have; empty: unknown.
+    ///   - bootID: the boot id to record; commits may be lost when this boot ends.
+    ///   - numbers: the run numbers that the database may have; empty: unknown.
     mutating func markOpen(bootID: String?, numbers: [Int64]) throws(StoreOpenError) {
         self.numbers = numbers
         var failure: Int32 = 0
         if let number = numbers.first { failure = mark(number, isClosed: false) }
         if failure == 0 { failure = write("boot \(bootID ?? "")\nopen \(identity())") }
-        // The new number, which the database is about to have.
+        // The database is about to get the new number.
         if failure == 0, numbers.count > 1, let number = numbers.last { failure = mark(number, isClosed: false) }
         guard failure == 0 else {
             let isFull = failure == ENOSPC || failure == EDQUOT
@@ -172,7 +173,7 @@ struct RunRecord {
 
     // MARK: Markers
 
-    /// An empty file beside the record; there is one, unless an earlier copy was written into the directory.
+    /// An empty file beside the record. There is exactly one, unless an earlier copy was written into the directory.
     private struct Marker: Equatable {
         let number: Int64
         let isClosed: Bool
@@ -185,7 +186,7 @@ struct RunRecord {
             self.isClosed = isClosed
         }
 
-        /// - Parameter name: a file's name; nil if it is none of a marker.
+        /// - Parameter name: a file's name. The result is nil if it is not the name of a marker.
         init?(name: String) {
             guard name.hasPrefix(Self.prefix) else { return nil }
             isClosed = name.hasSuffix(Self.closed)
@@ -202,15 +203,17 @@ struct RunRecord {
         return names.compactMap(Marker.init(name:))
     }
 
-    /// Whether the only marker is that of a run with one of these numbers.
+    /// Whether there is exactly one marker, and it belongs to a run with one of these numbers.
     private func isMarked(_ numbers: [Int64], isClosed: Bool) -> Bool {
         let markers = markers()
         guard markers.count == 1, let marker = markers.first, numbers.contains(marker.number) else { return false }
-        // The record is closed before its marker, and open after it.
+        // A stop closes the record before the marker, and a start opens the marker before the record. So an open record
+        // must have an open marker.
         return isClosed || !marker.isClosed
     }
 
-    /// Leaves one marker. Renames one, so that a full disk does not prevent it.
+    /// Leaves only the marker for this number and state. Renames an existing marker, so that a full disk does not
+    /// prevent it.
     ///
     /// - Returns: 0, or the system's error number.
     private func mark(_ number: Int64, isClosed: Bool) -> Int32 {
@@ -230,7 +233,7 @@ struct RunRecord {
         return 0
     }
 
-    /// Flushes the directory, so that its names are on the disk.
+    /// Flushes the directory, so that the names of its files are on the disk.
     private func syncDirectory() {
         let descriptor = open(directory, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
@@ -240,8 +243,8 @@ struct RunRecord {
 
     // MARK: Files
 
-    /// The numbers of the database's file and of the marker in their file system, and the times of their births in
-    /// nanoseconds since 1970, which copies do not have; 0 where unknown.
+    /// The inode numbers and the creation times (in nanoseconds since 1970) of the database file and of the marker; 0
+    /// where unknown. Copies of these files have other values.
     private func identity() -> String {
         let markers = markers()
         let marker = markers.count == 1 ? markers.first.map { directory + "/" + $0.name } : nil
@@ -279,7 +282,7 @@ struct RunRecord {
         defer { close(descriptor) }
         guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count else { return errno == 0 ? EIO : errno }
         guard fsync(descriptor) == 0 else { return errno }
-        // The name may be new.
+        // The record's name may be new in the directory.
         syncDirectory()
         return 0
     }

@@ -46,7 +46,7 @@ extension SQLiteStore: APIKeyStore {
 
     private static let selectKey = "SELECT id, name, scopes, created_at, last_used_at FROM api_key"
 
-    /// Leaves out scopes of a newer version, so that this one does not grant them.
+    /// Leaves out scopes that only a newer version knows, so that this version does not grant them.
     private static func apiKey(_ row: Row) -> APIKey {
         let scopes = (row["scopes"] as String).split(separator: ",").compactMap { APIScope(rawValue: String($0)) }
         return APIKey(

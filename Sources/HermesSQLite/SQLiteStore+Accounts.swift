@@ -47,7 +47,7 @@ extension SQLiteStore: AccountStore {
     ) async throws(HermesError) -> (found: [Account], next: UserID?) {
         try await read { db in
             let after = id?.rawValue ?? 0
-            // Whoever comes after the last of those that are looked at is left to the next call.
+            // This call looks only at accounts up to this id; the next call continues after it.
             let end = try Int64.fetchOne(
                 db,
                 sql: "SELECT id FROM account WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?",
@@ -96,7 +96,7 @@ extension SQLiteStore: AccountStore {
                     sql: "INSERT OR REPLACE INTO kept_name (key, user) VALUES (?, ?)",
                     arguments: [stored.account.nickName.key, id.rawValue]
                 )
-                // The queues tell apart what came before.
+                // This marks the end of each queue: publications up to it came while the account had its old name.
                 try db.execute(
                     sql: """
                         UPDATE session SET renamed_at =
@@ -133,7 +133,7 @@ extension SQLiteStore: AccountStore {
         }
     }
 
-    /// - Throws: `.nameTaken` if the name was another account's and is not free yet.
+    /// - Throws: `.nameTaken` if an account had the name before, and the name is not free yet.
     private static func checkIsFree(_ name: NickName, in db: Database) throws {
         let isKept = try Bool.fetchOne(
             db,

@@ -151,7 +151,8 @@ extension SQLiteStore: AdministratorStore {
         }
     }
 
-    /// Nil for a role of a newer version, so that this one grants nothing for it.
+    /// Reads an administrator. Returns nil if only a newer version knows the role, so that this version grants nothing
+    /// for it.
     private static func administrator(_ row: Row) -> Administrator? {
         guard let name = try? AdministratorName(row["name"]), let role = AdministratorRole(rawValue: row["role"]) else {
             return nil

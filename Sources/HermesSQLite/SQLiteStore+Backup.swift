@@ -22,7 +22,7 @@ extension SQLiteStore {
         guard !FileManager.default.fileExists(atPath: path) else {
             throw HermesError(.invalidArgument, "The backup would overwrite a file. Choose a new name.")
         }
-        // Left behind by an interrupted backup.
+        // An interrupted backup may have left this file.
         try? FileManager.default.removeItem(atPath: path + ".partial")
         guard PrivateFile.create(path + ".partial") else {
             throw HermesError(.invalidArgument, "The backup cannot be written: its directory is missing or read-only.")
@@ -58,7 +58,7 @@ extension SQLiteStore {
     private static func copy(_ db: Database, to path: String, unless isCancelled: CancellationMark) throws {
         let copy = try DatabaseQueue(path: path)
         try copy.writeWithoutTransaction { destination in
-            // In steps, so that a server that stops does not wait for the end.
+            // Copies in steps, so that a server that stops does not wait for the end.
             try db.backup(to: destination, pagesPerStep: pagesPerStep) { _ in
                 if isCancelled.isSet { throw CancellationError() }
             }
@@ -68,7 +68,7 @@ extension SQLiteStore {
         try copy.close()
     }
 
-    /// Rewrites the copy of an older version's file, so that it can return free space.
+    /// Rewrites the copy if an older version created the database, so that the copy can return free space.
     private static func convert(_ path: String) async throws {
         let copy = try DatabaseQueue(path: path)
         try await copy.writeWithoutTransaction { db in

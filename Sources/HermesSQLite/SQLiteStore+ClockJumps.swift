@@ -23,8 +23,8 @@ extension SQLiteStore {
 
     package func takeBack(_ setback: ClockSetback) async throws(HermesError) {
         guard let jump = setback.undoes(clockJumps.withLock { $0 }) else { return }
-        // First, so that nothing more is corrected by it. What follows may end half-way: then some rows live too long, and
-        // none too short.
+        // The jump is deleted first, so that it corrects nothing more. If the rest of this function fails half-way,
+        // some rows are kept too long, but none is deleted too early.
         let all = try await write { (db, _) in
             try db.execute(
                 sql: "DELETE FROM clock_jump WHERE first = ? AND until = ? AND length = ?",
@@ -34,7 +34,7 @@ extension SQLiteStore {
         }
         clockJumps.withLock { $0 = all }
         let undoing = ClockUndoing(jump: jump, setback: setback)
-        // Writers get their turn between the steps.
+        // Other writers can run between the steps.
         var message: Int64? = undoing.firstMessage
         while let last = message {
             message = try await write { (db, _) in try undoing.messages(after: last, in: db) }
@@ -48,9 +48,9 @@ extension SQLiteStore {
     }
 }
 
-/// Takes back what a jump did that was wrong (``ClockSetback``), some rows in each transaction.
+/// Takes back the effect of a jump that turned out to be wrong (``ClockSetback``), for some rows in each transaction.
 struct ClockUndoing: Sendable {
-    /// A place in the index of expiries.
+    /// A position in the index of expiries.
     struct Entry: Sendable {
         let expiresAt: Timestamp
         let user: UserID
@@ -58,7 +58,7 @@ struct ClockUndoing: Sendable {
     }
 
     private static let rows: Int64 = 256
-    /// Ids may be some time older than the rows that have them.
+    /// The time by which an id may be older than its row.
     private static let slack = Duration.seconds(3_600)
 
     let jump: ClockJump
@@ -66,19 +66,21 @@ struct ClockUndoing: Sendable {
 
     private var back: Duration { .zero - jump.length }
 
-    /// Before all keys of messages that the jump can concern: these begin with the time (``MessageKey``).
+    /// A key below those of all messages that the jump can concern. Keys begin with the time (``MessageKey``).
     var firstMessage: Int64 {
         max(0, jump.times.lowerBound.advanced(by: .zero - Self.slack).rawValue) << 16
     }
 
-    /// Before all entries that expire after the first time that was too late.
+    /// A position before all entries that the jump can concern: they expire after the first time that was too late.
     var firstEntry: Entry? {
         UserID(rawValue: 1).map { user in
             Entry(expiresAt: jump.times.lowerBound.advanced(by: jump.length), user: user, seq: 0)
         }
     }
 
-    /// - Returns: the last key that was looked at; nil: there are no more.
+    /// Moves back the times of the next messages that were stored too late.
+    ///
+    /// - Returns: the last key that was examined; nil if there are no more.
     func messages(after last: Int64, in db: Database) throws -> Int64? {
         let query = try PreparedStatement(
             db,
@@ -97,7 +99,9 @@ struct ClockUndoing: Sendable {
         return end
     }
 
-    /// - Returns: the last entry that was looked at; nil: there are no more.
+    /// Moves back the times of the next entries that were stored too late.
+    ///
+    /// - Returns: the last entry that was examined; nil if there are no more.
     func entries(of table: String, after last: Entry, in db: Database) throws -> Entry? {
         let query = try PreparedStatement(
             db,
@@ -145,12 +149,13 @@ extension ClockJump {
     }
 }
 
-/// Corrects the times of rows that were stored while the clock was behind (``ClockJump``), each when it is found.
+/// Corrects the times of rows that were stored while the clock was behind (``ClockJump``). Each row is corrected when
+/// it is found.
 struct ClockCorrection {
     let db: Database
     let jumps: ClockJumps
 
-    /// - Returns: whether there was something to correct; the row is to be looked at again.
+    /// - Returns: whether the row was corrected. Then it may not be due yet, and must be looked at again.
     func correctMessage(_ key: Int64, storedAt: Timestamp) throws -> Bool {
         let delay = jumps.correction(of: storedAt)
         guard delay > .zero else { return false }
@@ -158,7 +163,7 @@ struct ClockCorrection {
         return true
     }
 
-    /// The same for an entry that is no message.
+    /// Corrects an inbox entry that is not a message, as ``correctMessage(_:storedAt:)`` corrects a message.
     func correctEntry(_ seq: UInt64, of user: UserID, in table: String, storedAt: Timestamp) throws -> Bool {
         let delay = jumps.correction(of: storedAt)
         guard delay > .zero else { return false }
@@ -166,7 +171,7 @@ struct ClockCorrection {
         return true
     }
 
-    /// Moves the times of a message; below zero: back.
+    /// Moves the times of a message by a delay. A negative delay moves them back.
     static func moveMessage(_ key: Int64, by delay: Duration, in db: Database) throws {
         let update = try PreparedStatement(
             db,
@@ -180,7 +185,7 @@ struct ClockCorrection {
         try update.run()
     }
 
-    /// The same for an entry that is no message.
+    /// Moves the times of an inbox entry that is not a message, by a delay. A negative delay moves them back.
     static func moveEntry(
         _ seq: UInt64,
         of user: UserID,

@@ -120,7 +120,7 @@ extension SQLiteStore {
         try await write { (db, users) in try Self.revoke(scope, in: db, changing: &users) }
     }
 
-    /// - Parameter users: gets those whose devices change.
+    /// - Parameter users: gets the users whose devices change.
     static func revoke(_ scope: RevocationScope, in db: Database, changing users: inout [UserID]) throws {
         switch scope {
         case .token(let token):

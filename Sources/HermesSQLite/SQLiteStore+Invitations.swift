@@ -45,7 +45,7 @@ extension SQLiteStore: InvitationStore {
         }
     }
 
-    /// Uses one use of an invitation.
+    /// Counts one use of an invitation. Throws if the invitation has expired or has no use left.
     static func use(_ hash: TokenHash, at now: Timestamp, in db: Database) throws {
         try db.execute(
             sql: """

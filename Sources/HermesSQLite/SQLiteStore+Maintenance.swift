@@ -5,23 +5,23 @@ internal import GRDB
 package import HermesCore
 import Synchronization
 
-/// The contents of the files beside the stored rows.
+/// Maintenance of the database file and its log.
 ///
 /// Deleted content is overwritten in the database file, but the log still has the old pages, and the database file gets
-/// the new ones only with a checkpoint. So the log is written back and emptied periodically.
+/// the new pages only with a checkpoint. So the log is written back and emptied periodically.
 extension SQLiteStore {
-    /// The times of the last checks.
+    /// The state that ``maintain(uptime:)`` keeps between two calls.
     struct Maintenance {
-        /// The time since which the log has contents, as far as known.
+        /// The uptime at which the log was first seen with contents; nil: it had none.
         var logSince: Duration?
     }
 
     /// The longest time that the log keeps deleted content, unless a reader (a backup) is running.
     static let logPeriod = Duration.seconds(60)
 
-    /// The pages that one transaction returns, which takes a few milliseconds.
+    /// The number of pages that one transaction returns to the file system, which takes a few milliseconds.
     static let vacuumSlice = 64
-    /// The transactions of one call.
+    /// The largest number of such transactions in one call.
     private static let vacuumSlices = 8
 
     package func maintain(uptime: Duration) async throws(HermesError) {
@@ -49,7 +49,7 @@ extension SQLiteStore {
                 mode: try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0
             )
         }
-        // Files of older versions cannot; their backups can.
+        // A file that an older version created cannot return pages. A backup of it can.
         guard pages.mode == 2 else { return }
         let excess = Self.excessPages(free: pages.free, all: pages.all)
         for start in stride(from: 0, to: min(excess, Self.vacuumSlice * Self.vacuumSlices), by: Self.vacuumSlice) {
@@ -58,6 +58,6 @@ extension SQLiteStore {
         }
     }
 
-    /// The number of free pages to return: those beyond a quarter of the file and 4 MiB.
+    /// The number of free pages to return: those beyond a quarter of the file or 4 MiB, whichever is more.
     static func excessPages(free: Int, all: Int) -> Int { max(0, free - max(1_024, all / 4)) }
 }

@@ -107,7 +107,8 @@ extension SQLiteStore: MessageStore {
     }
 
     /// Puts the inboxes that a purge changed back into the cache once its transaction has committed. Otherwise the next
-    /// message to each would count its entries, which takes a millisecond for a few thousand.
+    /// message to such an inbox would count all entries of the inbox, which takes a millisecond for a few thousand
+    /// entries.
     private func keepInboxes(_ removals: [UserID: InboxRemoval], after db: Database) {
         let kept = cache.withLock { cache in
             removals.compactMap { user, removal in
@@ -115,7 +116,7 @@ extension SQLiteStore: MessageStore {
             }
         }
         guard !kept.isEmpty else { return }
-        // Still on the writer's queue, and after ``write(_:)`` has made the cache forget them.
+        // This runs on the writer's queue, after ``write(_:)`` has made the cache forget these inboxes.
         db.afterNextTransaction { [self] _ in
             cache.withLock { cache in for (user, inbox) in kept { cache.inboxes[user] = inbox } }
         }
@@ -124,9 +125,9 @@ extension SQLiteStore: MessageStore {
     /// Repeats steps in one transaction until there is nothing left, the limit is reached, or the time is spent.
     ///
     /// - Parameters:
-    ///   - size: the number of rows of a step.
-    ///   - step: gets the limit of rows, and returns how many it handled.
-    /// - Returns: the sum.
+    ///   - size: the number of rows in a step.
+    ///   - step: gets the largest number of rows to handle, and returns the number of rows that it handled.
+    /// - Returns: the number of rows that all steps handled.
     static func inSteps(
         _ limit: Int,
         _ size: borrowing Mutex<StepSize>,

@@ -14,8 +14,8 @@ extension SQLiteStore {
     /// Opens the store of a data directory; creates the directory (mode 0700) if it is missing.
     ///
     /// Refuses a damaged, newer or foreign file without touching it. If the last run did not close the database, or
-    /// something else wrote to it since, checks the whole file first (`PRAGMA quick_check`: 3 s/GB from memory, 16 from
-    /// a cold disk), and logs the progress.
+    /// something else has written to it since, the whole file is checked first, and the log shows the progress. The
+    /// check (`PRAGMA quick_check`) takes about 3 s per GB from memory, and 16 s per GB from a cold disk.
     ///
     /// - Parameter checking: called once before such a check.
     package static func open(
@@ -61,7 +61,7 @@ extension SQLiteStore {
         var record = RunRecord(directory: directory, database: path, bootID: bootID)
         let isNew = !FileManager.default.fileExists(atPath: path)
         let last = isNew ? RunRecord.LastRun(ending: .closed) : record.lastRun()
-        // A start that was interrupted has drawn a number, which the database may have.
+        // An interrupted start has already drawn the number of its run, and the database may have this number.
         let run = last.numbers.count > 1 ? last.numbers[1] : Int64.random(in: 1...Int64.max)
         if isNew {
             try createFile(path)
@@ -71,8 +71,8 @@ extension SQLiteStore {
             try inspect(path, isWhole: isCheckNeeded, logger)
         }
         do {
-            // Until the repairs of an unclean end are committed, the record keeps the old boot: an interrupted start
-            // does not hide the unclean end from the next start.
+            // Until the repairs after an unclean end are committed, the record keeps the old boot id. So an interrupted
+            // start does not hide the unclean end from the next start.
             let boot: String? =
                 switch last.ending {
                 case .closed: bootID
@@ -83,7 +83,7 @@ extension SQLiteStore {
             try record.markOpen(bootID: boot, numbers: known.map { [$0, run] } ?? [])
             let log = LogWatch()
             let pool = try DatabasePool(path: path, configuration: configuration(log))
-            // A new epoch is on the disk before any client sees it, whatever the durability.
+            // A new epoch must be on the disk before any client sees it, whatever the durability.
             try pool.writeWithoutTransaction { db in
                 for pragma in tuning(.full) { try db.execute(sql: pragma) }
             }
@@ -93,14 +93,17 @@ extension SQLiteStore {
             }
             if mark.isNew {
                 logger.warning(
-                    "commits before a power cut, or after a backup, may be lost: clients are told to fetch again"
+                    """
+                    commits before a power cut, or after the restored backup was made, may be lost; clients are told to \
+                    fetch again
+                    """
                 )
             }
             try pool.writeWithoutTransaction { db in
                 for pragma in tuning(durability) { try db.execute(sql: pragma) }
             }
             try pool.write { db in
-                // From here on the writer's caches know that there are none.
+                // After this there are no fresh rows, as the empty caches of the writer say.
                 try BatchWriter.settle(db)
                 try SessionWriter.settle(db)
             }
@@ -140,14 +143,14 @@ extension SQLiteStore {
         }
     }
 
-    /// Removes a new file that could not be written (the disk was full): the next start would take it for a truncated
-    /// one.
+    /// Removes a new file that could not be written, for example because the disk was full. Otherwise the next start
+    /// would take it for a truncated file.
     private static func removeEmptyFile(_ path: String) {
         guard fileSize(path) == 0, fileSize(path + "-wal") == 0 else { return }
         for ending in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + ending) }
     }
 
-    /// The writer's page cache, in KiB: pages that commits touch stay in memory.
+    /// The size of the writer's page cache, in KiB. The cache keeps the pages that commits touch in memory.
     private static let writerCacheKilobytes = 32 * 1024
 
     /// The PRAGMAs of the writer's connection.
@@ -159,20 +162,20 @@ extension SQLiteStore {
         ]
     }
 
-    /// In seconds.
+    /// The longest wait for a lock, in seconds.
     static let busyTimeout = 2.0
 
-    /// - Parameter log: of the writer's connection.
+    /// - Parameter log: observes the log through the writer's connection; nil for other connections.
     private static func configuration(_ log: LogWatch? = nil) -> Configuration {
         var configuration = Configuration()
         configuration.label = "hermes.store"
         configuration.foreignKeysEnabled = false
-        // As many as all gates of the core let in together: 2 for accounts, 2 for logins, 2 for kept sessions, 1 for keys,
-        // 1 for operators. So a read that has passed its gate never waits here for reads of another gate.
+        // As many readers as all gates of the core admit together: 2 for accounts, 2 for logins, 2 for kept sessions, 1
+        // for keys, 1 for operators. So a read that has passed its gate never waits here for reads of another gate.
         configuration.maximumReaderCount = 8
         configuration.busyMode = .timeout(busyTimeout)
         configuration.prepareDatabase { db in
-            // For files that are created now: pages that become free can be given back (SQLiteStore+Maintenance).
+            // In a file that is created now, free pages can be returned to the file system (SQLiteStore+Maintenance).
             if !db.configuration.readonly {
                 try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
                 log?.attach(to: db.sqliteConnection)
@@ -200,8 +203,8 @@ extension SQLiteStore {
         }
     }
 
-    /// An existing directory keeps its mode, which may be intentional. But anybody who may write to it may replace the
-    /// store.
+    /// Warns if others may write to the data directory, because they could replace the store. An existing directory
+    /// keeps its mode, which may be intentional.
     private static func warnOfOthers(_ directory: String, _ logger: Logger) {
         let attributes = try? FileManager.default.attributesOfItem(atPath: directory)
         guard let mode = attributes?[.posixPermissions] as? NSNumber, mode.intValue & 0o022 != 0 else { return }
@@ -211,7 +214,7 @@ extension SQLiteStore {
         )
     }
 
-    /// Opening a pipe would wait for its other end.
+    /// Refuses anything but a regular file. To open a pipe, for example, would wait for the pipe's other end.
     private static func checkIsFile(_ path: String) throws(StoreOpenError) {
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         let type = try? FileManager.default.attributesOfItem(atPath: target)[.type] as? FileAttributeType
@@ -224,7 +227,7 @@ extension SQLiteStore {
         }
     }
 
-    /// Creates the file with a narrow mode from the start; SQLite gives the log's files the same mode.
+    /// Creates the file with mode 0600 from the start. SQLite gives the files of the log the same mode.
     private static func createFile(_ path: String) throws(StoreOpenError) {
         guard PrivateFile.create(path) else {
             throw StoreOpenError(
@@ -295,12 +298,12 @@ extension SQLiteStore {
         }
     }
 
-    /// The interval of progress lines during a long check.
+    /// The interval of log lines during a long check, in seconds.
     private static let checkReportSeconds = 5
 
-    /// Reads every page.
+    /// Checks every page of the file.
     ///
-    /// - Returns: "ok", or the error.
+    /// - Returns: "ok", or the first problem.
     private static func check(_ db: Database, bytes: Int, _ logger: Logger) throws -> String? {
         let began = ContinuousClock.now
         logger.notice(
@@ -352,7 +355,7 @@ extension SQLiteStore {
             StoreOpenError(
                 reason: .locked,
                 path: path,
-                message: "Another process holds it (\(detail)). Stop that first."
+                message: "Another process has locked the file (\(detail)). Stop that process first."
             )
         default:
             StoreOpenError(reason: .failed, path: path, message: "Cannot be opened (\(detail)).")

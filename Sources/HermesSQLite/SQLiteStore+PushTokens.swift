@@ -142,7 +142,7 @@ extension SQLiteStore: PushTokenStore {
         )
     }
 
-    /// A page of users.
+    /// Returns a page of users.
     func users(_ sql: String, after user: UserID?, limit: Int) async throws(HermesError) -> [UserID] {
         try await read { db in
             try Int64.fetchAll(

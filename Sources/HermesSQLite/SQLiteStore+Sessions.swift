@@ -112,12 +112,12 @@ extension SQLiteStore: SessionStore {
         }
     }
 
-    /// Runs a batch on the writer, with the cache taken out; the cache returns only if the transaction commits.
+    /// Runs a batch on the writer. The cache is taken out meanwhile, and is put back only if the transaction commits.
     ///
     /// - Parameters:
-    ///   - operations: all of them are applied; those that `next` gives are appended.
+    ///   - operations: all of them are applied; the operations that `next` gives are appended.
     ///   - next: gives further operations (``MessageStore/commit(taking:now:)``).
-    ///   - isolating: whether each operation can be rolled back separately; slow.
+    ///   - isolating: whether each operation can be rolled back separately, which is slow.
     private func commitSessions(
         _ operations: inout [SessionOperation],
         taking next: (_ isLong: Bool) -> SessionOperation?,
@@ -128,14 +128,14 @@ extension SQLiteStore: SessionStore {
             waitingWrites.subtract(1, ordering: .relaxed)
             var taken = sessionCache.withLock { cache in
                 let taken = cache
-                // For the case that the commit fails: nothing that depends on which rows are fresh.
+                // This cache stays if the commit fails. It has nothing that depends on which rows are fresh.
                 cache = SessionCache(
                     freshRows: taken.freshRows,
                     freshBytes: taken.freshBytes,
                     sweep: taken.sweep,
                     sweptBytes: taken.sweptBytes
                 )
-                // Copied with each operation.
+                // Isolated operations copy the cache each time, so they begin with an almost empty one.
                 return isolating ? cache : taken
             }
             var outcomes: [SessionOutcome] = []

@@ -32,7 +32,7 @@ extension SQLiteStore: WebhookStore {
                     arguments: [user.rawValue, Int64(clamping: seq)]
                 )
             }
-            // A limit that was lowered takes effect little by little.
+            // If the limit was lowered, the surplus is dropped over several calls.
             let most = events.count + Self.maxDropped
             var early = 0
             for user in Set(events.compactMap(\.user)) {
@@ -51,7 +51,7 @@ extension SQLiteStore: WebhookStore {
         }
     }
 
-    /// Drops a user's oldest events beyond its share, but no more than `most`.
+    /// Drops a user's oldest events beyond the user's share, but no more than `most`.
     private static func trimLine(of user: UserID, limit: Int, most: Int, _ db: Database) throws -> Int {
         let share = WebhookEvent.maxWaiting(perUserOf: limit)
         let line = try Int64.fetchAll(db, sql: WebhookQuery.line, arguments: [user.rawValue, share + most])
@@ -66,9 +66,10 @@ extension SQLiteStore: WebhookStore {
     /// The largest number of events dropped in a transaction, beyond the number appended.
     private static let maxDropped = 1_000
 
-    /// The number of waiting events: counted once, then kept. Called on the writer, before a change.
+    /// Returns the number of waiting events, which is counted once and then kept. Must be called on the writer, before
+    /// a change.
     private func webhookCount(_ db: Database) throws -> Int {
-        // Unknown until the change is committed: it may fail.
+        // The number is unknown until the change is committed, because the change may fail.
         let known = waitingWebhooks.withLock { known in
             defer { known = nil }
             return known
@@ -76,9 +77,9 @@ extension SQLiteStore: WebhookStore {
         return try known ?? Int.fetchOne(db, sql: "SELECT count(*) FROM webhook") ?? 0
     }
 
-    /// The number after this transaction, if it is committed.
+    /// Keeps the number of waiting events for later calls, if this transaction is committed.
     private func keepCount(_ count: Int, _ db: Database) {
-        // On the writer, before the next transaction.
+        // This runs on the writer, before the next transaction.
         db.afterNextTransaction { [self] _ in waitingWebhooks.withLock { $0 = count } }
     }
 
@@ -88,7 +89,7 @@ extension SQLiteStore: WebhookStore {
             SELECT number, user, due, id, created_at, attempts, body FROM webhook \
             WHERE due <= ?1 AND (due, number) > (?2, ?3) ORDER BY due, number LIMIT ?4
             """
-        /// The events that hold up a user's later ones, in order.
+        /// A user's events that hold up the later events of this user, in order.
         static let line = """
             SELECT number FROM webhook WHERE user = ?1 AND attempts < \(WebhookEvent.attemptsInOrder) \
             ORDER BY number LIMIT ?2
@@ -96,9 +97,10 @@ extension SQLiteStore: WebhookStore {
         static let next = "SELECT min(due) FROM webhook"
     }
 
-    /// The smallest number of the longest-due events that are put in order.
+    /// The smallest limit for the rows of one query for due events.
     private static let leastLooked = 100
-    /// The largest number of events examined if a few users have many.
+    /// The number of due events after which no further query is made. This many are read only if a few users have most
+    /// of them.
     private static let mostLooked = 10_000
 
     package func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook] {
@@ -129,14 +131,15 @@ extension SQLiteStore: WebhookStore {
                         attempts: min(max(row["attempts"], 0), 1 << 30)
                     )
                 }
-                // Many may wait for earlier ones, or for others' turn: then look further.
+                // Many of these events may wait for an earlier event of their user, or exceed the number for one user.
+                // Then the loop reads further events.
                 found = Self.fair(try Self.inOrder(due.sorted { $0.number < $1.number }, db))
             }
             return Array(found.prefix(limit))
         }
     }
 
-    /// The first few of each user.
+    /// Keeps the first few events of each user, and all events that concern no user.
     private static func fair(_ webhooks: [StoredWebhook]) -> [StoredWebhook] {
         var counts: [UserID: Int] = [:]
         return webhooks.filter { webhook in
@@ -146,7 +149,7 @@ extension SQLiteStore: WebhookStore {
         }
     }
 
-    /// Leaves out events after an earlier event of the same user that is not in the list.
+    /// Leaves out each event that must wait for an earlier event of its user, if that earlier event is not in the list.
     private static func inOrder(_ webhooks: [StoredWebhook], _ db: Database) throws -> [StoredWebhook] {
         let numbers = Set(webhooks.map(\.number))
         var counts: [UserID: Int] = [:]

@@ -6,10 +6,12 @@ package import HermesCore
 internal import Logging
 import Synchronization
 
-/// All stores in one SQLite database in write-ahead mode: one writer with group commit, readers beside it.
+/// All stores in one SQLite database in write-ahead mode. One writer commits operations in groups, and readers run
+/// beside it.
 ///
-/// A killed process loses no commit. With ``Durability/full`` neither does a power cut. State: SQLite's own, and the
-/// writer's caches (``WriterCache``, ``SessionCache``), which only the writer's queue touches.
+/// A killed process loses no commit. With ``Durability/full``, a power cut loses no commit either. State: SQLite's own,
+/// some counts in memory, and the writer's caches (``WriterCache``, ``SessionCache``), which only the writer's queue
+/// touches.
 package final class SQLiteStore: Sendable {
     /// The faults that a commit survives.
     package enum Durability: String, Sendable, CaseIterable {
@@ -22,15 +24,15 @@ package final class SQLiteStore: Sendable {
     let path: String
     let pool: DatabasePool
     let checkpointer: Checkpointer
-    /// The clock of ``TimeSlice``.
+    /// The clock that ``TimeSlice`` uses.
     let clock: any TimeSource
     let slice: Duration
-    /// The number of changes that wait for the writer. A transaction that has worked for long ends for them.
+    /// The number of changes that wait for the writer. If there are any, a transaction that has worked for long ends.
     let waitingWrites = Atomic(0)
     var isAwaited: Bool { waitingWrites.load(ordering: .relaxed) > 0 }
     /// The number of fresh rows that starts a sweep.
     let sweepRows: Int
-    /// The sizes of the purges' steps.
+    /// The sizes of the steps of the two purges.
     let purgeStep = Mutex(StepSize())
     let sessionPurgeStep = Mutex(StepSize())
     let epoch: UInt64
@@ -44,9 +46,9 @@ package final class SQLiteStore: Sendable {
     let sessionCache = Mutex(SessionCache())
     let maintenance = Mutex(Maintenance())
     let damage: Damage
-    /// As they are stored.
+    /// The jumps of the clock that the database contains.
     let clockJumps: Mutex<ClockJumps>
-    /// The number of waiting webhooks; nil: to be counted.
+    /// The number of waiting webhooks; nil: it must be counted.
     let waitingWebhooks = Mutex<Int?>(nil)
     /// Held until the store is closed or released.
     private let lock: DirectoryLock
@@ -89,13 +91,13 @@ package final class SQLiteStore: Sendable {
 
     /// Writes the log back into the database file and closes it.
     ///
-    /// Calls in flight end first; later ones fail with `.storageUnavailable`. Then the directory is free for other
-    /// processes. Repeated calls do nothing.
+    /// Calls in flight end first; later calls fail with `.storageUnavailable`. Afterwards the directory is free for
+    /// other processes. Repeated calls do nothing.
     package func close() throws(HermesError) {
         // SQLite's checkpoint fails on a closed connection.
         guard isOpen.exchange(false, ordering: .acquiringAndReleasing) else { return }
         do {
-            // Fails harmlessly while a reader works: the log stays, and the next start uses it.
+            // The checkpoint fails harmlessly while a reader works: the log stays, and the next start uses it.
             checkpointer.close()
             try? pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
             try pool.close()
@@ -108,7 +110,7 @@ package final class SQLiteStore: Sendable {
 
     /// Commits an unchanged page, after the waiting writes.
     ///
-    /// - Parameter done: gets the error for people; nil: success. Called on the writer's queue.
+    /// - Parameter done: called on the writer's queue with the error's text for people; nil: success.
     package func tryWrite(_ done: @escaping @Sendable (String?) -> Void) {
         pool.asyncWriteWithoutTransaction { db in
             do {
@@ -120,18 +122,18 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Limits the file to a number of pages of 4 KiB, like a full disk; for tests.
+    /// Limits the file to a number of pages of 4 KiB, as a full disk would; for tests.
     package func limitSize(pages: Int) throws {
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
     }
 
-    /// Runs a batch on the writer, with the cache taken out; the cache returns only if the transaction commits.
+    /// Runs a batch on the writer. The cache is taken out meanwhile, and is put back only if the transaction commits.
     ///
     /// An operation that meets a damaged row is refused, and the others are applied.
     ///
     /// - Parameters:
-    ///   - operations: all applied.
-    ///   - next: gives further ones (``MessageStore/commit(taking:now:)``).
+    ///   - operations: the operations that are applied in any case.
+    ///   - next: gives further operations (``MessageStore/commit(taking:now:)``).
     func commitBatch(
         _ operations: [WriteOperation],
         taking next: (_ isLong: Bool) -> WriteOperation? = { _ in nil },
@@ -144,7 +146,7 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// The same for one operation, for callers that cannot block.
+    /// Runs a batch of one operation, for callers that cannot block.
     func commitAlone(_ operation: WriteOperation, now: Timestamp) async throws(HermesError) -> WriteOutcome? {
         do {
             waitingWrites.add(1, ordering: .relaxed)
@@ -172,8 +174,8 @@ package final class SQLiteStore: Sendable {
     }
 
     /// - Parameters:
-    ///   - operations: also gets what is taken.
-    ///   - isolating: whether each operation can be rolled back separately; slow.
+    ///   - operations: all of them are applied; the operations that `next` gives are appended.
+    ///   - isolating: whether each operation can be rolled back separately, which is slow.
     private func commitBatch(
         _ operations: inout [WriteOperation],
         taking next: (_ isLong: Bool) -> WriteOperation?,
@@ -184,7 +186,7 @@ package final class SQLiteStore: Sendable {
         var taken = cache.withLock { cache in
             let taken = cache
             cache = WriterCache(freshEntries: taken.freshEntries, sweep: taken.sweep)
-            // Copied with each operation.
+            // Isolated operations copy the cache each time, so they begin with an almost empty one.
             return isolating ? cache : taken
         }
         var outcomes: [WriteOutcome] = []
@@ -232,7 +234,7 @@ package final class SQLiteStore: Sendable {
 
     /// Applies one operation, and rolls it back if it meets a damaged row.
     ///
-    /// - Returns: nil if it did.
+    /// - Returns: nil if the operation met a damaged row.
     func isolated<Writer, Outcome>(
         _ db: Database,
         _ writer: inout Writer,
@@ -245,7 +247,7 @@ package final class SQLiteStore: Sendable {
                 outcome = try apply(&writer)
                 return .commit
             } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
-                damage.found("met by a commit: \(error.message ?? "no message")")
+                damage.found("a row needed by a commit: \(error.message ?? "no message")")
                 return .rollback
             }
         }
@@ -253,7 +255,7 @@ package final class SQLiteStore: Sendable {
         return outcome
     }
 
-    /// Runs a change outside of commits; the cache forgets the users concerned.
+    /// Runs a change outside of the group commits. The cache forgets the users that `body` adds to the list.
     func write<Value: Sendable>(
         _ body: @escaping @Sendable (Database, inout [UserID]) throws -> Value
     ) async throws(HermesError) -> Value {
@@ -262,7 +264,7 @@ package final class SQLiteStore: Sendable {
             return try await pool.write { [self] db in
                 waitingWrites.subtract(1, ordering: .relaxed)
                 var users: [UserID] = []
-                // Before the transaction ends, while nothing else runs on the writer.
+                // The cache forgets them before the transaction ends, while nothing else runs on the writer.
                 defer { cache.withLock { cache in for user in users { cache.forget(user) } } }
                 return try body(db, &users)
             }
@@ -282,10 +284,10 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Logs the underlying error and returns the core's.
+    /// Translates an error for the core, and logs it if the store failed.
     func failure(_ error: any Error) -> HermesError {
         let failure = StoreFailure.hermesError(error)
-        // Cancelled as the server stops: nothing is wrong.
+        // Other errors, such as a cancellation when the server stops, are no failure of the store.
         if failure.code == .storageUnavailable || failure.code == .internalError {
             logger.error("store failed", metadata: ["error": "\(error)"])
         }

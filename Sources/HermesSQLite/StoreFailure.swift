@@ -30,8 +30,8 @@ enum StoreFailure {
         switch code {
         case .SQLITE_FULL:
             """
-            The server's disk is full; nothing was stored. Free some space where the data directory is: the server goes \
-            on by itself.
+            The server's disk is full; nothing was stored. Free some space where the data directory is; the server \
+            then continues by itself.
             """
         case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
             """
@@ -41,7 +41,7 @@ enum StoreFailure {
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:
             "The server's database is damaged; nothing was stored. Stop the server and restore a backup."
         case .SQLITE_BUSY, .SQLITE_LOCKED:
-            "Another process holds the server's database; nothing was stored. Close it."
+            "Another process has locked the server's database; nothing was stored. Stop that process."
         case .SQLITE_IOERR, .SQLITE_CANTOPEN:
             """
             The server's disk reported an error or is full; nothing was stored. Look into the system's log and check the \

@@ -9,20 +9,20 @@ package struct StoreOpenError: Error, Sendable, Hashable, CustomStringConvertibl
         case damaged
         /// A newer version of Hermes wrote it.
         case newer
-        /// Another program's file.
+        /// The file belongs to another program.
         case notHermes
         /// The directory or the file cannot be written.
         case unwritable
         /// Another process uses the directory.
         case locked
-        /// The disk is too full to open it.
+        /// The disk is too full to open the database.
         case diskFull
-        /// Another error, with SQLite's text.
+        /// Another error; ``message`` contains its text.
         case failed
     }
 
     package let reason: Reason
-    /// The file or directory.
+    /// The file or directory that cannot be used.
     package let path: String
     /// The problem and its remedy, in one or two sentences.
     package let message: String

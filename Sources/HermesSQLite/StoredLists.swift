@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// The lists of users of push jobs, 4 bytes each.
+/// The list of users of a push job: 4 bytes per user, little-endian.
 enum UserList {
     static func encode(_ users: [UserID]) -> [UInt8] {
         var bytes: [UInt8] = []
@@ -42,7 +42,7 @@ enum DeliveryList {
 }
 
 extension MessageContent {
-    /// Distinguishes a repetition from a mistake.
+    /// A hash of the content, which distinguishes a repetition from another message with the same client id.
     var stableHash: Int64 {
         var hash = StableHash()
         bytes.withUnsafeBytes { hash.combine($0) }

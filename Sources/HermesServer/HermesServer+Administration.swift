@@ -30,10 +30,10 @@ extension HermesServer {
         }
     }
 
-    /// Carries out an administrator's request, by the running server of the data directory or, if none runs, on the
-    /// directory itself.
+    /// Carries out an administrator's request. The server that runs on the data directory does it; if none runs, this
+    /// process works on the directory itself.
     ///
-    /// - Throws: errors in opening the directory; errors of the request are in the response.
+    /// - Throws: errors of the configuration and of opening the directory; errors of the request are in the response.
     package static func administer(
         _ request: ControlRequest,
         arguments: [String],
@@ -70,8 +70,8 @@ extension HermesServer {
         )
         let response: Result<ControlResponse, ServerFailure>
         do throws(ServerFailure) {
-            // A deletion concerns the account's sessions and what it retained. As at each start, the expiry of sessions
-            // that a crash left connected begins, and interrupted jobs go on.
+            // To delete an account, its sessions and its retained publications must be loaded. As at each start, the
+            // sessions that a crash left connected begin to expire, and interrupted jobs go on.
             if case .deleteUser = request { try await ServerAssembly.load(messenger) }
             response = .success(await administration.perform(request))
         } catch {

@@ -14,13 +14,14 @@ public enum HermesServer {
     /// - Parameters:
     ///   - arguments: settings as `--KEY VALUE`; they override the environment, which overrides the file.
     ///   - environment: variables that begin with `HERMES_`.
-    ///   - file: the path of a YAML file; nil: none.
+    ///   - file: the path of a YAML file; nil if there is none.
     public static func run(
         arguments: [String] = [],
         environment: [String: String] = ProcessInfo.processInfo.environment,
         file: String? = nil
     ) async throws(ServerFailure) {
-        // Its default ends the process. Once anything is read that it would read again, it is remembered.
+        // By default, SIGHUP ends the process, so it is ignored here. ``EarlySignals`` below remembers it, before the
+        // server reads any file that SIGHUP reads again.
         signal(SIGHUP, SIG_IGN)
         let configured = try load(arguments: arguments, environment: environment, file: file)
         let tail = LogTail()
@@ -56,7 +57,7 @@ public enum HermesServer {
         SettingSources(arguments: arguments, environment: environment, file: file ?? environment["HERMES_CONFIG"])
     }
 
-    /// The line on standard output with the server's addresses, its page for a browser, and a command to try.
+    /// Returns the line on standard output with the server's addresses, its page for a browser, and a command to try.
     package static func readyLine(
         _ addresses: [BoundAddress],
         hasHomePage: Bool = false,
@@ -77,8 +78,8 @@ public enum HermesServer {
         return line
     }
 
-    /// Raises the limit on open files, and lowers `limits.connections` to what it allows: whoever uses up all
-    /// descriptors would shut out the operator.
+    /// Raises the limit on open files, and lowers `limits.connections` to what that limit allows. Otherwise clients
+    /// that use up all descriptors would shut out the operator.
     private static func fitted(_ settings: ServerSettings, _ logger: Logger) -> ServerSettings {
         guard let limit = DescriptorLimit.raise() else { return settings }
         var settings = settings

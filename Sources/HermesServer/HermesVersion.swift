@@ -3,6 +3,6 @@
 
 /// The version of this server and its command line.
 public enum HermesVersion {
-    /// By Semantic Versioning.
+    /// The version number, according to Semantic Versioning.
     public static let current = "0.1.0"
 }

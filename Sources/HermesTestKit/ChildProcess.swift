@@ -9,18 +9,18 @@ import Musl
 import Glibc
 #endif
 
-/// Another program. It inherits only what it is given. With Musl, and with glibc before 2.34, it also inherits what is
-/// not closed when a program starts.
+/// A child process that runs another program. It inherits only the file descriptors that it is given. With Musl, and
+/// with glibc before 2.34, it also inherits all descriptors that are not marked close-on-exec.
 ///
-/// Foundation's `Process` is not used. On Linux it first looks at each open descriptor of this process, and crashes if
-/// other tests open and close some meanwhile.
+/// Foundation's `Process` is not used. On Linux it first examines each open descriptor of this process, and crashes if
+/// other tests open and close descriptors meanwhile.
 package struct ChildProcess {
     private let id: pid_t
 
     /// - Parameters:
-    ///   - path: the program.
-    ///   - input: a descriptor; `/dev/null` if there is none.
-    ///   - output: the same.
+    ///   - path: the program's path.
+    ///   - input: the descriptor for standard input; nil: `/dev/null`.
+    ///   - output: the descriptor for standard output; nil: `/dev/null`.
     package init(_ path: String, _ arguments: [String], input: Int32? = nil, output: Int32? = nil) throws {
         #if canImport(Darwin)
         var actions: posix_spawn_file_actions_t?
@@ -36,7 +36,7 @@ package struct ChildProcess {
                 posix_spawn_file_actions_addopen(&actions, theirs, "/dev/null", O_RDWR, 0)
             }
         }
-        // Other tests' sockets would stay open as long as the program runs.
+        // If the program inherited the sockets of other tests, these would stay open as long as the program runs.
         #if canImport(Darwin)
         var attributes: posix_spawnattr_t?
         posix_spawnattr_init(&attributes)
@@ -59,8 +59,8 @@ package struct ChildProcess {
     #if canImport(Glibc)
     private typealias CloseFrom = @convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32
 
-    /// Lets the program have no further descriptors. Looked up, because Swift sees no function that needs
-    /// `_GNU_SOURCE`.
+    /// Makes the program start without further descriptors. The function is looked up at run time, because Swift does
+    /// not import functions that need `_GNU_SOURCE`.
     private static func closeAll(_ actions: inout posix_spawn_file_actions_t) {
         guard let symbol = dlsym(nil, "posix_spawn_file_actions_addclosefrom_np") else { return }
         _ = unsafeBitCast(symbol, to: CloseFrom.self)(&actions, STDERR_FILENO + 1)
@@ -71,7 +71,7 @@ package struct ChildProcess {
 
     /// Runs a program to its end.
     ///
-    /// - Throws: if it cannot be started, or ends with another code than 0.
+    /// - Throws: if the program cannot be started, or does not end with the code 0.
     package static func run(_ path: String, _ arguments: [String]) throws {
         let status = try ChildProcess(path, arguments).waitUntilExit()
         guard status == 0 else { throw Failed(program: path, reason: "\(arguments) ended with \(status)") }
@@ -79,9 +79,10 @@ package struct ChildProcess {
 
     package func terminate() { kill(id, SIGTERM) }
 
-    /// Waits for the end, once.
+    /// Waits until the program has ended. Only the first call returns its status.
     ///
-    /// - Returns: what `waitpid` calls the status, which is 0 if the program ended well; -1: it was waited for before.
+    /// - Returns: the status from `waitpid`, which is 0 if the program succeeded; -1 if an earlier call has waited for
+    ///   the program.
     @discardableResult package func waitUntilExit() -> Int32 {
         var status: Int32 = 0
         while waitpid(id, &status, 0) < 0 { if errno != EINTR { return -1 } }

@@ -3,18 +3,18 @@
 
 public import Hermes
 
-// In tests a number in the source is an account or a group, and a text is a message.
+// In tests, an integer literal can be the id of an account or a group, and a string literal the id of a message.
 extension UserID: ExpressibleByIntegerLiteral {
-    /// Wraps a number in the source.
+    /// Creates the id from a literal.
     public init(integerLiteral value: UInt32) { self.init(rawValue: value) }
 }
 
 extension GroupID: ExpressibleByIntegerLiteral {
-    /// Wraps a number in the source.
+    /// Creates the id from a literal.
     public init(integerLiteral value: UInt32) { self.init(rawValue: value) }
 }
 
 extension MessageID: ExpressibleByStringLiteral {
-    /// Wraps a text in the source.
+    /// Creates the id from a literal.
     public init(stringLiteral value: String) { self.init(rawValue: value) }
 }

@@ -5,10 +5,11 @@ import Foundation
 import Synchronization
 package import Testing
 
-/// Suites that take real time, because they use the network, the disk or a time limit, run a few at a time, and each
-/// suite one test at a time. So the time that a test needs does not depend on how many tests there are.
+/// The trait of suites that take real time, because they use the network, the disk or a time limit. Only a few such
+/// suites run at a time, and each runs one test at a time. So the time that a test needs does not depend on the number
+/// of tests.
 package struct InTurnsTrait: SuiteTrait, TestScoping {
-    /// Two for each processor: one works while another waits.
+    /// Two suites run for each processor, so that one can work while the other waits.
     private static let turns = Turns(2 * ProcessInfo.processInfo.activeProcessorCount)
 
     package func provideScope(
@@ -24,7 +25,7 @@ package struct InTurnsTrait: SuiteTrait, TestScoping {
 
 extension Trait where Self == InTurnsTrait { package static var inTurns: Self { Self() } }
 
-/// A semaphore that suspends.
+/// A semaphore that suspends the waiting tasks.
 private final class Turns: Sendable {
     private struct State {
         var free: Int

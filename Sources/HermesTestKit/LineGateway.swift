@@ -5,8 +5,9 @@ package import HermesGateways
 package import HermesWire
 package import NIOCore
 
-/// A protocol for tests of the layers below protocols. Each line is answered with itself; `who` with the peer's address
-/// and the name in its certificate, `big N` with N letters; `login` authenticates, `bye` ends the connection.
+/// A protocol of text lines, for tests of the layers below the protocols. The answer to `who` is the peer's address and
+/// the name in its certificate; the answer to `big N` is N letters. `login` authenticates the connection, and `bye`
+/// ends it. The answer to any other line is the line itself.
 package struct LineGateway: Gateway {
     package static let name = "line"
     package static let title = "Line"
@@ -25,7 +26,7 @@ package struct LineGateway: Gateway {
     package func makeConnection(for connection: Connection) -> LineConnection { LineConnection(connection) }
 }
 
-/// A line without its end.
+/// A line without its line end.
 package struct LineFrame: WireFrame {
     package let text: String
 
@@ -34,7 +35,7 @@ package struct LineFrame: WireFrame {
     package func write(into buffer: inout ByteBuffer) throws(WireError) { buffer.writeString(text + "\n") }
 }
 
-/// Cuts at line ends.
+/// Cuts a stream into lines.
 package struct LineDecoder: FrameDecoder {
     private let maxFrameBytes: Int
 

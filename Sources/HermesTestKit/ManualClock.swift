@@ -13,7 +13,7 @@ package final class ManualClock: TimeSource {
 
     private let state: Mutex<State>
 
-    /// - Parameter now: the initial wall clock; the uptime begins at zero.
+    /// - Parameter now: the initial time of the wall clock; the uptime begins at zero.
     package init(now: Timestamp = Timestamp(rawValue: 1_800_000_000_000)) {
         state = Mutex(State(now: now, uptime: .zero))
     }
@@ -22,7 +22,7 @@ package final class ManualClock: TimeSource {
 
     package func uptime() -> Duration { state.withLock { $0.uptime } }
 
-    /// Sets the wall clock ahead or, with a negative duration, back; the uptime is unchanged.
+    /// Sets the wall clock ahead or, with a negative duration, back. The uptime is unchanged.
     package func jump(by duration: Duration) {
         state.withLock { $0.now = $0.now.advanced(by: duration) }
     }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Random numbers that are the same in every run: SplitMix64 (Steele, Lea, Flood 2014).
+/// A generator of random numbers that are the same in every run: SplitMix64 (Steele, Lea, Flood 2014).
 package struct SplitMix: RandomNumberGenerator {
     private var state: UInt64
 

@@ -4,7 +4,7 @@
 package import Foundation
 package import HermesGateways
 
-/// A certificate for `localhost`, made by openssl in a directory of its own.
+/// A certificate for `localhost`, which openssl creates in a separate directory.
 package struct TestCertificate {
     package static let openssl = "/usr/bin/openssl"
     package static let canBeMade = FileManager.default.isExecutableFile(atPath: openssl)
@@ -32,7 +32,7 @@ package struct TestCertificate {
         )
     }
 
-    /// A copy of the certificate that survives its renewal.
+    /// Copies the certificate, so that the copy stays when the certificate is renewed. Returns the path of the copy.
     package func copy() throws -> String {
         let path = directory.appending(path: "\(UUID()).pem").path
         try FileManager.default.copyItem(atPath: certificate, toPath: path)

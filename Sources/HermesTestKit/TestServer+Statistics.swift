@@ -5,14 +5,14 @@ import HermesCore
 import HermesGateways
 package import HermesServer
 
-/// Clients' reports, for tests that do not use the core.
+/// Access to clients' reports, for tests that do not use the core.
 extension TestServer {
-    /// Settings of a server that shares learned heartbeats between clients.
+    /// Changes the settings so that the server shares learned heartbeats between clients.
     package static func sharingHeartbeats(_ settings: inout ServerSettings) {
         settings.gateways.clients.sharesHeartbeats = true
     }
 
-    /// Reports that five clients have settled on this interval in networks of this kind.
+    /// Reports to the server that five clients (the quorum) have settled on this interval in networks of this kind.
     package func settleHeartbeats(at interval: Duration, in label: String) throws {
         let messenger = try messenger()
         let network = try ClientReport.Network(
@@ -27,7 +27,7 @@ extension TestServer {
         }
     }
 
-    /// The reports of the clients of one version of the app.
+    /// Returns the counts from the reports of all clients with one version of the app.
     package func reported(appVersion: String) throws -> ReportedDelivery {
         let messenger = try messenger()
         let versions = messenger.clientStatistics.versions(.day, now: messenger.time.now())
@@ -46,12 +46,12 @@ extension TestServer {
 
 /// The counts of deliveries, as clients report them.
 package struct ReportedDelivery: Sendable {
-    /// Inbox entries that arrived, without duplicates, and those within a second.
+    /// The number of inbox entries that arrived, without duplicates, and how many of them arrived within a second.
     package let received, within1s: UInt64
-    /// Inbox entries that arrived again.
+    /// The number of inbox entries that arrived again.
     package let duplicates: UInt64
-    /// Inbox entries that were missing; those that came later, and those that never will.
+    /// The number of gaps in the inbox, and how many missing entries arrived later or will never arrive.
     package let gaps, repaired, lost: UInt64
-    /// Pushes to topics and rooms that did not arrive.
+    /// The number of pushes to topics and rooms that did not arrive.
     package let missedPushes: UInt64
 }

@@ -8,10 +8,10 @@ package import HermesServer
 import Logging
 import Synchronization
 
-/// The data of a TestServer.
+/// The kind of store of a TestServer.
 package enum TestStore: Sendable, CaseIterable {
     case memory
-    /// In a folder of its own, removed afterwards.
+    /// SQLite, in a separate directory that is removed afterwards.
     case sqlite
 }
 
@@ -28,7 +28,7 @@ package enum TestStore: Sendable, CaseIterable {
 /// - Parameters:
 ///   - store: where data is kept.
 ///   - time: the server's clocks.
-///   - configure: changes the settings before the start; ports are free ones unless set here.
+///   - configure: changes the settings before the start. Ports that it does not set are free ones.
 ///   - body: gets the server once it is ready.
 /// - Throws: what the server or `body` throws.
 package func withServer<Result: Sendable>(
@@ -37,7 +37,7 @@ package func withServer<Result: Sendable>(
     configure: (inout ServerSettings) -> Void = { _ in },
     _ body: (TestServer) async throws -> Result
 ) async throws -> Result {
-    // Short, because a Unix socket's path has at most 107 bytes.
+    // The path is short, because a Unix socket's path has at most 107 bytes.
     let directory = NSTemporaryDirectory() + "/h-" + String(UInt32.random(in: 0 ... .max), radix: 36)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     var settings = try TestServer.settings(store: store, directory: directory)
@@ -58,9 +58,9 @@ package func withServer<Result: Sendable>(
     }
 }
 
-/// A server in this process. Made by `withServer`.
+/// A server in this process, which `withServer` creates.
 ///
-/// State: one `Mutex`; continuations are resumed outside it.
+/// State: one `Mutex`. Continuations are resumed outside the lock.
 package final class TestServer: Sendable {
     private enum Phase {
         case starting
@@ -79,10 +79,10 @@ package final class TestServer: Sendable {
 
     private let state: Mutex<State>
     private let time: any TimeSource
-    /// The server logs to its console alone.
+    /// The recent log lines for the server's console. The server does not log to anything else.
     private let tail: LogTail
     private let logger: Logger
-    /// Outlives restarts.
+    /// The store for `.memory`. It outlives restarts.
     private let memory: MemoryStore
 
     fileprivate init(_ settings: ServerSettings, time: any TimeSource) {
@@ -96,7 +96,7 @@ package final class TestServer: Sendable {
         }
     }
 
-    /// The defaults, with free ports and cheap hashes.
+    /// Returns the default settings, with free ports and cheap password hashes.
     package static func settings(store: TestStore, directory: String) throws -> ServerSettings {
         var settings = try ServerSettings.defaults()
         settings.dataDirectory = directory
@@ -108,21 +108,22 @@ package final class TestServer: Sendable {
         return settings
     }
 
-    /// The port of a listener: "impb", "liveroom", "qsiop", "delimited", "mqtt", "http"; 0 if it is not open.
+    /// Returns the port of a listener ("impb", "liveroom", "qsiop", "delimited", "mqtt" or "http"); 0 if it is not
+    /// open.
     package func port(_ name: String) -> Int { state.withLock { $0.ports[name] ?? 0 } }
 
-    /// The folder of the data.
+    /// The data directory.
     package var dataDirectory: String { state.withLock { $0.settings.dataDirectory } }
 
-    /// The core of the running server.
-    /// - Throws: while it does not run.
+    /// Returns the core of the running server.
+    /// - Throws: if the server is not running.
     package func messenger() throws -> Messenger { try assembly().messenger }
 
-    /// The number of connections of devices.
+    /// Returns the number of connections of devices.
     package func connectedDevices() throws -> Int { try messenger().devices.count }
 
-    /// The running server.
-    /// - Throws: while it does not run.
+    /// Returns the running server.
+    /// - Throws: if the server is not running.
     package func assembly() throws -> ServerAssembly {
         guard case .ready(let assembly) = state.withLock({ $0.phase }) else { throw NotRunning() }
         return assembly
@@ -141,14 +142,14 @@ package final class TestServer: Sendable {
         try await ready()
     }
 
-    /// Stops the server like SIGTERM, and returns when that has begun.
+    /// Begins to stop the server, like SIGTERM. Does not wait until the server has stopped.
     package func stop() async {
         let stop = state.withLock { $0.stop }
         await stop?()
     }
 
     /// Waits until the server is ready.
-    /// - Throws: the reason why it is not.
+    /// - Throws: the reason why the server did not start.
     func ready() async throws {
         try await withCheckedThrowingContinuation { continuation in
             let answer: Swift.Result<Void, any Error>? = state.withLock { state in
@@ -187,7 +188,8 @@ package final class TestServer: Sendable {
                     }
                 )
             } catch {
-                // Another test may have a port of the server's last run for a moment.
+                // Another test may briefly use a port that this server had before its restart, so the server tries
+                // again.
                 let mayBeFree = error.exitCode == .addressUnavailable && state.withLock { !$0.ports.isEmpty }
                 guard mayBeFree, retries > 0 else { return move(to: .stopped(error)) }
                 retries -= 1
@@ -214,14 +216,14 @@ package final class TestServer: Sendable {
     }
 }
 
-/// The server does not run.
+/// The error that the server is not running.
 private struct NotRunning: Error {}
 
 extension ServerSettings {
     /// Sets all listeners to free ports.
     fileprivate mutating func useFreePorts() { usePorts([:]) }
 
-    /// Sets the ports of listeners; unnamed ones get a free port.
+    /// Sets the ports of listeners. A listener that is not in `ports` gets a free port.
     fileprivate mutating func usePorts(_ ports: [String: Int]) {
         for (name, _, _) in gateways.listeners { gateways[listener: name]?.port = ports[name] ?? 0 }
         http.port = ports["http"] ?? 0

@@ -23,9 +23,9 @@ public struct ChatGroup: Hashable, Sendable, Identifiable {
     public var isHistoryOpen: Bool
     /// The number of members.
     public var memberCount: Int
-    /// The members; filled in by ``HermesClient/group(id:)`` alone.
+    /// The members. Only ``HermesClient/group(id:)`` fills them in; otherwise the array is empty.
     public var members: [GroupMember]
-    /// When the group was created.
+    /// The time at which the group was created.
     public var createdAt: Date
 }
 
@@ -52,7 +52,7 @@ public struct GroupMember: Hashable, Sendable {
     public var nickName: String
     /// The member's rights.
     public var role: Role
-    /// The member may not send messages before this time; nil if not muted.
+    /// The time until which the member may not send messages; nil if the member is not muted.
     public var mutedUntil: Date?
 }
 
@@ -60,15 +60,16 @@ public struct GroupMember: Hashable, Sendable {
 extension HermesClient {
     /// Creates a group. The caller is its owner.
     ///
-    /// The request is not sent again after a lost connection, because that could create a second group; see
-    /// ``groups()``.
+    /// The request is not sent again after a lost connection, because that could create a second group. After such a
+    /// failure, ``groups()`` shows whether the group exists.
     ///
     /// - Parameters:
     ///   - name: 1 to 64 characters.
     ///   - uids: the members besides the caller; at most 499.
     /// - Returns: the group.
-    /// - Throws: HermesClientError `.notFound` if an account does not exist; `.forbidden` if one does not accept the
-    ///   caller; `.connectionLost` if the connection ends before the answer; `.timedOut`; CancellationError.
+    /// - Throws: HermesClientError `.notFound` if an account does not exist; `.forbidden` if one of the accounts does
+    ///   not let the caller add it; `.connectionLost` if the connection ends before the answer; `.timedOut`;
+    ///   CancellationError.
     public func createGroup(named name: String, with uids: [UserID] = []) async throws -> ChatGroup {
         try await group(replay: .never) { request in
             request.create.name = name
@@ -78,10 +79,10 @@ extension HermesClient {
 
     /// Fetches a group with its members.
     ///
-    /// - Throws: HermesClientError `.forbidden` if the caller is in no group with this id.
+    /// - Throws: HermesClientError `.forbidden` if there is no such group, or the caller is not a member of it.
     public func group(id: GroupID) async throws -> ChatGroup { try await group { $0.get.groupID = id.rawValue } }
 
-    /// Fetches the groups that the caller is a member of, by id, without their members.
+    /// Fetches the groups that the caller is a member of, sorted by id, without their members.
     ///
     /// - Throws: HermesClientError `.timedOut`; CancellationError.
     public func groups() async throws -> [ChatGroup] {
@@ -122,9 +123,11 @@ extension HermesClient {
         }
     }
 
-    /// Adds and removes members of a group; at most 499 each. Only the owner and administrators may do this.
+    /// Adds members to a group and removes members from it, at most 499 of each in one call. Only the owner and
+    /// administrators may do this.
     ///
-    /// - Throws: HermesClientError `.forbidden` if the caller may not.
+    /// - Throws: HermesClientError `.forbidden` if the caller may not do this; `.connectionLost` if the connection ends
+    ///   before the answer; `.timedOut`; CancellationError.
     public func changeMembers(
         ofGroup id: GroupID,
         adding added: [UserID] = [],
@@ -138,16 +141,19 @@ extension HermesClient {
 
     /// Changes a member's role, or mutes the member. Only the owner may change roles; administrators may mute.
     ///
-    /// - Parameter member: the member's uid, with the new role and mute.
-    /// - Throws: HermesClientError `.forbidden` if the caller may not.
+    /// - Parameter member: the member's uid with the new ``GroupMember/role`` and ``GroupMember/mutedUntil``; the name
+    ///   is ignored.
+    /// - Throws: HermesClientError `.forbidden` if the caller may not do this; `.connectionLost` if the connection ends
+    ///   before the answer; `.timedOut`; CancellationError.
     public func changeRole(inGroup id: GroupID, of member: GroupMember) async throws {
         try await changeMembers(ofGroup: id) { $0.changeRoles = [member.wire] }
     }
 
-    /// Leaves a group. The owner must first dissolve it or make another member the owner.
+    /// Leaves a group. An owner must first make another member the owner, or dissolve the group instead. If the owner
+    /// is the only member, leaving dissolves the group.
     ///
-    /// - Throws: HermesClientError `.forbidden` for the owner; `.connectionLost` if the connection ends before the
-    ///   answer; `.timedOut`; CancellationError.
+    /// - Throws: HermesClientError `.forbidden` if the caller is the owner and the group has other members;
+    ///   `.connectionLost` if the connection ends before the answer; `.timedOut`; CancellationError.
     public func leaveGroup(id: GroupID) async throws {
         var request = Hermes_V1_GroupRequest()
         request.leave.groupID = id.rawValue
@@ -156,8 +162,8 @@ extension HermesClient {
 
     /// Dissolves a group. Only the owner may do this.
     ///
-    /// - Throws: HermesClientError `.forbidden` for others; `.connectionLost` if the connection ends before the answer;
-    ///   `.timedOut`; CancellationError.
+    /// - Throws: HermesClientError `.forbidden` if the caller is not the owner; `.connectionLost` if the connection
+    ///   ends before the answer; `.timedOut`; CancellationError.
     public func dissolveGroup(id: GroupID) async throws {
         var request = Hermes_V1_GroupRequest()
         request.dissolve.groupID = id.rawValue

@@ -36,7 +36,8 @@ public struct Contact: Hashable, Sendable {
 
 // MARK: - Contacts
 extension HermesClient {
-    /// Asks an account for contact. If that account has asked already, this accepts its request.
+    /// Sends a contact request to an account. If that account has already sent a request to the caller, this call
+    /// accepts that request.
     ///
     /// - Parameters:
     ///   - uid: the account to ask.
@@ -54,11 +55,11 @@ extension HermesClient {
     ///
     /// - Parameters:
     ///   - uid: the account that asked.
-    ///   - accepts: whether to accept.
+    ///   - accepts: whether to accept the request.
     ///   - message: a text for the answer, at most 256 bytes.
     /// - Throws: HermesClientError `.notFound` if that account did not ask.
     public func answerContact(from uid: UserID, accepts: Bool, message: String = "") async throws {
-        // A declined request cannot be declined again.
+        // The server answers a second decline with an error, so a decline is not sent again.
         try await contact(replay: accepts ? .always : .never) { request in
             request.answer.uid = uid.rawValue
             request.answer.accept = accepts
@@ -66,9 +67,10 @@ extension HermesClient {
         }
     }
 
-    /// Ends a contact for both accounts, or withdraws a request.
+    /// Ends a contact for both accounts, withdraws the caller's request, or declines the other account's request.
     ///
-    /// - Throws: HermesClientError `.notFound` if there is neither.
+    /// - Throws: HermesClientError `.notFound` if there is neither a contact nor a request; `.connectionLost` if the
+    ///   connection ends before the answer; `.timedOut`; CancellationError.
     public func removeContact(_ uid: UserID) async throws {
         try await contact(replay: .never) { $0.remove.uid = uid.rawValue }
     }
@@ -78,12 +80,12 @@ extension HermesClient {
     /// - Throws: HermesClientError `.notFound` if there is no such account; `.timedOut`; CancellationError.
     public func block(_ uid: UserID) async throws { try await contact { $0.block.uid = uid.rawValue } }
 
-    /// Ends a block.
+    /// Unblocks an account.
     ///
     /// - Throws: HermesClientError `.timedOut`; CancellationError.
     public func unblock(_ uid: UserID) async throws { try await contact { $0.unblock.uid = uid.rawValue } }
 
-    /// Fetches all contacts, requests and blocked accounts, by uid.
+    /// Fetches all contacts, requests and blocked accounts, sorted by uid.
     ///
     /// - Throws: HermesClientError `.timedOut`; CancellationError.
     public func contacts() async throws -> [Contact] {

@@ -9,17 +9,18 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A conversation of the account and what is unread in it, as an app lists it. The content is in the history, if the
-/// server keeps one: ``HermesClient/history(of:beforeSeq:limit:)`` with a limit of 1 gives the last message.
+/// An entry of the account's list of conversations, with the number of unread messages. It holds no content. If the
+/// server keeps a history, ``HermesClient/history(of:beforeSeq:limit:)`` with a limit of 1 gives the last message.
 ///
-/// The summary shows the state at the server's answer. To keep it up to date, an app reads the entries of the inbox:
+/// The summary shows the state at the moment of the server's answer. To keep the summary up to date, the app follows
+/// the entries of the inbox:
 ///
-/// - A message from somebody else with a ``Message/conversationSeq`` above ``lastSeq`` adds one to the unread messages.
-///   Any other message is already counted, even if its entry comes later than the answer.
-/// - A read mark of the account itself, from any of its devices, leaves nothing unread if it reaches ``lastSeq``. After
-///   a read mark that ends before ``lastSeq``, and after a recall, the app asks for the list again.
+/// - A message from somebody else adds one to the unread messages if its ``Message/conversationSeq`` is above
+///   ``lastSeq``. Otherwise the summary has already counted the message, even if its entry arrives after the answer.
+/// - If a read mark of the account itself, from any of its devices, reaches ``lastSeq``, nothing is unread. If the mark
+///   ends before ``lastSeq``, and after a recall, the app fetches the list again.
 public struct ConversationSummary: Hashable, Sendable {
-    /// The conversation, named by the other user or the group.
+    /// The conversation, identified by the other account or the group.
     public var conversation: Conversation
     /// The current name of the other account or of the group; it may differ from the name in the messages. Empty if the
     /// account is deleted.
@@ -27,23 +28,27 @@ public struct ConversationSummary: Hashable, Sendable {
     /// The conversation seq of the last message; 0 in a group without messages. Pass it to
     /// ``HermesClient/markRead(_:upToSeq:)`` to mark everything as read.
     public var lastSeq: UInt64
-    /// When the last message was sent, by the server's clock; nil if there is none, or if the server does not know.
+    /// The time at which the last message was sent, by the server's clock; nil if there is no message, or if the server
+    /// does not know the time.
     public var lastDate: Date?
-    /// The account has read up to this conversation seq, on any of its devices.
+    /// The conversation seq up to which the account has read, on any of its devices.
     package var readUpToSeq: UInt64
-    /// The messages of others that the account has not marked as read on any device, and that were not recalled; of a
-    /// group those since the account joined.
+    /// The number of unread messages: messages of others that were not recalled and that the account has not marked as
+    /// read on any device. In a group, only messages since the account joined count.
     ///
-    /// The number is exact if the last mark is among the last 64 messages. Among earlier messages, those of the account
-    /// itself and recalled ones count, too.
+    /// The number is exact if the account's read mark is among the last 64 messages. Otherwise it can be too high: of
+    /// the messages before the last 64, it also counts recalled messages and those of the account itself.
     public var unread: Int
 }
 
 // MARK: - Conversations
 extension HermesClient {
-    /// Fetches a page of the account's conversations: first those with accounts, by uid, then the groups, by id.
+    /// Fetches a page of the account's conversations: first the 1:1 conversations, sorted by uid, then the groups,
+    /// sorted by id.
     ///
-    /// A new device gets only entries that come after its login. This list shows the conversations from before:
+    /// The inbox of a new device begins with the entries that the server still keeps because another device of the
+    /// account has not taken them. Older entries do not come again, so a new device needs this list to show the earlier
+    /// conversations:
     ///
     /// ```swift
     /// var conversations: [ConversationSummary] = []
@@ -54,16 +59,16 @@ extension HermesClient {
     /// }
     /// ```
     ///
-    /// A page may be shorter than the limit, because it has to fit into a frame. Conversations with accounts are those
-    /// in which somebody has written; groups are all that the account is a member of. The list does not depend on
-    /// whether the server keeps a history. Messages to a group from before the account joined are not counted.
+    /// A page can be shorter than the limit, because it has to fit into a frame. The list holds the 1:1 conversations
+    /// in which somebody has written, and all groups that the account is a member of. It does not depend on whether the
+    /// server keeps a history.
     ///
     /// - Parameters:
-    ///   - conversation: the last one of the page before; nil: from the first.
-    ///   - limit: 1 to 1,000.
-    /// - Returns: the conversations after `conversation`; none if it was the last one.
-    /// - Throws: HermesClientError `.invalidArgument` if there can be no such conversation; `.overloaded` if too many
-    ///   read at the moment; `.timedOut`; CancellationError.
+    ///   - conversation: the last conversation of the previous page; nil: the page begins with the first conversation.
+    ///   - limit: the largest number of conversations, 1 to 1,000.
+    /// - Returns: the conversations after `conversation`; an empty array if there are none.
+    /// - Throws: HermesClientError `.invalidArgument` if `conversation` has an invalid number; `.overloaded` if the
+    ///   server has too many reads at the moment; `.timedOut`; CancellationError.
     public func conversations(
         after conversation: Conversation? = nil,
         limit: Int = 100
@@ -78,7 +83,7 @@ extension HermesClient {
 }
 
 extension ConversationSummary {
-    /// Reads an answer's conversation. The server's numbers may be any; what no `Int` holds is the most that it holds.
+    /// Converts a summary from the server's answer. A count that is too large for an `Int` becomes the largest `Int`.
     init(_ summary: Hermes_V1_ConversationSummary) {
         conversation = Conversation(summary.conversation)
         name = summary.name

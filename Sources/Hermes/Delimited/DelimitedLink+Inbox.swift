@@ -6,7 +6,8 @@ import NIOCore
 
 // MARK: - The inbox
 extension DelimitedLink {
-    /// The session began: the server continues the inbox, has another one, or has lost entries.
+    /// Handles the beginning of a session, in which the server continues the inbox, has a new inbox, or has lost
+    /// entries.
     mutating func inboxBegan(_ session: Hermes_V1_Session, now: NIODeadline, effects: inout Effects) {
         if let owner, owner != session.uid { changeOwner(&effects) }
         owner = session.uid
@@ -21,7 +22,7 @@ extension DelimitedLink {
         case .goesOn: return
         case .newInbox: carried = nil
         case .rewound(let head):
-            // Waiting events up to the new head keep their places.
+            // Waiting events whose seqs are not above the new head stay valid.
             carried = (since: carried?.since ?? incarnation, upTo: min(carried?.upTo ?? head, head))
             keepRewound?(Cursor(epoch: session.epoch, seq: head))
         }
@@ -29,7 +30,7 @@ extension DelimitedLink {
         effects.append(.event(Event(epoch: 0, seq: 0, event: InboxEvent(.inboxReset))))
     }
 
-    /// Another account logged in: drops the data of the previous account.
+    /// Drops the data of the previous account, because another account logged in.
     private mutating func changeOwner(_ effects: inout Effects) {
         inbox = InboxTracker()
         incarnation &+= 1
@@ -42,7 +43,7 @@ extension DelimitedLink {
         effects.append(.forgetEvents)
     }
 
-    /// Whether the event's seq counts in the present inbox.
+    /// Whether the event's seq is valid in the present inbox.
     func isCurrent(_ event: Event) -> Bool {
         guard event.seq > 0, event.epoch == inbox.epoch else { return false }
         if event.incarnation == incarnation { return true }
@@ -80,8 +81,8 @@ extension DelimitedLink {
         if case .message(let message) = event.event, message.own, !message.clientID.isEmpty,
             outgoing.contains(message.clientID) || sending.values.contains(message.clientID)
         {
-            // Sent by this device before the connection broke or the app ended; its receipt comes when it is sent
-            // again.
+            // This device sent the message before the connection broke or the app ended. The receipt comes when the
+            // message is sent again.
             entry = nil
         }
         let before = inbox.received
@@ -93,7 +94,7 @@ extension DelimitedLink {
     /// The longest room name, in bytes.
     private static var maxRoomBytes: Int { 64 }
 
-    /// Before a push to a room, tells the app which earlier ones did not arrive.
+    /// Tells the app, before it gets a push to a room, which earlier pushes to the room did not arrive.
     mutating func track(_ room: Hermes_V1_RoomEvent) {
         if case .kicked = room.event { topics.forget(room.room) }
         guard room.topicSeq > 0, room.room.utf8.count <= Self.maxRoomBytes,
@@ -114,7 +115,7 @@ extension DelimitedLink {
             switch output {
             case .deliver(let seq, let entry):
                 if case .gap = entry.event.kind {
-                    // Reported, not received.
+                    // A gap is reported to the app, but does not count as a received entry.
                 } else {
                     let date = WallClock.milliseconds()
                     let latency = statistics.latency(serverTime: entry.serverTime, date: date)

@@ -10,7 +10,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The native protocol: Packets in Delimited frames or in MQTT.
+/// The link of the native protocol, whose packets travel in Delimited frames or over MQTT.
 struct DelimitedLink: ConnectionLink {
     typealias Decoder = PacketDecoder
     typealias Request = Hermes_V1_Packet.OneOf_Body
@@ -26,15 +26,15 @@ struct DelimitedLink: ConnectionLink {
         var epoch: UInt64
         /// The entry's seq; 0 if the event is not an inbox entry.
         var seq: UInt64
-        /// The number of the inbox: a seq of one inbox means nothing in another. It changes when the account changes
-        /// and when the server begins anew.
+        /// The number of the inbox that the seq belongs to: a seq of one inbox means nothing in another. The link
+        /// increases the number when the account changes, and when the server begins a new inbox or has lost entries.
         var incarnation: UInt64 = 0
         var event: InboxEvent
-        /// The entry as it arrived; nil if it is not kept.
+        /// The entry as it arrived; nil if the link does not keep entries, or if the event did not arrive as an entry.
         var source: Hermes_V1_Event?
-        /// The app has seen this entry before, under another seq.
+        /// Whether the app has seen this entry before, under another seq.
         var isRepeat = false
-        /// The length of the frame that carried the event.
+        /// The length of the frame that carried the event, in bytes.
         var bytes = 0
     }
 
@@ -59,33 +59,35 @@ struct DelimitedLink: ConnectionLink {
     }
 
     let maxFrameBytes: Int
-    /// Carries the packets in place of frames; nil: none does.
+    /// The carrier that transports the packets over MQTT; nil: they travel in Delimited frames.
     private var carrier: MQTTCarrier?
-    /// The longest frame that the server accepts, as told at the login; nil if it did not say.
+    /// The longest frame that the server accepts, in bytes, as announced at the login; nil if the server announced no
+    /// limit.
     private var serverMaxFrameBytes: Int?
     let device: DeviceDescription
     var credential: Credential?
-    /// A registration was sent and its answer has not arrived: the account may exist.
+    /// Whether an earlier connection ended before the answer to a registration, so that the account may exist.
     private var mayBeRegistered = false
     private var registerIsUnanswered = false
     var inbox: InboxTracker<Entry>
-    /// The number of the present inbox, see ``Event/incarnation``.
+    /// The number of the present inbox; see ``Event/incarnation``.
     var incarnation: UInt64 = 0
-    /// Events of these incarnations keep their place up to this seq.
+    /// The events of earlier inboxes that stay valid: they have the incarnation `since` or a later one, and a seq of at
+    /// most `upTo`.
     var carried: (since: UInt64, upTo: UInt64)?
-    /// The entries that were handed to the app.
+    /// The last entries that were handed to the app.
     var seen = SeenEntries()
-    /// The inbox's account, if it is known before the login.
+    /// The account that the inbox belongs to; nil if it is not known yet.
     var owner: UInt32?
-    /// The credential belongs to the owner, so the login may tell the server the cursor.
+    /// Whether the credential certainly belongs to the owner, so that the login may tell the server the cursor.
     var isOwnerCertain = true
-    /// Whether events keep the entry as it arrived.
+    /// Whether events keep their entries as they arrived.
     private(set) var keepsSources = false
-    /// Stores that the server lost the entries after this cursor.
+    /// The function that records in the store that the server lost the entries after a cursor.
     private(set) var keepRewound: (@Sendable (Cursor) -> Void)?
-    /// Called after each login.
+    /// The function to call after each login.
     var loggedIn: (@Sendable (Session) -> Void)?
-    /// Called when there will be no further connection.
+    /// The function to call when there will be no further connection before the next login.
     var tellStopped: (@Sendable () -> Void)?
     /// The credential that the app last passed. ``credential`` may be a token that came from it.
     private var requested: Credential?
@@ -93,15 +95,15 @@ struct DelimitedLink: ConnectionLink {
     private(set) var sending: [UInt64: String] = [:]
     /// The client ids of the messages in the outbox.
     var outgoing: Set<String> = []
-    /// Hands ephemeral events to the app.
+    /// The broadcast that hands ephemeral events to the app.
     var ephemeral = Broadcast<EphemeralEvent>()
     var statistics: LinkStatistics
-    /// When the login was sent, by the device's clock, in milliseconds since 1970.
+    /// The time at which the login was sent, by the device's clock, in milliseconds since 1970.
     private var askedAt: Int64 = 0
     private var strayLogins = StrayLogins() {
         didSet { if strayLogins.unanswered != oldValue.unanswered { keepLogins?(strayLogins.unanswered) } }
     }
-    /// Stores the unanswered logins for the next run of the app.
+    /// The function that stores the unanswered logins for the next run of the app.
     private var keepLogins: (@Sendable ([Int64]) -> Void)?
     /// The ticket from the server's reconnect advice, for the next login.
     private var ticket: [UInt8] = []
@@ -109,13 +111,13 @@ struct DelimitedLink: ConnectionLink {
     private var entering: [UInt64: (room: String, user: RoomUser)] = [:]
     /// Rooms to enter again on the next connection.
     var rooms: [String: RoomUser] = [:]
-    /// The number of scopes in each room, and whether the last one leaves the room. It does not if the app had entered
-    /// the room before.
+    /// The number of scopes in each room, and whether the client leaves the room when the last scope ends. It stays if
+    /// the app had entered the room before the first scope.
     var roomScopes: [String: (count: Int, leaves: Bool)] = [:]
     /// Rooms that are being entered again, by packet id.
     private var returning: [UInt64: String] = [:]
     private var lastReturn = ID.firstReturn
-    /// The last push numbers of the rooms.
+    /// The number of the last push to each room.
     var topics = TopicTracker()
     /// Accounts to watch again on the next connection.
     var watched: Set<UInt32> = []
@@ -123,7 +125,7 @@ struct DelimitedLink: ConnectionLink {
     private var appState = DeviceConditions.AppState.foreground
     var outputs: [InboxTracker<Entry>.Output] = []
 
-    /// The length of the frame that is being handled.
+    /// The length of the frame that is being handled, in bytes.
     private(set) var frameBytes = 0
     /// Whether a login is unanswered.
     private var isAuthenticating = false
@@ -142,7 +144,7 @@ struct DelimitedLink: ConnectionLink {
         inbox = InboxTracker(epoch: cursor?.epoch ?? 0, taken: cursor?.seq ?? 0)
     }
 
-    /// The app logs in, perhaps with another account.
+    /// Takes the credential for a login, perhaps to another account.
     mutating func logIn(_ new: Credential) {
         if owner != nil, new != credential { isOwnerCertain = false }
         if new != requested { mayBeRegistered = false }
@@ -152,7 +154,7 @@ struct DelimitedLink: ConnectionLink {
         ticket = []
     }
 
-    /// Whether the app passes the same credential as before.
+    /// Whether the credential is the one that the app passed before, or the token that came from it.
     func isLoggedIn(with credential: Credential) -> Bool { credential == requested || credential == self.credential }
 
     /// Continues the inbox where an earlier run of the app left it.
@@ -160,9 +162,10 @@ struct DelimitedLink: ConnectionLink {
     /// - Parameters:
     ///   - cursor: the last entry that the app took; nil if unknown.
     ///   - owner: the inbox's account; nil if unknown.
-    ///   - isCertain: whether the credential is known to be the owner's. If not, the login shows the account.
+    ///   - isCertain: whether the credential is known to be the owner's. If not, the answer to the login shows which
+    ///     account it belongs to.
     ///   - recent: the last entries that the app took, oldest first.
-    ///   - keepRewound: stores that the server lost the entries after this cursor.
+    ///   - keepRewound: records in the store that the server lost the entries after a cursor.
     mutating func resume(
         _ cursor: Cursor?,
         of owner: UInt32?,
@@ -181,7 +184,7 @@ struct DelimitedLink: ConnectionLink {
     /// Takes over the logins of an earlier run of the app that may still reach the server.
     ///
     /// - Parameters:
-    ///   - logins: see ``StrayLogins/unanswered``.
+    ///   - logins: the logins; see ``StrayLogins/unanswered``.
     ///   - keep: stores the logins of this run for the next run.
     mutating func remember(unanswered logins: [Int64], keep: @escaping @Sendable ([Int64]) -> Void) {
         strayLogins = StrayLogins(unanswered: logins)
@@ -197,7 +200,7 @@ struct DelimitedLink: ConnectionLink {
             let bytes = frame.body.readableBytes
             throw HermesClientError(.notEncodable, "the request takes \(bytes) bytes; the server takes \(limit)")
         }
-        // The server would end the connection, each time that the request is sent.
+        // The server would end the connection each time the client sends this request.
         guard StreamSafeText.isSafe(frame.body) else {
             throw HermesClientError(.notEncodable, "a text in the request \(StreamSafeText.problem)")
         }
@@ -256,7 +259,7 @@ struct DelimitedLink: ConnectionLink {
         guard !watched.isEmpty || appState != .foreground else { return }
         var request = Hermes_V1_PresenceRequest()
         request.watchUids = watched.sorted()
-        // The server's default is not sent.
+        // Foreground is the server's default and need not be sent.
         if appState != .foreground { request.appState = appState.wire }
         effects.append(.send(.presence(request), id: ID.presence))
     }
@@ -356,7 +359,7 @@ struct DelimitedLink: ConnectionLink {
         drain(&effects)
     }
 
-    /// The app is in the room no more, or will not be once the server has answered: it is not entered again.
+    /// Forgets a room that the client has left or is leaving, so that later connections do not enter it again.
     mutating func left(_ room: String) {
         rooms[room] = nil
         entering = entering.filter { $0.value.room != room }
@@ -396,7 +399,7 @@ extension DelimitedLink {
         fill(&request)
         request.device = describedDevice
         request.ticket = .init(ticket)
-        // With another account's login it would acknowledge that account's entries.
+        // If the credential is another account's, the cursor would acknowledge that account's entries.
         request.epoch = isOwnerCertain ? inbox.epoch : 0
         request.acknowledgedSeq = isOwnerCertain ? inbox.taken : 0
         return .send(.authenticate(request), id: ID.authentication)
@@ -408,7 +411,7 @@ extension DelimitedLink {
         return description
     }
 
-    /// Keeps the requests that must be repeated on the next connection.
+    /// Remembers what a request means for its answer and for later connections, for example which room to enter again.
     private mutating func remember(_ request: Request, id: UInt64) {
         switch request {
         case .send(let send):
@@ -425,7 +428,7 @@ extension DelimitedLink {
             watched.formUnion(request.watchUids)
             watched.subtract(request.unwatchUids)
         default:
-            // The others leave no state beyond the connection.
+            // Other requests leave no state that outlives the connection.
             break
         }
     }
@@ -439,7 +442,7 @@ extension DelimitedLink {
     ) {
         switch id {
         case ID.authentication:
-            // Each login has one answer.
+            // Each login has one answer; further ones are ignored.
             guard isAuthenticating else { return }
             isAuthenticating = false
             authenticationAnswered(result, now: now, effects: &effects)
@@ -460,7 +463,7 @@ extension DelimitedLink {
             )
             drain(&effects)
         default:
-            // 0: the failure of a request that wanted no answer.
+            // Id 0 means the failure of a request that asked for no answer.
             return
         }
     }
@@ -477,7 +480,7 @@ extension DelimitedLink {
             if case .register(let nickName, let password, _) = credential {
                 if error.code == .nameTaken, mayBeRegistered {
                     credential = .password(nickName: nickName, password: password)
-                    // MQTT ends the connection with the refusal.
+                    // Over MQTT the refusal ends the connection, so the next connection logs in with the password.
                     guard carrier == nil else { return effects.append(.refused(error.retried(after: .zero))) }
                     strayLogins.began()
                     isAuthenticating = true
@@ -521,11 +524,12 @@ extension DelimitedLink {
 
     /// The longest heartbeat interval that stays below the server's idle timeout; nil if there is no timeout.
     private static func longestInterval(idleTimeout: Duration) -> Duration? {
-        // Time for three heartbeats of which two are lost; half the time where there is less.
+        // This leaves 30 s until the timeout, enough for two lost heartbeats and a third that arrives. If the timeout
+        // is below 60 s, it leaves half of the timeout.
         idleTimeout == .zero ? nil : max(idleTimeout / 2, idleTimeout - .seconds(30))
     }
 
-    /// A request of the app was answered.
+    /// Handles the answer to a request of the app.
     private mutating func finished(_ result: Hermes_V1_Result, id: UInt64, now: NIODeadline, effects: inout Effects) {
         if let room = returning.removeValue(forKey: id) { return returned(to: room, result) }
         sending[id] = nil
@@ -536,14 +540,15 @@ extension DelimitedLink {
         }
         if let entered { rooms[entered.room] = entered.user }
         if case .receipt(let receipt) = result.value, receipt.inboxSeq > 0 {
-            // The client's own message is also an entry, for which this device gets only the receipt.
+            // The sent message is also an entry in the sender's own inbox. For this entry, the sending device gets only
+            // the receipt.
             inbox.arrived(nil, seq: receipt.inboxSeq, to: receipt.inboxSeq, now: now, output: &outputs)
             drain(&effects)
         }
         effects.append(.answer(id: id, .success(.result(result))))
     }
 
-    /// The server answered a request to enter a room again. A refusal reaches the app as a kick.
+    /// Handles the answer to a request to enter a room again. The app gets a refusal as a `kicked` event.
     private mutating func returned(to room: String, _ result: Hermes_V1_Result) {
         guard result.hasError, rooms.removeValue(forKey: room) != nil else { return }
         topics.forget(room)
@@ -574,7 +579,7 @@ extension DelimitedLink {
         func error(_ code: HermesClientError.Code, _ text: String) -> HermesClientError {
             HermesClientError(code, kicked.message.isEmpty ? text : kicked.message)
         }
-        // A server of an older version tells no code: the cause of the breach is then guessed.
+        // An older server sends no code. The driver then guesses which request broke the protocol.
         let breach = HermesClientError.Code(rawValue: kicked.code)
         switch kicked.reason {
         case .replaced:

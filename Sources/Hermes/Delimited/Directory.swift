@@ -38,16 +38,16 @@ public struct Device: Hashable, Sendable {
     public var isOnline: Bool
     /// The last time at which the device was connected.
     public var lastSeen: Date
-    /// Whether it is the device that asks.
+    /// Whether this is the device that sent the request.
     public var isCurrent: Bool
 }
 
-/// Whether an account is online.
+/// The online status of an account.
 public struct Presence: Hashable, Sendable {
     /// The account.
     public var uid: UserID
     /// Whether one of its devices is connected.
     public var isOnline: Bool
-    /// When the last device disconnected; nil while online or if unknown.
+    /// The time at which the account's last device disconnected; nil if the account is online or the time is unknown.
     public var lastSeen: Date?
 }

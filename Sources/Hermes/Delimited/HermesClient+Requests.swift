@@ -17,27 +17,29 @@ extension HermesClient {
     /// - Parameters:
     ///   - text: at most 64 KiB of UTF-8.
     ///   - conversation: the recipient or group.
-    /// - Throws: the same errors.
+    /// - Throws: the errors of that method.
     @discardableResult
     public func send(_ text: String, to conversation: Conversation) async throws -> SentMessage {
         try await send(.text(text), to: conversation)
     }
 
-    /// Sends a message: now, or once there is a connection. Returns as soon as the message is safe in the store.
+    /// Sends a message as soon as there is a connection. The call returns as soon as the message is in the store.
     ///
-    /// With a ``FileLocalStore`` the message then survives the end of the process, and is sent in the next run of the
-    /// app. Within a conversation messages arrive in the order of the calls, each once.
+    /// With a ``FileLocalStore``, the message then survives the end of the process; if necessary, it is sent in the
+    /// next run of the app. The messages of a conversation arrive in the order of the calls, each once.
     ///
     /// - Parameters:
     ///   - content: the message's content.
     ///   - conversation: the recipient or group.
-    ///   - attributes: the application's own pairs; at most 32, 4 KiB in all.
-    ///   - clientID: names the message: 1 to 64 bytes; the same id again is the same message. Nil: a random one.
-    ///   - expiresAfter: the message is not delivered after this time, counted from its arrival at the server, in whole
-    ///     seconds; nil: the server's retention.
+    ///   - attributes: the application's own key-value pairs; at most 32 pairs and 4 KiB in all.
+    ///   - clientID: the client's id for the message, 1 to 64 bytes. A repeated call with the same id and the same
+    ///     values does not send the message twice. Nil: a random id.
+    ///   - expiresAfter: the time after which the server no longer delivers the message, in whole seconds from the
+    ///     message's arrival at the server; nil: the server's retention time.
     /// - Returns: the message, whose ``SentMessage/receipt()`` waits for the server.
-    /// - Throws: HermesClientError `.outboxFull`, `.storeFull` or `.storeFailed`; `.closed` if the client never logged
-    ///   in; `.clientIDConflict` if another message has the same client id.
+    /// - Throws: HermesClientError `.outboxFull`, `.storeFull` or `.storeFailed`; `.closed` if the client has never
+    ///   logged in, or while another account may be logging in; `.clientIDConflict` if another message has the same
+    ///   client id.
     @discardableResult
     public func send(
         _ content: MessageContent,
@@ -50,8 +52,8 @@ extension HermesClient {
         return try await outbox.send(send)
     }
 
-    /// Sends a message without the outbox and waits for its receipt. Fails at the first refusal, even a temporary one.
-    /// For commands that send one message.
+    /// Sends a message without the outbox and waits for its receipt. The call fails at the first refusal, even a
+    /// temporary one. It is for commands that send one message.
     ///
     /// - Throws: HermesClientError if the server refuses the message or 300 s pass; CancellationError.
     @discardableResult
@@ -68,7 +70,7 @@ extension HermesClient {
 
     /// Marks all messages up to this conversation seq as read.
     ///
-    /// - Throws: HermesClientError `.forbidden` if the caller has no part in the conversation; `.timedOut`;
+    /// - Throws: HermesClientError `.forbidden` if the caller does not take part in the conversation; `.timedOut`;
     ///   CancellationError.
     public func markRead(_ conversation: Conversation, upToSeq: UInt64) async throws {
         var request = Hermes_V1_MarkRead()
@@ -80,7 +82,7 @@ extension HermesClient {
     /// Recalls one of the account's own messages, within the time that the server allows.
     ///
     /// - Throws: HermesClientError `.notFound` if there is no such message; `.forbidden` if it is not the caller's own,
-    ///   or the time is over; `.timedOut`; CancellationError.
+    ///   or if that time is over; `.timedOut`; CancellationError.
     public func recall(_ id: MessageID, in conversation: Conversation) async throws {
         var request = Hermes_V1_Recall()
         request.conversation = conversation.wire
@@ -88,7 +90,7 @@ extension HermesClient {
         _ = try await result(of: .recall(request), replay: .always)
     }
 
-    /// Tells the others that the user is typing, or stopped. Does nothing without a connection.
+    /// Tells the other participants that the user is typing or has stopped typing. Does nothing without a connection.
     public func setTyping(_ isTyping: Bool, in conversation: Conversation) async {
         var request = Hermes_V1_Typing()
         request.conversation = conversation.wire
@@ -100,10 +102,11 @@ extension HermesClient {
     ///
     /// - Parameters:
     ///   - conversation: the conversation.
-    ///   - beforeSeq: only messages with a smaller conversation seq; 0: the newest.
-    ///   - limit: 1 to 500.
+    ///   - beforeSeq: the page holds only messages with a smaller conversation seq; 0: the page ends with the newest
+    ///     message.
+    ///   - limit: the largest number of messages, 1 to 500.
     /// - Returns: the messages, oldest first.
-    /// - Throws: HermesClientError `.forbidden` if the caller has no part in the conversation; `.timedOut`;
+    /// - Throws: HermesClientError `.forbidden` if the caller does not take part in the conversation; `.timedOut`;
     ///   CancellationError.
     public func history(of conversation: Conversation, beforeSeq: UInt64 = 0, limit: Int = 50) async throws -> History {
         var request = Hermes_V1_HistoryRequest()
@@ -120,14 +123,14 @@ extension HermesClient {
 extension HermesClient {
     /// Looks up an account by its name.
     ///
-    /// - Throws: HermesClientError `.notFound` if there is none.
+    /// - Throws: HermesClientError `.notFound` if there is no such account.
     public func account(named nickName: String) async throws -> Account {
         try await account { $0.nickName = nickName }
     }
 
     /// Looks up an account by its number.
     ///
-    /// - Throws: HermesClientError `.notFound` if there is none.
+    /// - Throws: HermesClientError `.notFound` if there is no such account.
     public func account(id: UserID) async throws -> Account {
         try await account { $0.uid = id.rawValue }
     }
@@ -151,11 +154,12 @@ extension HermesClient {
         _ = try await result(of: .device(request), replay: .always)
     }
 
-    /// Watches the presence of accounts from now on; changes arrive as events.
+    /// Watches the presence of accounts from now on; changes arrive as ephemeral events.
     ///
-    /// - Parameter uids: at most 1,000, with those of earlier calls; further ones are not watched.
-    /// - Returns: their present states.
-    /// - Throws: HermesClientError `.invalidArgument` if the call names more than 1,000; `.timedOut`;
+    /// - Parameter uids: the accounts to watch. A client can watch 1,000 accounts, including those of earlier calls;
+    ///   further accounts are not watched.
+    /// - Returns: the present states of the accounts.
+    /// - Throws: HermesClientError `.invalidArgument` if the call names more than 1,000 accounts; `.timedOut`;
     ///   CancellationError.
     public func watchPresence(of uids: [UserID]) async throws -> [Presence] {
         var request = Hermes_V1_PresenceRequest()
@@ -175,9 +179,9 @@ extension HermesClient {
 
     /// Logs out: revokes the token and closes the client.
     ///
-    /// - Parameter removesDevice: also removes the device, so that the server keeps nothing for it.
+    /// - Parameter removesDevice: whether to remove the device too, so that the server keeps nothing for it.
     /// - Throws: HermesClientError `.connectionLost` if the connection ends before the answer; `.timedOut`;
-    ///   CancellationError. The client is then still open.
+    ///   CancellationError. After an error, the client is still open.
     public func logOut(removesDevice: Bool = false) async throws {
         var request = Hermes_V1_LogOut()
         request.removeDevice = removesDevice
@@ -210,16 +214,16 @@ extension HermesClient {
 
 // MARK: - Rooms
 extension HermesClient {
-    /// Enters a room, now and on each later connection until `leaveRoom`. If the server refuses a later entry, the app
-    /// gets a `kicked` event.
+    /// Enters a room. After each reconnect the client enters it again, until the app calls `leaveRoom`. If the server
+    /// refuses to let the client in again, the app gets a `kicked` event.
     ///
     /// - Parameters:
     ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".
-    ///   - user: how the others see this user.
-    /// - Returns: the number of people in the room.
-    /// - Throws: HermesClientError `.forbidden` if the account may not enter, is in the room already, or is in too
-    ///   many; `.invalidArgument` for another name; `.tooLarge` if the user's name has more than 256 bytes or the
-    ///   icon's URL more than 1,024; `.timedOut`; CancellationError.
+    ///   - user: this user as the others in the room see it.
+    /// - Returns: the number of connections in the room, including this one.
+    /// - Throws: HermesClientError `.forbidden` if the account may not enter the room, the client is already in it, or
+    ///   the client is in too many rooms; `.invalidArgument` if the room's name has another form; `.tooLarge` if the
+    ///   user's name has more than 256 bytes or the icon's URL more than 1,024; `.timedOut`; CancellationError.
     @discardableResult
     public func enterRoom(_ room: String, as user: RoomUser) async throws -> Int {
         var request = Hermes_V1_RoomRequest()
@@ -240,14 +244,15 @@ extension HermesClient {
     /// }
     /// ```
     ///
-    /// The sequence holds the room's events and reports of pushes to the room that did not arrive, up to 8,192 events
-    /// and 16 MiB. A loop that is too slow misses the newest. Other scopes in the same room keep the client in it, and
-    /// so does an earlier call of ``enterRoom(_:as:)``.
+    /// The sequence holds the room's events, and reports of pushes to the room that did not arrive. It buffers up to
+    /// 8,192 events and 16 MiB; if the buffer is full, new events are dropped. The time while the body runs is called a
+    /// scope. After the scope, the client stays in the room if another scope needs the room, or if the app had entered
+    /// the room before with ``enterRoom(_:as:)``.
     ///
     /// - Parameters:
     ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".
-    ///   - user: how the others see this user.
-    ///   - body: gets the events; its sequence ends when the client has stopped.
+    ///   - user: this user as the others in the room see it.
+    ///   - body: gets the sequence of events, which ends when the client has stopped.
     /// - Throws: the body's error; HermesClientError if the server refuses the entry.
     public nonisolated(nonsending) func enterRoom<Result>(
         _ room: String,
@@ -276,7 +281,7 @@ extension HermesClient {
 
     /// Leaves a room.
     ///
-    /// - Throws: HermesClientError `.forbidden` if the client is not in it; `.timedOut`; CancellationError.
+    /// - Throws: HermesClientError `.forbidden` if the client is not in the room; `.timedOut`; CancellationError.
     public func leaveRoom(_ room: String) async throws {
         var request = Hermes_V1_RoomRequest()
         request.room = room
@@ -284,7 +289,7 @@ extension HermesClient {
         _ = try await result(of: .room(request), replay: .always)
     }
 
-    /// Sends a text to a room; everyone in it gets it, the sender included.
+    /// Sends a text to everyone in a room, including the sender.
     ///
     /// - Parameters:
     ///   - room: a room that the client has entered.
@@ -298,14 +303,14 @@ extension HermesClient {
         _ = try await result(of: .room(request), replay: .never)
     }
 
-    /// Gives a gift in a room; everyone in it sees it, the sender included.
+    /// Sends a gift to everyone in a room, including the sender.
     ///
     /// - Parameters:
     ///   - room: a room that the client has entered.
     ///   - gift: the name of the gift.
-    ///   - count: how many.
+    ///   - count: the number of gifts.
     ///   - url: the picture of the gift; nil: none.
-    /// - Throws: as ``sayInRoom(_:_:)``.
+    /// - Throws: the errors of ``sayInRoom(_:_:)``.
     public func giveInRoom(_ room: String, _ gift: String, count: Int = 1, url: URL? = nil) async throws {
         var request = Hermes_V1_RoomRequest()
         request.room = room
@@ -317,7 +322,9 @@ extension HermesClient {
 }
 
 extension ConnectionDriver where Link == DelimitedLink {
-    /// - Returns: whether the client is not in the room yet.
+    /// Begins a scope in a room.
+    ///
+    /// - Returns: whether the client must still enter the room.
     func beginRoomScope(_ room: String) -> Bool {
         guard let scopes = link.roomScopes[room] else {
             let isOutside = link.rooms[room] == nil
@@ -328,7 +335,8 @@ extension ConnectionDriver where Link == DelimitedLink {
         return false
     }
 
-    /// Leaves the room without waiting for the server, unless another scope or the app itself is in it.
+    /// Ends a scope in a room. Leaves the room, without waiting for the server, unless another scope needs it or the
+    /// app had entered it before.
     func endRoomScope(_ room: String) {
         guard let scopes = link.roomScopes.removeValue(forKey: room) else { return }
         guard scopes.count == 1 else {
@@ -340,7 +348,7 @@ extension ConnectionDriver where Link == DelimitedLink {
         request.room = room
         request.leave = Hermes_V1_LeaveRoom()
         sendIfLive(.room(request))
-        // Without a connection too: the next one does not enter it again.
+        // This is needed without a connection too, so that the next connection does not enter the room again.
         link.left(room)
     }
 }

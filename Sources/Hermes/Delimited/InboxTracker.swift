@@ -4,20 +4,21 @@
 import DequeModule
 package import NIOCore
 
-/// Puts inbox entries in order: each reaches the app once, although some arrive twice, late or never. Decides which
-/// entries may be acknowledged.
+/// Puts inbox entries in order, so that each entry reaches the app once, although entries can arrive twice or late.
+/// Decides which entries may be acknowledged.
 ///
-/// Seqs are contiguous per user. An entry that was seen is dropped. An entry after a hole waits a moment for the
-/// missing entries: often one is this device's own message, whose receipt is under way. Then the tracker asks for the
-/// hole.
+/// Seqs are contiguous per user. The tracker drops an entry that has already arrived. If an entry arrives after a hole
+/// (a range of missing seqs), the tracker waits a moment for the missing entries: often a missing entry is this
+/// device's own message, whose receipt is under way. If the hole is still there, the tracker asks the server for the
+/// entries.
 package struct InboxTracker<Entry: Sendable>: Sendable {
     /// The way in which a session continues the inbox of the previous session.
     package enum Resumption: Hashable, Sendable {
         /// The session continues after the last entry.
         case goesOn
-        /// The server counts anew: earlier entries have no place in this inbox.
+        /// The server began a new inbox, in which the earlier seqs mean nothing.
         case newInbox
-        /// The server lost the entries after this seq and gives their seqs to others.
+        /// The server lost the entries after this seq and assigns their seqs to new entries.
         case rewound(to: UInt64)
     }
 
@@ -25,7 +26,8 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     package enum Output: Sendable {
         /// Hand this entry to the app.
         case deliver(seq: UInt64, Entry)
-        /// The server no longer has these entries. Hand the app a gap with the last seq.
+        /// Hand the app a gap for these entries, which the server no longer has. The seq of the gap is the last of
+        /// these seqs.
         case missed(ClosedRange<UInt64>)
         /// Ask for the entries after this seq.
         case synchronize(afterSeq: UInt64)
@@ -42,39 +44,42 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
 
     /// The epoch of the seqs; 0 before the first login.
     package private(set) var epoch: UInt64 = 0
-    /// The last seq up to which every entry arrived.
+    /// The largest seq such that all entries up to it have arrived.
     private(set) var received: UInt64 = 0
     private var head: UInt64 = 0
     private var ahead: [UInt64: Span] = [:]
-    /// The seqs that were handed out and not taken yet, in order.
+    /// The seqs of the entries that were handed to the app and that it has not taken yet, in order.
     private var untaken = Deque<UInt64>()
     private var acknowledged: UInt64 = 0
     private var acknowledgeAt: NIODeadline?
     private var repairAt: NIODeadline?
     private var isPaused = false
-    /// Whether the waiting entries take too much memory; no more are kept meanwhile.
+    /// Whether the entries that wait for the app take too much memory. While they do, the tracker keeps no further
+    /// entries.
     package var isFull = false { didSet { if isFull { isPaused = true } } }
     private var aheadBytes: Int { ahead.values.reduce(0) { $0 + $1.bytes } }
-    /// Counts since the owner last took them out.
+    /// The counts since the owner last reset them.
     var counts = InboxCounts()
-    /// Missing seqs up to this one are counted.
+    /// The seq up to which missing seqs have been counted.
     private var countedTo: UInt64 = 0
 
-    /// The largest number of entries that wait after a hole; entries further ahead are asked for again.
+    /// The largest number of entries that wait after a hole. Further entries are dropped, and asked for again later.
     static var maxAhead: Int { 1024 }
     static var maxAheadBytes: Int { 16 * 1_048_576 }
-    /// The time before a hole is asked for.
+    /// The time to wait before the tracker asks for a hole.
     static var grace: TimeAmount { .milliseconds(300) }
     /// The time after which a request for a hole is repeated.
     static var repairTimeout: TimeAmount { .seconds(5) }
-    /// The longest delay of an acknowledgement, and the number of entries after which it is sent at once.
+    /// The longest delay of an acknowledgement.
     static var acknowledgeDelay: TimeAmount { .milliseconds(50) }
+    /// The number of newly taken entries from which on an acknowledgement is sent at once.
     static var acknowledgeCount: UInt64 { 64 }
-    /// Above the upper number of untaken entries, no more are kept. They are asked for again at the lower number.
+    /// The number of untaken entries above which the tracker keeps no further entries.
     static var pauseAbove: Int { 4096 }
+    /// The number of untaken entries below which the tracker asks for the dropped entries again.
     static var resumeBelow: Int { 1024 }
 
-    /// Creates a tracker that continues an earlier run.
+    /// Creates a tracker that continues the inbox of an earlier run.
     package init(epoch: UInt64 = 0, taken: UInt64 = 0) {
         self.epoch = epoch
         // Never the largest number, so that adding 1 is safe everywhere.
@@ -82,7 +87,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         acknowledged = received
     }
 
-    /// The last seq that the app has taken.
+    /// The largest seq such that the app has taken all entries up to it.
     package var taken: UInt64 { untaken.first.map { $0 - 1 } ?? received }
 
     /// The time at which `deadlineReached` is due.
@@ -91,7 +96,8 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         return min(acknowledgeAt, repairAt)
     }
 
-    /// A session began. The server continues after `taken` or, in a new epoch, after its own record.
+    /// Handles the beginning of a session. The server continues after `taken` or, in a new epoch, after its own record
+    /// of the device.
     package mutating func resumed(
         epoch: UInt64,
         serverAcknowledged: UInt64,
@@ -102,7 +108,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         if epoch != self.epoch {
             if self.epoch != 0 { resumption = .newInbox }
             let (counts, isFull) = (counts, isFull)
-            // At most the head: later entries must not count as received.
+            // Not above the head, because later entries must not count as received.
             self = InboxTracker(epoch: epoch, taken: min(serverAcknowledged, head))
             self.counts = counts
             self.isFull = isFull
@@ -116,16 +122,18 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         }
         self.head = max(head, received)
         acknowledged = min(taken, serverAcknowledged)
-        // Entries ahead stay: the receipt of an own message does not come again, and the message itself must not.
+        // Entries after a hole are kept: the receipt of this device's own message does not come again, and the message
+        // itself must not reach the app.
         ahead = ahead.filter { $0.value.to > received }
         acknowledgeAt = taken > acknowledged ? now + Self.acknowledgeDelay : nil
-        // The server sends the rest by itself; if it does not, ask for it.
+        // The server sends the other entries by itself; if it does not, the tracker asks for them.
         repairAt = self.head > received ? now + Self.repairTimeout : nil
         isPaused = isFull || untaken.count > Self.pauseAbove
         return resumption
     }
 
-    /// The entries from `seq` to `to` arrived in one frame of this length; a nil entry is not for the app.
+    /// Handles the entries from `seq` to `to`, which arrived in one frame of this length. A nil entry is not for the
+    /// app.
     package mutating func arrived(
         _ entry: Entry?,
         seq: UInt64,
@@ -163,7 +171,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         }
     }
 
-    /// The server answered `synchronize` with the range that it has; the entries follow.
+    /// Handles the server's answer to `synchronize`: the range of entries that the server has. The entries follow.
     package mutating func synchronized(
         epoch: UInt64,
         head: UInt64,
@@ -173,14 +181,15 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     ) {
         guard epoch == self.epoch else { return }
         self.head = max(self.head, head)
-        // Gaps that the app does not take are not reported; they are asked for again.
+        // While the inbox is paused, no gaps are reported: the tracker asks for these entries again later.
         while oldest > received + 1, !isPaused {
-            // Received entries are not lost.
+            // Entries that arrived after the hole are not lost.
             let next = ahead.keys.min() ?? .max
             let last = min(oldest - 1, self.head, next - 1)
             guard last > received else { return }
             let hole = received + 1...last
-            // The app must take the gap, so that it is reported even if the app stops before.
+            // The app must take the gap like an entry. So if the app stops before that, the gap is reported again in
+            // its next run.
             untaken.append(hole.upperBound)
             if untaken.count > Self.pauseAbove { isPaused = true }
             output.append(.missed(hole))
@@ -189,7 +198,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         }
     }
 
-    /// The app has taken an entry.
+    /// Notes that the app has taken an entry.
     package mutating func taken(seq: UInt64, now: NIODeadline, output: inout [Output]) {
         while let first = untaken.first, first <= seq { untaken.removeFirst() }
         if untaken.count > Self.pauseAbove { isPaused = true }
@@ -203,7 +212,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         acknowledgeLater(now: now, output: &output)
     }
 
-    /// A deadline may have passed.
+    /// Sends the acknowledgement and the request that are due at this time, if any.
     package mutating func deadlineReached(now: NIODeadline, output: inout [Output]) {
         if let at = acknowledgeAt, at <= now { acknowledgeNow(output: &output) }
         if let at = repairAt, at <= now {
@@ -231,7 +240,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         output.append(.deliver(seq: to, entry))
     }
 
-    /// Counts everything that is missing now as one gap.
+    /// Counts all seqs that are missing now, except those that were counted before.
     private mutating func noteGap() {
         let begin = max(received, countedTo)
         guard head > begin else { return }
@@ -242,13 +251,14 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         countedTo = head
     }
 
-    /// Counts arrived entries that had been missing as repaired.
+    /// Counts entries that have arrived as repaired, if they had been counted as missing.
     private mutating func noteArrival(_ seqs: ClosedRange<UInt64>) {
         guard seqs.lowerBound <= countedTo else { return }
         counts.repaired &+= min(seqs.upperBound, countedTo) - seqs.lowerBound + 1
     }
 
-    /// Counts entries as lost. Called once their replacement has arrived.
+    /// Counts entries as lost. Called after `arrived` has handled the range of the lost entries and counted it as
+    /// repaired.
     mutating func noteLoss(of seqs: ClosedRange<UInt64>) {
         let known = seqs.lowerBound <= countedTo ? min(seqs.upperBound, countedTo) - seqs.lowerBound + 1 : 0
         let all = seqs.upperBound - seqs.lowerBound + 1

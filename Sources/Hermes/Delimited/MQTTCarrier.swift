@@ -16,14 +16,15 @@ import Foundation
 /// packet is a publication: to `hermes/v1/up`, and from `hermes/v1/down`. The packets acknowledge the inbox, so QoS 0
 /// is enough.
 struct MQTTCarrier: Sendable {
-    /// A packet that arrived, and the length of its bytes.
+    /// A packet that arrived, and its length in bytes.
     typealias Arrival = (packet: Hermes_V1_Packet, bytes: Int)
 
     private enum Phase {
         case closed
         /// CONNECT and SUBSCRIBE were sent.
         case connecting
-        /// The server has accepted the login; the answer waits for the confirmation of the subscription.
+        /// The server has accepted the login. The carrier holds the answer back until the server confirms the
+        /// subscription.
         case welcomed(Arrival)
         case open
     }
@@ -35,9 +36,10 @@ struct MQTTCarrier: Sendable {
 
     private static let method = "hermes.v1"
     private static let subscriptionID: UInt16 = 1
-    /// The largest part of a publication that is not the packet: the fixed header, the topic, no properties.
+    /// The largest number of bytes that a publication adds to its packet: the fixed header, the topic with its length,
+    /// and the length of the empty properties.
     private static let overhead = 5 + 2 + Topic.up.utf8.count + 1
-    /// The longest authentication data (1.5.6), in bytes.
+    /// The longest authentication data (MQTT 5.0, section 1.5.6), in bytes.
     private static let maxLoginBytes = 65_535
 
     private let clientID: String
@@ -45,19 +47,22 @@ struct MQTTCarrier: Sendable {
     private var references: MQTTServerReferences
     private var phase = Phase.closed
 
+    /// Creates a carrier that has no connection yet.
+    ///
     /// - Parameters:
     ///   - clientID: the device's id.
     ///   - longestInterval: the longest time between two heartbeats.
-    ///   - port: the port of servers that are named without one.
+    ///   - port: the port for references to other servers that name no port.
     init(clientID: String, longestInterval: Duration, port: Int) {
         self.clientID = clientID
-        // A third more: a heartbeat that is a little late is no breach, and the link stays below half of the one and a
-        // half times that the server waits.
+        // A third longer than the longest interval, so that a heartbeat that is a little late does not break the
+        // protocol. The server waits one and a half times the keep alive, which is twice the longest interval. The link
+        // therefore need not shorten the interval.
         keepAlive = UInt16(clamping: (UInt64(longestInterval.wholeSeconds) * 4 + 2) / 3)
         references = MQTTServerReferences(port: port)
     }
 
-    /// The connection is gone.
+    /// Notes that the connection is gone.
     mutating func lost() { phase = .closed }
 
     // MARK: Writing
@@ -109,14 +114,14 @@ struct MQTTCarrier: Sendable {
 
     /// Returns the packets of the native protocol that an MQTT packet carries or represents.
     ///
-    /// - Throws: if the server breaks a protocol.
+    /// - Throws: if the server breaks MQTT or the native protocol.
     mutating func received(_ frame: MQTTFrame) throws -> [Arrival] {
         let packet = try MQTTPacket(frame, version: .v5)
         switch (packet, phase) {
         case (.connack(let connack), .connecting):
             return try accepted(connack)
         case (.publish(let publish), .welcomed(let welcome)):
-            // The subscription is there, although SUBACK comes only later [MQTT-3.8.4-2].
+            // The subscription exists already: the server may send publications before SUBACK [MQTT-3.8.4-2].
             let arrival = try Self.arrival(publish)
             phase = .open
             return [welcome, arrival]
@@ -198,7 +203,7 @@ struct MQTTCarrier: Sendable {
 
     // MARK: What MQTT says in place of a packet
 
-    /// The answer to a login that MQTT refused.
+    /// Returns the answer to a login that the server refused with an MQTT reason code.
     private static func failure(
         _ what: String,
         _ reason: MQTTReasonCode,
@@ -214,7 +219,8 @@ struct MQTTCarrier: Sendable {
         return packet
     }
 
-    /// The end of a connection for which MQTT gives the only reason: a Hermes server sends a packet before the end.
+    /// Returns a `kicked` packet that stands for an MQTT reason code. It is needed if the server ends the connection
+    /// without sending a `kicked` packet of its own.
     private mutating func kicked(_ reason: MQTTReasonCode, _ properties: MQTTProperties) -> Hermes_V1_Packet {
         phase = .closed
         var packet = Hermes_V1_Packet()

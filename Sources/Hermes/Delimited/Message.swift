@@ -7,7 +7,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// The place that messages go to.
+/// The target of messages: an account or a group.
 public enum Conversation: Hashable, Sendable {
     /// The 1:1 conversation with this account.
     case user(UserID)
@@ -26,7 +26,7 @@ public enum MessageContent: Hashable, Sendable {
     case image(url: URL, width: Int, height: Int)
     /// An audio recording.
     case sound(url: URL, duration: Duration, fileName: String)
-    /// A place, in degrees, WGS 84.
+    /// A place: latitude and longitude in degrees (WGS 84), and a label.
     case location(latitude: Double, longitude: Double, label: String)
     /// A video.
     case video(url: URL, duration: Duration, thumbnailURL: URL?)
@@ -34,7 +34,7 @@ public enum MessageContent: Hashable, Sendable {
     case expression(id: Int, name: String)
     /// Content of the application's own type.
     case custom(type: String, data: [UInt8])
-    /// Content of a kind that this version does not know, or of a recalled message.
+    /// Content that this version does not know, or the removed content of a recalled message.
     case unknown
 }
 
@@ -42,9 +42,9 @@ public enum MessageContent: Hashable, Sendable {
 public struct Message: Hashable, Sendable, Identifiable {
     /// The message's id.
     public var id: MessageID
-    /// The conversation, named by the other user or the group.
+    /// The conversation, identified by the other account or the group.
     public var conversation: Conversation
-    /// The number within the conversation, contiguous from 1.
+    /// The message's number within the conversation. The numbers are contiguous from 1.
     public var conversationSeq: UInt64
     /// The author's account.
     public var fromUID: UserID
@@ -52,16 +52,17 @@ public struct Message: Hashable, Sendable, Identifiable {
     public var fromNickName: String
     /// The content.
     public var content: MessageContent
-    /// The application's own pairs.
+    /// The application's own key-value pairs.
     public var attributes: [String: String]
-    /// When the server committed it, by the server's clock.
+    /// The time at which the server committed the message, by the server's clock.
     public var date: Date
-    /// Whether another device of this account sent it.
+    /// Whether this account sent the message. In the inbox, such a message comes from another device of the account; in
+    /// the history, it can also come from this device.
     public var isOwn: Bool
-    /// Whether it was recalled; the content is then `unknown`.
+    /// Whether the message was recalled. Its content is then ``MessageContent/unknown``.
     public var isRecalled: Bool
 
-    /// The text; nil for other content.
+    /// The text; nil if the content is not a text.
     public var text: String? { if case .text(let text) = content { text } else { nil } }
 }
 
@@ -71,9 +72,9 @@ public struct Receipt: Hashable, Sendable {
     public var messageID: MessageID
     /// The client id under which the message was sent.
     package var clientID: String
-    /// The number within the conversation, contiguous from 1.
+    /// The message's number within the conversation. The numbers are contiguous from 1.
     public var conversationSeq: UInt64
-    /// When the server committed it, by the server's clock.
+    /// The time at which the server committed the message, by the server's clock.
     public var date: Date
     /// Whether the message had been committed before, so that this send had no effect.
     package var isDuplicate: Bool
@@ -97,6 +98,6 @@ public struct Receipt: Hashable, Sendable {
 public struct History: Hashable, Sendable {
     /// The messages, oldest first.
     public var messages: [Message]
-    /// Whether older messages are stored.
+    /// Whether the server has stored older messages.
     public var hasMore: Bool
 }

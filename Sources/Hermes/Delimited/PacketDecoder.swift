@@ -4,7 +4,7 @@
 import HermesWire
 import NIOCore
 
-/// Cuts the bytes of a connection into frames of the native protocol, or into packets of the MQTT that carries it.
+/// Cuts the bytes of a connection into frames of the native protocol, or into the MQTT packets that carry it.
 struct PacketDecoder: FrameDecoder {
     enum Frame: WireFrame {
         case delimited(DelimitedFrame)

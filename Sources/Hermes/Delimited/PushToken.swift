@@ -7,11 +7,11 @@ import HermesWire
 public struct PushToken: Hashable, Sendable {
     /// The push service.
     public enum Service: Hashable, Sendable {
-        /// Apple's, for an app from the App Store or TestFlight.
+        /// Apple Push Notification service, for an app from the App Store or TestFlight.
         case apns
-        /// Apple's, for an app that Xcode installed.
+        /// The sandbox of Apple Push Notification service, for an app that Xcode installed.
         case apnsSandbox
-        /// Google's Firebase Cloud Messaging.
+        /// Firebase Cloud Messaging of Google.
         case fcm
         /// Web Push (RFC 8030).
         case webPush
@@ -28,8 +28,8 @@ public struct PushToken: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - service: the push service.
-    ///   - token: the token: in hexadecimal for Apple, the subscription as JSON for Web Push.
-    ///   - appID: the app's bundle or package identifier; empty: the one in the server's configuration.
+    ///   - token: the service's token. For Apple it is in hexadecimal; for Web Push it is the subscription as JSON.
+    ///   - appID: the app's bundle or package identifier; empty: the identifier in the server's configuration.
     public init(_ service: Service, _ token: String, appID: String = "") {
         self.service = service
         self.token = token
@@ -59,8 +59,8 @@ public struct PushToken: Hashable, Sendable {
 }
 
 extension HermesClient {
-    /// Registers this device for pushes while it is not connected. Call it at each start of the app: services change
-    /// their tokens, and the server forgets tokens that stop working.
+    /// Registers the token of this device, so that the device gets pushes while it is not connected. Call this at each
+    /// start of the app, because services change their tokens and the server forgets tokens that stop working.
     ///
     /// - Throws: HermesClientError if the token does not fit its service; CancellationError.
     public func registerPushToken(_ token: PushToken) async throws {
@@ -69,7 +69,7 @@ extension HermesClient {
         _ = try await result(of: .device(request), replay: .always)
     }
 
-    /// Ends pushes to this device.
+    /// Removes the push token of this device, which ends the pushes to it.
     ///
     /// - Throws: HermesClientError `.timedOut`; CancellationError.
     public func clearPushToken() async throws {

@@ -37,21 +37,22 @@ public struct RoomEvent: Hashable, Sendable {
         case joined
         /// The user left.
         case left
-        /// The user said this.
+        /// The user sent this text.
         case text(String)
-        /// The user gave this gift.
+        /// The user sent this gift.
         case gift(name: String, count: Int, url: URL?)
-        /// The application's own: a LiveRoom frame type from 16 on, and its bytes.
+        /// Content that the application defines: a LiveRoom frame type, usually from 16 on, and the bytes of the
+        /// content.
         case custom(type: UInt16, data: [UInt8])
-        /// A notice from the server to everyone.
+        /// A notice from the server to everyone in the room.
         case notice(String)
-        /// The server removed this connection from the room.
+        /// The server removed this connection from the room, or did not let it enter the room again after a reconnect.
         case kicked(reason: String)
     }
 
-    /// The room; empty where the protocol does not name it.
+    /// The room's name; empty if the protocol does not transmit it.
     public var room: String
-    /// The user that the event is about; nil in notices.
+    /// The user that the event is about; nil if there is none, as in notices.
     public var user: RoomUser?
     /// The account of an authenticated sender; otherwise nil.
     public var uid: UserID?
@@ -67,7 +68,7 @@ public struct RoomEvent: Hashable, Sendable {
 }
 
 extension RoomEvent {
-    /// The bytes of its texts and data.
+    /// The length of the event's texts and data, in bytes.
     package var textBytes: Int {
         let user = user.map { $0.name.utf8.count + ($0.iconURL?.absoluteString.utf8.count ?? 0) } ?? 0
         return switch kind {

@@ -7,7 +7,7 @@ public struct Session: Hashable, Sendable {
     public var uid: UserID
     /// The account's name.
     public var nickName: String
-    /// The token for the next login, in place of the password. A secret.
+    /// The token for the next login, which replaces the password. It is a secret.
     public var token: String
     /// The inbox's epoch. It changes only if the server's store was lost.
     package var epoch: UInt64
@@ -15,9 +15,9 @@ public struct Session: Hashable, Sendable {
     package var serverVersion: String
 }
 
-/// The place up to which a device has taken its inbox. An app that keeps the place resumes exactly there.
+/// The last inbox entry that a device has taken. An app that keeps the cursor continues right after this entry.
 package struct Cursor: Hashable, Sendable {
-    /// The epoch of the seq.
+    /// The epoch that the seq belongs to.
     package var epoch: UInt64
     /// The last seq that was taken.
     package var seq: UInt64

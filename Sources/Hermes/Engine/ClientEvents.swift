@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A client's events, in order, for a single loop. Ends when the client has stopped.
+/// A sequence of a client's events, in order. Only one loop may read it. It ends when the client has stopped.
 public struct ClientEvents<Element: Sendable>: AsyncSequence, Sendable {
     let nextEvent: @Sendable () async -> Element?
 
-    /// Creates events that this function returns one by one; nil ends them.
+    /// Creates a sequence of the events that this function returns one by one. Nil ends the sequence.
     package init(nextEvent: @escaping @Sendable () async -> Element?) { self.nextEvent = nextEvent }
 
     /// Creates an iterator.

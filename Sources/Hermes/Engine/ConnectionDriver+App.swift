@@ -9,12 +9,14 @@ import NIOCore
 extension ConnectionDriver {
     /// Starts connecting and waits until the client is logged in.
     ///
-    /// Waits for a close that is under way. Closes a client that is logged in, or logging in, with another credential.
+    /// If a close is under way, waits for it first. If the client is logged in, or logging in, with another credential,
+    /// closes it first.
     ///
     /// - Parameters:
     ///   - isSame: whether the running login is the wanted one.
     ///   - prepare: gives the link what it needs to log in.
-    /// - Throws: HermesClientError if the login is refused, or if the policy gives up; CancellationError.
+    /// - Throws: HermesClientError if the server refuses the login, or if the reconnect policy allows no further try;
+    ///   CancellationError.
     package func start(
         unless isSame: @Sendable (Link) -> Bool = { _ in true },
         prepare: @Sendable (inout Link) -> Void = { _ in }
@@ -83,8 +85,8 @@ extension ConnectionDriver {
         if case .stopped(let reason?) = machine.state { throw reason }
     }
 
-    /// Waits until the machine has stopped; closes the connection if the task is cancelled. After a cancellation the
-    /// last event does not count as taken, because the app may still be working on it.
+    /// Waits until the machine has stopped. If the task is cancelled, closes the connection. The last event then does
+    /// not count as taken, because the app may still be handling it.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     package func run() async throws {
@@ -95,7 +97,7 @@ extension ConnectionDriver {
         }
     }
 
-    /// Flushes the connection, closes it for good, and waits until it is closed.
+    /// Flushes and closes the connection, without opening a new one, and waits until it is closed.
     ///
     /// - Parameter takesLast: whether the last event counts as taken.
     package func close(takesLast: Bool) async {
@@ -103,7 +105,7 @@ extension ConnectionDriver {
         await waitUntilClosed()
     }
 
-    /// Closes without waiting, when the client has no owner any more.
+    /// Closes the connection without waiting, because the client is being deinitialized.
     package nonisolated func abandon() { onLoop { $0.beginClosing(takesLast: false) } }
 
     private func beginClosing(takesLast: Bool) {
@@ -113,7 +115,8 @@ extension ConnectionDriver {
         if case .stopped(let reason) = machine.state { stopped(reason) }
     }
 
-    /// Uses the last chance to send the data that was held back.
+    /// Sends what must be sent before the connection closes: the data that the link held back, and the protocol's last
+    /// packet.
     private func takeLeave() {
         withLink { link, effects in link.closing(effects: &effects) }
         try? link.writeFarewell(into: &outbound)
@@ -127,13 +130,14 @@ extension ConnectionDriver {
         }
     }
 
-    /// Sends a request, now or once logged in, and waits for its answer.
+    /// Sends a request as soon as the client is logged in, and waits for its answer.
     ///
     /// - Parameters:
     ///   - request: the request.
     ///   - replay: whether the request is sent again if the connection ends before the answer.
-    ///   - timeout: how long to wait, reconnects included.
-    /// - Throws: HermesClientError; CancellationError if the task is cancelled (the request may be carried out).
+    ///   - timeout: how long to wait, including the time for reconnects.
+    /// - Throws: HermesClientError; CancellationError if the task is cancelled; the server may still carry out the
+    ///   request.
     package func request(
         _ request: Link.Request,
         replay: Requests.Replay,
@@ -155,7 +159,7 @@ extension ConnectionDriver {
         }
     }
 
-    /// Sends a request, now or once logged in; the waiter gets its answer.
+    /// Sends a request as soon as the client is logged in. The waiter gets its answer.
     ///
     /// - Returns: the request's id.
     @discardableResult
@@ -167,14 +171,14 @@ extension ConnectionDriver {
     ) -> UInt64 {
         let deadline = eventLoop.now + TimeAmount(timeout)
         let id = requests.insert(request, replay: replay, deadline: deadline, waiter: waiter)
-        // If it cannot be written, its waiter has been told.
+        // If the request cannot be written, its waiter has got the error.
         if case .live = machine.state { try? write(request, id: id) }
         schedule()
         return id
     }
 
-    /// Sends a request that has no answer, if there is a connection. The waiter is told once the operating system has
-    /// it.
+    /// Sends a request that has no answer, if there is a connection. The waiter is resumed once the operating system
+    /// has the request.
     func submit(_ request: Link.Request, waiter: RequestWaiter<Void>) {
         guard case .live = machine.state else {
             return waiter.resume(throwing: HermesClientError(.connectionLost, "there is no connection"))
@@ -187,9 +191,10 @@ extension ConnectionDriver {
         }
     }
 
-    /// Sends a request that has no answer, and waits until the operating system has it.
+    /// Sends a request that has no answer, as soon as the client is logged in, and waits until the operating system has
+    /// it.
     ///
-    /// - Throws: HermesClientError if there is no connection or it is lost.
+    /// - Throws: HermesClientError if the client stops or the connection is lost.
     package func send(_ request: Link.Request) async throws {
         try requireStarted()
         _ = try await waitUntilLive()
@@ -202,7 +207,7 @@ extension ConnectionDriver {
         try? write(request, id: 0)
     }
 
-    /// The app or the network may have changed.
+    /// Takes over the state of the app and of the network, either of which may have changed.
     private func conditionsChanged() {
         let snapshot = conditions.snapshot
         if snapshot.appState == .suspended, case .live = machine.state {
@@ -213,13 +218,14 @@ extension ConnectionDriver {
         if isLive { flush() }
         let learned = conditions.heartbeatStore.learned(of: snapshot.path.label)
         let actions = machine.conditionsChanged(snapshot, learned: learned, now: eventLoop.now)
-        // Known from earlier, not learned now.
+        // This heartbeat was known before, so it need not be stored.
         remembered = machine.learned
         link.networkKnown(snapshot.path, heartbeat: remembered)
         perform(actions)
     }
 
-    /// Returns the states from now on, the present one first. The stream ends when the client next stops, or is gone.
+    /// Returns a stream of the states, which begins with the present state. It ends when the client next stops or is
+    /// deinitialized.
     package nonisolated func states() -> AsyncStream<ConnectionState> {
         AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
             onLoop { driver in
@@ -260,9 +266,9 @@ private final class OneShot<Value: Sendable>: @unchecked Sendable {
 
 // MARK: - Events
 extension ConnectionDriver {
-    /// Waits for the next event. The event before counts as taken.
+    /// Waits for the next event.
     ///
-    /// - Parameter takesLast: whether the event before counts as taken.
+    /// - Parameter takesLast: whether the previous event counts as taken.
     /// - Returns: nil once the client has stopped and all events are taken, or if the task is cancelled.
     package func nextEvent(takesLast: Bool = true) async -> Link.Event? {
         if takesLast { takeHandedOver() }
@@ -291,7 +297,8 @@ extension ConnectionDriver {
     }
 
     func enqueue(_ event: Link.Event) {
-        // Without a waiter, the repeated event may still be in the queue.
+        // If the app is not waiting, the first copy of a repeated event may still be in the queue, so the repetition
+        // must not count as taken yet.
         if !eventWaiters.isEmpty, skipRepeat(event) { return }
         if let waiter = eventWaiters.popFirst() {
             handedOver = event
@@ -303,14 +310,14 @@ extension ConnectionDriver {
         }
     }
 
-    /// Skips an event that the app has seen, and counts it as taken.
+    /// Skips an event if the app has seen it before, and counts it as taken.
     private func skipRepeat(_ event: Link.Event) -> Bool {
         guard link.isRepeat(event) else { return false }
         withLink { link, effects in link.taken(event, now: eventLoop.now, effects: &effects) }
         return true
     }
 
-    /// Drops the waiting events: they belong to another account.
+    /// Drops the waiting events, because they belong to another account.
     func forgetEvents() {
         events.removeAll()
         eventBytes = 0

@@ -16,7 +16,7 @@ import Darwin
 
 // MARK: - Bytes, called by the handler
 extension ConnectionDriver {
-    /// Bytes arrived.
+    /// Handles bytes that arrived.
     func bytesReceived(_ bytes: ByteBuffer) {
         let now = eventLoop.now
         machine.bytesReceived(now: now)
@@ -39,7 +39,7 @@ extension ConnectionDriver {
         schedule()
     }
 
-    /// Whether bytes are still read: not after the machine has given the connection up.
+    /// Whether frames are still read. They are not once the machine has given up the connection.
     private var acceptsFrames: Bool {
         switch machine.state {
         case .connecting, .authenticating, .live: true
@@ -47,9 +47,9 @@ extension ConnectionDriver {
         }
     }
 
-    /// An error reached the handler, which closes the channel.
+    /// Handles an error that reached the handler. The handler then closes the channel.
     func errorCaught(_ error: any Error, on channel: any Channel) {
-        // A server can also refuse a length below the protocol (WebSocket).
+        // A server can also refuse the length of a frame in the WebSocket layer, below the protocol.
         if let error = error as? HermesClientError, error.isBreach, self.channel === channel, acceptsFrames {
             blame(error)
         }
@@ -65,7 +65,7 @@ extension ConnectionDriver {
     /// Encodes a request into the outbound buffer. All requests of one loop tick leave in one write.
     ///
     /// - Throws: HermesClientError if the request could not be encoded. In that case no part of the request is sent,
-    ///   and its waiter has been told.
+    ///   and its waiter has got the error.
     func write(_ request: Link.Request, id: UInt64) throws(HermesClientError) {
         let start = outbound.writerIndex
         do {
@@ -113,7 +113,7 @@ extension ConnectionDriver {
     }
 }
 
-/// A short description of an error; those of NIO and the system are long.
+/// Returns a short description of an error. The descriptions of NIO and the system are long.
 func explain(_ error: any Error) -> String {
     switch error {
     case let error as HermesClientError: error.message

@@ -16,13 +16,14 @@ import Darwin
 
 /// Runs a `ConnectionEngine.StateMachine` and a link over a channel.
 ///
-/// The actor lives on the event loop of its channels: its state is touched on that loop alone. It starts no tasks: the
+/// The actor runs on the event loop of its channels, so only this loop touches its state. It starts no tasks; the
 /// loop's events and timers drive it, from `start` until the machine stops.
 package actor ConnectionDriver<Link: ConnectionLink> {
     package typealias Machine = ConnectionEngine.StateMachine
     package typealias Requests = ConnectionEngine.RequestTable<Link.Request, RequestWaiter<Link.Answer>>
 
-    /// Opens a channel on the loop and adds the handler to its pipeline. Tries the endpoint first, if there is one.
+    /// A function that opens a channel on the event loop and adds the handler to its pipeline. It tries the endpoint
+    /// first, if there is one.
     package typealias Connector =
         @Sendable (any EventLoop, ServerAddress.Endpoint?, @escaping @Sendable (any Channel) throws -> Void)
         -> EventLoopFuture<any Channel>
@@ -38,28 +39,28 @@ package actor ConnectionDriver<Link: ConnectionLink> {
     package var session: Link.Login?
     let connector: Connector
     let conditions: DeviceConditions
-    /// The registration with `conditions`; from `start` until the machine stops.
+    /// The id of the registration with `conditions`, from `start` until the machine stops; otherwise nil.
     var observation: UInt64?
     /// The heartbeat that the store has for the present network.
     var remembered: LearnedHeartbeat
     let logger: Logger
 
-    /// The network in which the present connection logged in; nil if none has.
+    /// The network in which the present connection logged in; nil if it has not logged in.
     private var liveNetwork: NetworkPath?
 
-    /// The number of the present connection. Reports of earlier ones are ignored.
+    /// The number of the present connection. Reports of earlier connections are ignored.
     private(set) var attempt: UInt64 = 0
     var channel: (any Channel)?
     var inbound = ByteBuffer()
     var outbound = ByteBuffer()
     var isFlushScheduled = false
-    /// The number of the link's own replies since the server last read.
+    /// The number of requests that the link has sent by itself since the channel was last writable.
     private var unreadReplies = 0
-    /// Waiters for requests without an answer, until the operating system has them.
+    /// The waiters for requests that have no answer. They wait until the operating system has the requests.
     var writeWaiters: [RequestWaiter<Void>] = []
     /// The reason why the channel is about to close.
     var lastError: HermesClientError?
-    /// The first errors of channels that are still opening; at most one for each endpoint.
+    /// The first error of each channel that is still being opened.
     var earlyErrors: [(channel: any Channel, error: HermesClientError)] = []
     var timer: Scheduled<Void>?
     var timerDeadline: NIODeadline?
@@ -69,7 +70,7 @@ package actor ConnectionDriver<Link: ConnectionLink> {
     var eventBytes = 0
     var eventWaiters = Deque<(id: UInt64, CheckedContinuation<Link.Event?, Never>)>()
     var lastWaiterID: UInt64 = 0
-    /// The event that the app is handling: it has not asked for the next one.
+    /// The event that the app is handling. The app has not asked for the next event yet.
     var handedOver: Link.Event?
 
     var liveWaiters: [(id: UInt64, CheckedContinuation<Link.Login, any Error>)] = []
@@ -116,7 +117,7 @@ package actor ConnectionDriver<Link: ConnectionLink> {
 
 // MARK: - The machine's actions, the link's effects
 extension ConnectionDriver {
-    /// Carries out actions, then follows the machine's new state. Every entry point ends here.
+    /// Carries out actions, then publishes the machine's new state and sets the timer.
     func perform(_ actions: [Machine.Action]) {
         for action in actions {
             switch action {
@@ -135,7 +136,7 @@ extension ConnectionDriver {
 
     /// Carries out a link's effects, in order.
     ///
-    /// - Parameter maySend: false: nothing is sent.
+    /// - Parameter maySend: whether the link's requests are sent. If not, they are dropped.
     func apply(_ effects: Link.Effects, maySend: Bool = true) {
         for effect in effects {
             switch effect {
@@ -170,8 +171,8 @@ extension ConnectionDriver {
 
     /// Lets the link act, then carries out its effects. An error ends the connection.
     ///
-    /// Before the login is answered, nothing but the login is sent: an acknowledgement would count for whichever
-    /// account logs in. The links repeat what is due once they know the account.
+    /// Before the login is answered, only the login itself is sent: an acknowledgement would count for whichever
+    /// account logs in. Once a link knows the account, it sends again what is due.
     ///
     /// - Parameter isLogin: whether the link logs in.
     func withLink(isLogin: Bool = false, _ body: (inout Link, inout Link.Effects) throws -> Void) {
@@ -210,10 +211,10 @@ extension ConnectionDriver {
         switch result {
         case .success(let channel):
             self.channel = channel
-            // Bytes that came together with the end of the handshake may have broken the connection already.
+            // Bytes that arrived together with the end of the handshake may already have broken the connection.
             lastError = earlyErrors.first { $0.channel === channel }?.error
             earlyErrors = []
-            // Later, because the close may complete in the middle of the call that closes.
+            // Handle the close later, because it may complete in the middle of the call that closes the channel.
             channel.closeFuture.whenComplete { _ in self.onLoop { $0.channelClosed() } }
             perform(machine.connected(now: eventLoop.now))
         case .failure(let error):
@@ -230,7 +231,7 @@ extension ConnectionDriver {
     private func becameLive() {
         liveNetwork = machine.conditions.path
         withLink { link, effects in link.becameLive(now: eventLoop.now, effects: &effects) }
-        // If it cannot be written, its waiter has been told.
+        // If a request cannot be written, its waiter has got the error.
         for (id, request) in requests.unwritten() { try? write(request, id: id) }
         if let session {
             for waiter in liveWaiters { waiter.1.resume(returning: session) }
@@ -250,11 +251,11 @@ extension ConnectionDriver {
         fail(HermesClientError(.connectionLost, "the server does not read its input"))
     }
 
-    /// The largest number of unread replies, of some bytes each.
+    /// The largest number of unread replies. A reply has only a few bytes.
     private static var maxUnreadReplies: Int { 100_000 }
 
-    /// The server ends the connection for a breach of the protocol. The request that is the likeliest cause is not sent
-    /// again.
+    /// Blames the likeliest request for a breach of the protocol, because of which the server ends the connection. The
+    /// request fails if the cause is certain, or if the request was blamed before.
     func blame(_ error: HermesClientError) {
         guard let (id, entry) = requests.blameLongest(isSure: error.code == .frameTooLong) else { return }
         link.abandoned(id: id)
@@ -278,7 +279,8 @@ extension ConnectionDriver {
         afterLoss()
     }
 
-    /// Fails requests after the connection is gone: some, or all if there will be no further connection.
+    /// Fails requests after the connection is gone: those that must not be sent again, or all requests if there will be
+    /// no further connection.
     private func afterLoss() {
         if let liveNetwork, let end = connectionEnd(from: liveNetwork) { link.connectionEnded(end, in: liveNetwork) }
         liveNetwork = nil
@@ -328,7 +330,7 @@ extension ConnectionDriver {
         writeWaiters = []
     }
 
-    /// The server broke the protocol: the connection cannot go on.
+    /// Ends the connection because of an error, for example because the server broke the protocol.
     func fail(_ error: any Error) {
         let reason = error as? HermesClientError ?? HermesClientError(.protocolViolation, explain(error), cause: error)
         if lastError == nil { lastError = reason }
@@ -393,7 +395,7 @@ extension ConnectionDriver {
     }
 }
 
-/// The waiter for a request's outcome; told once.
+/// The waiter for a request's outcome. It is resumed once.
 package struct RequestWaiter<Answer: Sendable>: Sendable {
     private let complete: @Sendable (Result<Answer, any Error>) -> Void
 

@@ -4,7 +4,7 @@
 import NIOCore
 
 extension ConnectionEngine {
-    /// Unanswered requests by id. Ids grow, so their order is the order of sending.
+    /// The unanswered requests by id. Ids increase, so their order is the order of sending.
     package struct RequestTable<Request, Waiter> {
         /// The fate of a request whose connection ended before its answer.
         package enum Replay: Hashable, Sendable {
@@ -19,9 +19,9 @@ extension ConnectionEngine {
             let replay: Replay
             let deadline: NIODeadline
             let waiter: Waiter
-            /// Whether it was written to the present connection.
+            /// Whether the request was written to the present connection.
             var isWritten = false
-            /// Its length on the present connection, in bytes.
+            /// The request's length on the present connection, in bytes.
             var writtenBytes = 0
             /// The number of connections that the server ended for a breach while this was the longest unanswered
             /// request.
@@ -38,7 +38,7 @@ extension ConnectionEngine {
 
         /// Adds a request.
         ///
-        /// - Returns: its id, at least 16.
+        /// - Returns: the request's id, at least 16.
         mutating func insert(_ request: Request, replay: Replay, deadline: NIODeadline, waiter: Waiter) -> UInt64 {
             lastID &+= 1
             entries[lastID] = Entry(request: request, replay: replay, deadline: deadline, waiter: waiter)
@@ -56,17 +56,17 @@ extension ConnectionEngine {
         /// The number of strikes after which a request fails: if it were sent again, it would end every connection.
         static var maxStrikes: Int { 2 }
 
-        /// The request was written to the present connection, with this length.
+        /// Notes that the request was written to the present connection, with this length in bytes.
         mutating func markWritten(_ id: UInt64, bytes: Int = 0) {
             entries[id]?.isWritten = true
             entries[id]?.writtenBytes = bytes
         }
 
-        /// The server ends the connection for a breach and does not name the request: the longest one is the likeliest
-        /// cause.
+        /// Counts a strike against the longest unanswered request, because the server ends the connection for a breach
+        /// of the protocol. The server does not name the request; the longest one is the likeliest cause.
         ///
-        /// - Parameter isSure: the server says that a frame was too long.
-        /// - Returns: the request, removed, if it fails.
+        /// - Parameter isSure: whether the server says that a frame was too long. If so, the request fails at once.
+        /// - Returns: the request, which is removed, if it fails; otherwise nil.
         mutating func blameLongest(isSure: Bool) -> (id: UInt64, entry: Entry)? {
             let written = entries.filter { $0.value.isWritten }
             guard
@@ -84,9 +84,9 @@ extension ConnectionEngine {
             entries.filter { !$0.value.isWritten }.sorted { $0.key < $1.key }.map { ($0.key, $0.value.request) }
         }
 
-        /// The connection is gone.
+        /// Handles the loss of the connection.
         ///
-        /// - Returns: the requests that fail, in order; the others wait for the next connection.
+        /// - Returns: the requests that fail, in order. The other requests wait for the next connection.
         mutating func connectionLost() -> [Entry] {
             let failed = entries.filter { $0.value.isWritten && $0.value.replay == .never }.sorted { $0.key < $1.key }
             for (id, _) in failed { entries[id] = nil }
@@ -95,7 +95,7 @@ extension ConnectionEngine {
             return failed.map(\.value)
         }
 
-        /// Removes the requests whose deadline has passed, in order.
+        /// Removes and returns the requests whose deadline has passed, in order.
         mutating func expired(now: NIODeadline) -> [(id: UInt64, entry: Entry)] {
             guard let nextDeadline, nextDeadline <= now else { return [] }
             let expired = entries.filter { $0.value.deadline <= now }.sorted { $0.key < $1.key }
@@ -104,7 +104,7 @@ extension ConnectionEngine {
             return expired.map { ($0.key, $0.value) }
         }
 
-        /// Removes all requests, in order.
+        /// Removes and returns all requests, in order.
         mutating func removeAll() -> [Entry] {
             defer {
                 entries = [:]

@@ -26,7 +26,7 @@ extension ConnectionEngine {
             case sendHeartbeat
             /// Close the connection; report `connectionClosed`.
             case close
-            /// If the connection that is being opened opens, close it. Do not report anything about it.
+            /// Close the connection that is being opened, as soon as it is open. Do not report anything about it.
             case abandon
         }
 
@@ -49,9 +49,9 @@ extension ConnectionEngine {
             /// The time of the last heartbeat, or of a write that counts as one.
             var lastWritten: NIODeadline
             var heartbeat: Heartbeat
-            /// The moment at which the server asked the client to reconnect.
+            /// The moment at which the client replaces this connection with a new one, as the server asked.
             var leaveAt: Slot?
-            /// The moment for reconnecting after the server has closed the connection, as it advised.
+            /// The moment for reconnecting after the server has closed the connection, as the server advised.
             var returnAt: Slot?
         }
 
@@ -60,7 +60,8 @@ extension ConnectionEngine {
             var error: HermesClientError
             /// The time of the next try.
             var until: NIODeadline
-            /// The earliest time that the server allows, whatever happens.
+            /// The earliest time at which the server allows a try, even if the network changes or the app comes to the
+            /// foreground.
             var earliest: NIODeadline
             /// The wait, counted from the loss.
             var delay: Duration
@@ -69,18 +70,18 @@ extension ConnectionEngine {
         enum Heartbeat: Hashable, Sendable {
             /// The next heartbeat is due at this time.
             case due(NIODeadline)
-            /// A heartbeat is unanswered; `tries` counts those in a row.
+            /// A heartbeat is unanswered; `tries` counts the unanswered heartbeats in a row.
             case unanswered(until: NIODeadline, tries: Int, evidence: Evidence)
         }
 
-        /// The evidence that a heartbeat's outcome gives about the network's patience with silence.
+        /// The evidence that a heartbeat's outcome gives about how long a silence the network tolerates.
         enum Evidence: Hashable, Sendable {
-            /// Nothing: it was sent out of turn.
+            /// The outcome shows nothing, because the heartbeat was sent only to check the connection.
             case none
             /// Only a failure counts: the silence was shorter than the learned interval, or an earlier heartbeat was
             /// lost.
             case failure
-            /// Success and failure count.
+            /// Both success and failure count.
             case both
         }
 
@@ -96,7 +97,7 @@ extension ConnectionEngine {
         private(set) var state = State.idle
         private(set) var conditions: DeviceConditions.Snapshot
         private let heartbeat: HeartbeatPolicy
-        /// The longest interval that the server allows.
+        /// The longest interval between heartbeats that the server allows.
         private var serverLimit: Duration?
         /// The heartbeat learned for the present network.
         private(set) var learned: LearnedHeartbeat
@@ -109,7 +110,8 @@ extension ConnectionEngine {
 
         /// A connection that lived this long resets the count of failures.
         static let wellAfter = Duration.seconds(10)
-        /// A timer that is this late means that the process did not run; it says nothing about the server.
+        /// If a timer is this late, the process did not run in between, so a missing answer says nothing about the
+        /// server.
         static let halted = Duration.seconds(5)
 
         init(
@@ -131,7 +133,7 @@ extension ConnectionEngine {
 
 /// Requests of the owner, and time.
 extension ConnectionEngine.StateMachine {
-    /// Failed tries since the connection last worked.
+    /// The number of failed tries since the connection last worked.
     var failures: Int { schedule.failures }
 
     /// The time at which `deadlineReached` is due; nil if none.
@@ -148,14 +150,14 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The app wants a connection.
+    /// Starts to connect, because the app wants a connection.
     mutating func startRequested() -> [Action] {
         switch state {
         case .idle, .stopped:
             schedule.startAnew()
             return connect()
         case .lost(let error, next: .stop):
-            // Closed and started again before the old connection was gone.
+            // The app closed and started the client again before the old connection was gone.
             state = .lost(error, next: .byPolicy)
             return []
         case .connecting, .authenticating, .live, .lost, .waiting:
@@ -163,7 +165,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The app wants no more connections.
+    /// Ends the connection, because the app wants no more connections.
     mutating func stopRequested() -> [Action] {
         switch state {
         case .idle, .waiting:
@@ -183,9 +185,9 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The app's state or the network may have changed.
+    /// Takes over the app's state and the network, either of which may have changed.
     ///
-    /// - Parameter known: the heartbeat learned for the network.
+    /// - Parameter known: the heartbeat learned for the network; nil if there is none.
     mutating func conditionsChanged(
         _ new: DeviceConditions.Snapshot,
         learned known: LearnedHeartbeat? = nil,
@@ -215,7 +217,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Checks the connection with one heartbeat, or tries at once to open one.
+    /// Checks an open connection with one heartbeat or, without a connection, tries at once to open one.
     private mutating func look(now: NIODeadline) -> [Action] {
         switch state {
         case .waiting(var waiting):
@@ -232,7 +234,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// `nextDeadline` may have passed; early calls are harmless.
+    /// Does what is due at `now`. Calls before `nextDeadline` are harmless.
     mutating func deadlineReached(now: NIODeadline) -> [Action] {
         switch state {
         case .idle, .connecting, .lost, .stopped:
@@ -270,14 +272,14 @@ extension ConnectionEngine.StateMachine {
 
 /// Reports of the connection.
 extension ConnectionEngine.StateMachine {
-    /// The connection is open.
+    /// Reports that the connection is open.
     mutating func connected(now: NIODeadline) -> [Action] {
         switch state {
         case .connecting:
             state = .authenticating(until: now + TimeAmount(authenticationTimeout))
             return [.authenticate]
         case .lost:
-            // Given up while it was being opened.
+            // The connection was given up while it was being opened.
             return [.close]
         case .idle, .authenticating, .live, .waiting, .stopped:
             assertionFailure("connected in \(state)")
@@ -285,7 +287,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The connection could not be opened.
+    /// Reports that the connection could not be opened.
     mutating func connectFailed(_ error: HermesClientError, now: NIODeadline) {
         switch state {
         case .connecting:
@@ -298,15 +300,15 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server suggests an interval for the network. It is used only if nothing was learned; an earlier suggestion
-    /// does not count as learned.
+    /// Takes the interval that the server suggests for the network. It is used only if nothing was learned; an earlier
+    /// suggestion does not count as learned.
     mutating func heartbeatSuggested(_ interval: Duration) {
         let isNew = learned.changedAt == 0 && learned.successes == 0 && learned.failures == 0
         guard heartbeat.adaptation != nil, isNew else { return }
         learned = Self.known(LearnedHeartbeat(interval: interval), heartbeat)
     }
 
-    /// The server accepted the login.
+    /// Reports that the server accepted the login.
     ///
     /// - Parameters:
     ///   - heartbeatAtMost: the longest interval between heartbeats that the server allows.
@@ -322,7 +324,7 @@ extension ConnectionEngine.StateMachine {
             state = .live(Live(since: now, lastReceived: now, lastWritten: now, heartbeat: due))
             return [.becameLive]
         case .live, .lost:
-            // A second answer, or one that crossed our close.
+            // A second answer, or an answer that arrived while the connection was being closed.
             return []
         case .idle, .connecting, .waiting, .stopped:
             assertionFailure("authenticated in \(state)")
@@ -330,8 +332,8 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server refused the login. That is final unless the error has a `retryAfter`. Then the next try comes after
-    /// that time, at a random moment of a window half as long.
+    /// Reports that the server refused the login. The refusal is final unless the error has a `retryAfter`. In that
+    /// case the next try comes after that time, at a random moment of a window that is half as long.
     mutating func authenticationRefused(_ error: HermesClientError, now: NIODeadline) -> [Action] {
         switch state {
         case .authenticating:
@@ -348,7 +350,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Bytes arrived from the server.
+    /// Reports that bytes arrived from the server.
     mutating func bytesReceived(now: NIODeadline) {
         switch state {
         case .live(var live):
@@ -363,8 +365,8 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Bytes other than a heartbeat went to the server. They show the server that the client is alive; only incoming
-    /// bytes show that the server is.
+    /// Reports that bytes other than a heartbeat were sent to the server. They show the server that the client is
+    /// alive. Only incoming bytes show the client that the server is alive.
     mutating func bytesWritten(now: NIODeadline) {
         switch state {
         case .live(var live):
@@ -377,8 +379,8 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// A request was not answered in time. Unless something else arrived meanwhile, one heartbeat checks the connection
-    /// at once.
+    /// Reports that a request was not answered in time. If no other bytes have arrived recently, one heartbeat checks
+    /// the connection at once.
     mutating func requestExpired(now: NIODeadline) -> [Action] {
         switch state {
         case .live(let live):
@@ -391,7 +393,8 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server told why it is about to close the connection. That is final unless `mayReturn`.
+    /// Reports the reason why the server is about to close the connection. The client does not reconnect unless
+    /// `mayReturn`.
     mutating func kicked(
         _ error: HermesClientError,
         mayReturn: Bool,
@@ -413,7 +416,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server will close the connection soon and advised when to reconnect.
+    /// Reports that the server will close the connection soon, and when it advises to reconnect.
     mutating func shutdownAnnounced(_ advice: Advice, now: NIODeadline) {
         switch state {
         case .live(var live):
@@ -424,7 +427,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server asked for a new connection in place of this one.
+    /// Reports that the server asked for a new connection in place of this one.
     mutating func reconnectAdvised(_ advice: Advice, now: NIODeadline) {
         switch state {
         case .live(var live):
@@ -435,7 +438,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server broke the protocol, or the connection cannot be used any more.
+    /// Reports that the server broke the protocol, or that the connection cannot be used any more.
     mutating func failed(_ error: HermesClientError, now: NIODeadline) -> [Action] {
         switch state {
         case .connecting, .authenticating:
@@ -447,7 +450,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The connection is closed.
+    /// Reports that the connection is closed.
     mutating func connectionClosed(_ error: HermesClientError, now: NIODeadline) {
         switch state {
         case .connecting, .authenticating:
@@ -535,8 +538,8 @@ extension ConnectionEngine.StateMachine {
 
 /// The heartbeat interval.
 extension ConnectionEngine.StateMachine {
-    /// The time between two heartbeats: the learned one, at most the policy's in the foreground, and at most the
-    /// server's limit.
+    /// The time between two heartbeats: the policy's interval or, with an adaptation, the learned interval. In the
+    /// foreground, the learned interval is limited to the policy's interval. The server's limit always applies.
     private var interval: TimeAmount {
         var interval = heartbeat.interval
         if heartbeat.adaptation != nil {
@@ -545,14 +548,15 @@ extension ConnectionEngine.StateMachine {
         return TimeAmount(min(interval, serverLimit ?? interval))
     }
 
-    /// The time of the next heartbeat: an interval after the last byte in or the last write, whichever is earlier. Only
-    /// writes count where heartbeats have no answers.
+    /// Returns the time of the next heartbeat: one interval after the last incoming byte or the last write, whichever
+    /// is earlier. If heartbeats have no answers, only writes count.
     private func nextBeat(_ live: Live) -> NIODeadline {
         let last = heartbeat.answerTimeout == nil ? live.lastWritten : min(live.lastWritten, live.lastReceived)
         return last + interval
     }
 
-    /// The evidence of the due heartbeat: full if nothing but the last answer has arrived since the last heartbeat.
+    /// Returns the evidence of the heartbeat that is due. It is `both` if the interval is at least the learned one and
+    /// nothing except its answer has arrived since the last heartbeat.
     private func evidence(_ live: Live, now: NIODeadline) -> Evidence {
         let learned = TimeAmount(learned.interval)
         let heard = now - live.lastReceived + TimeAmount(heartbeat.answerTimeout ?? .zero)

@@ -4,7 +4,7 @@
 import HermesWire
 import NIOCore
 
-/// Passes a channel's events to its driver, on the loop that both live on.
+/// Passes a channel's events to its driver, on the event loop that both use.
 final class ConnectionHandler<Link: ConnectionLink>: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -40,7 +40,7 @@ final class ConnectionHandler<Link: ConnectionLink>: ChannelInboundHandler {
         context.close(promise: nil)
     }
 
-    /// The driver, unless it has given this connection up.
+    /// The driver; nil if it has given up this connection or is gone.
     private var present: ConnectionDriver<Link>? {
         guard let driver, driver.assumeIsolated({ $0.attempt }) == attempt else { return nil }
         return driver

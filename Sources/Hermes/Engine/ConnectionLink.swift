@@ -28,63 +28,65 @@ package protocol ConnectionLink: Sendable {
     /// Creates the decoder of a new connection.
     func makeDecoder() -> Decoder
 
-    /// A new connection is open. The link drops the state of the last one and logs in; `.authenticated` or `.refused`
-    /// must follow, now or from `received`.
+    /// Handles a new connection, which is open: drops the state of the last connection and logs in. `.authenticated` or
+    /// `.refused` must follow, from this method or from `received`.
     mutating func connected(effects: inout Effects) throws
 
-    /// A frame arrived.
+    /// Handles a frame that arrived.
     mutating func received(_ frame: Decoder.Frame, now: NIODeadline, effects: inout Effects) throws
 
-    /// Appends a request. `id` is unique among the unanswered ones, at least 16, and returns in `.answer`; 0 where no
-    /// answer is awaited.
+    /// Appends a request. The id of an app's request is at least 16, is unique among the unanswered requests, and comes
+    /// back in `.answer`. A request of the link itself has the id of its `.send`. If no answer is awaited, the id is 0.
     mutating func write(_ request: Request, id: UInt64, into buffer: inout ByteBuffer) throws
 
     /// Appends a heartbeat.
     mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws
 
-    /// The connection is logged in. Packets that the link sends now go before the waiting requests.
+    /// Handles a successful login. Packets that the link sends now go out before the waiting requests.
     mutating func becameLive(now: NIODeadline, effects: inout Effects)
 
-    /// The connection is gone.
+    /// Handles the loss of the connection.
     mutating func lost()
 
-    /// There will be no further connection unless the app asks for one.
+    /// Handles the stop: there will be no further connection unless the app asks for one.
     func stopped()
 
-    /// A logged-in connection ended, for this reason. It had logged in from this network.
+    /// Notes the reason why a logged-in connection ended, and the network from which it had logged in.
     mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath)
 
-    /// The device's network and its learned heartbeat; called when either changes.
+    /// Notes the device's network and the heartbeat learned for it. Called when either changes.
     mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat)
 
-    /// The app's state; called before the first connection and at each change. The link may send only if `isLive`.
+    /// Notes the app's state. Called before the first connection and at each change. The link may send only if
+    /// `isLive`.
     mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects)
 
-    /// A request was given up before its answer; nothing waits for it.
+    /// Notes that a request was given up before its answer, for which nothing waits any more.
     mutating func abandoned(id: UInt64)
 
-    /// The app closes the client: the link now sends the data that it held back.
+    /// Sends the data that the link held back, because the client is about to close the connection.
     mutating func closing(effects: inout Effects)
 
     /// Appends the last bytes of a connection that the client closes.
     func writeFarewell(into buffer: inout ByteBuffer) throws
 
-    /// Whether the app has seen the event under another number. It then counts as taken and is not handed out again.
+    /// Whether the app has seen the event under another number. If so, the event counts as taken and is not handed out
+    /// again.
     func isRepeat(_ event: Event) -> Bool
 
-    /// The app has taken an event by asking for the next one.
+    /// Notes that the app has taken an event, by asking for the next one.
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects)
 
-    /// The memory that a waiting event takes, in bytes; an estimate.
+    /// Returns an estimate of the memory that a waiting event takes, in bytes.
     func bytes(of event: Event) -> Int
 
-    /// The number and the bytes of the events that wait for the app; called at each change.
+    /// Notes the number and the bytes of the events that wait for the app. Called at each change.
     mutating func backlogChanged(_ count: Int, bytes: Int)
 
     /// The time at which `deadlineReached` is due; nil if none.
     var nextDeadline: NIODeadline? { get }
 
-    /// `nextDeadline` may have passed.
+    /// Does what is due at `now`.
     mutating func deadlineReached(now: NIODeadline, effects: inout Effects)
 }
 
@@ -109,11 +111,11 @@ extension ConnectionLink {
 
 /// The bounds of the events that wait for the app.
 package enum Backlog {
-    /// Above this number of bytes, the client drops whatever can be fetched again or is ephemeral.
+    /// Above this number of bytes, the client drops new events that are ephemeral or can be fetched again.
     package static let maxBytes = 64 * 1_048_576
-    /// Above this number of events, newer ephemeral ones are dropped.
+    /// Above this number of events, new ephemeral events are dropped.
     package static let maxEphemeral = 8192
-    /// Above this number of bytes, newer ephemeral events are dropped.
+    /// Above this number of bytes, new ephemeral events are dropped.
     static let maxEphemeralBytes = 16 * 1_048_576
     /// Above this number of events, inbox entries are dropped too, and asked for again later.
     package static let maxEvents = 16_384
@@ -123,15 +125,16 @@ package enum Backlog {
 package enum LinkEffect<Link: ConnectionLink>: Sendable {
     /// The login succeeded. The server may limit the heartbeat interval and suggest one for the network.
     case authenticated(Link.Login, heartbeatAtMost: Duration? = nil, heartbeatPrior: Duration? = nil)
-    /// The login failed. That is final unless the error has a `retryAfter`.
+    /// The login failed. The failure is final unless the error has a `retryAfter`.
     case refused(HermesClientError)
     /// A request was answered.
     case answer(id: UInt64, Result<Link.Answer, HermesClientError>)
-    /// Send this request. A non-zero id, below 16, means that the link awaits the answer.
+    /// Send this request. An id other than 0 means that the link awaits the answer. The id must differ from the ids of
+    /// the app's requests, which count up from 16.
     case send(Link.Request, id: UInt64 = 0)
     /// Hand this event to the app.
     case event(Link.Event)
-    /// Drop all waiting events: they belong to another account.
+    /// Drop all waiting events, because they belong to another account.
     case forgetEvents
     /// The server is ending the connection, perhaps because a request broke the protocol.
     case kicked(

@@ -3,20 +3,20 @@
 
 /// The state of a client's connection.
 public enum ConnectionState: Hashable, Sendable {
-    /// Not started.
+    /// The client has not started.
     case idle
     /// A connection is being opened.
     case connecting
     /// The connection is open; the login is under way.
     case authenticating
-    /// Logged in.
+    /// The client is logged in.
     case live
     /// The connection was given up, for this reason, and is being closed.
     case lost(HermesClientError)
     /// There is no connection, for this reason; the next try comes after the delay.
     case waiting(HermesClientError, delay: Duration)
-    /// There is no connection, for this reason. The client does not try while the app is suspended or without a
-    /// network.
+    /// There is no connection, for this reason. The client does not try to connect while the app is suspended or there
+    /// is no network.
     case paused(HermesClientError)
     /// The client will not try again: for this reason or, if nil, because the app closed it.
     case stopped(HermesClientError?)

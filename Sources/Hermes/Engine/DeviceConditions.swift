@@ -3,7 +3,7 @@
 
 import NIOConcurrencyHelpers
 
-/// The state of the app and of the network. The app sets it; the app's clients act on it.
+/// The state of the app and of the network. The app sets the state, and the app's clients act on it.
 ///
 /// ```swift
 /// .onChange(of: scenePhase) { _, phase in
@@ -25,7 +25,7 @@ public final class DeviceConditions: Sendable {
         case suspended
     }
 
-    /// All conditions at one moment.
+    /// The conditions at one moment.
     struct Snapshot: Hashable, Sendable {
         var appState = AppState.foreground
         var path = NetworkPath.unknown

@@ -3,8 +3,8 @@
 
 /// The times at which a client sends heartbeats, and the time after which the connection counts as lost.
 public struct HeartbeatPolicy: Hashable, Sendable {
-    /// The time between two heartbeats. With an adaptation: the first guess, and the longest interval in the
-    /// foreground.
+    /// The time between two heartbeats. With an adaptation, it is the first interval that is tried, and the longest
+    /// interval in the foreground.
     package var interval: Duration
     /// The bounds within which the interval adapts to the network; nil: it is fixed.
     package var adaptation: HeartbeatAdaptation?
@@ -12,17 +12,18 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     package var answerTimeout: Duration?
     /// The number of unanswered heartbeats in a row after which the connection is given up; at least 1.
     package var tries: Int
-    /// Whether any write of the client counts as a heartbeat. Even then, the interval restarts only if something also
-    /// arrived: a client that writes but gets no bytes must notice this.
+    /// Whether any write of the client counts as a heartbeat. The next heartbeat is due one interval after the last
+    /// write or the last incoming byte, whichever is earlier: a client that writes but receives nothing must notice
+    /// this.
     package var restartsOnWrite: Bool
 
     /// Creates a policy with a fixed interval.
     ///
     /// - Parameters:
     ///   - interval: the time between two heartbeats.
-    ///   - answerTimeout: how long to wait for an answer; nil where the protocol has none.
-    ///   - tries: unanswered heartbeats in a row before the connection is given up. The default is three, because a bad
-    ///     network may lose one.
+    ///   - answerTimeout: how long to wait for an answer; nil if the protocol has none.
+    ///   - tries: the number of unanswered heartbeats in a row after which the connection is given up. The default is
+    ///     three, because a bad network may lose a heartbeat.
     ///   - restartsOnWrite: whether any write counts as a heartbeat for the server.
     public init(
         interval: Duration,
@@ -53,27 +54,29 @@ public struct HeartbeatPolicy: Hashable, Sendable {
         self.restartsOnWrite = restartsOnWrite
     }
 
-    /// Push: every 120 s, below most carriers' idle timeouts; the answer within 8 s.
+    /// The policy for apps that get pushes: a heartbeat every 120 s, which is below most carriers' idle timeouts. The
+    /// answer must arrive within 8 s.
     public static let push = HeartbeatPolicy(interval: .seconds(120))
-    /// Push with an interval that adapts to the network, from 25 s to 580 s. The result is kept in
-    /// memory, or with
-    /// ``DeviceConditions/keepHeartbeats(inFile:)`` in a file.
+    /// The policy for apps that get pushes, with an interval that adapts to the network, from 25 s to 580 s. The
+    /// learned intervals are kept in memory or, with ``DeviceConditions/keepHeartbeats(inFile:)``, in a file.
     public static let adaptive = HeartbeatPolicy(interval: .seconds(120), adaptation: HeartbeatAdaptation())
-    /// Delimited: the same as push.
+    /// The policy for Delimited, which is ``push``.
     package static let delimited = push
-    /// IMPB: every 180 s; the answer within 8 s.
+    /// The policy for IMPB: a heartbeat every 180 s. The answer must arrive within 8 s.
     package static let impb = HeartbeatPolicy(interval: .seconds(180))
-    /// LiveRoom: every 10 s, without an answer. No other write replaces a heartbeat there.
+    /// The policy for LiveRoom: a heartbeat every 9.5 s, without an answer. No other write replaces a heartbeat.
     ///
-    /// A little under 10 s, because the server removes a client that was silent for longer.
+    /// The interval is a little under 10 s, because the server removes a client that sends no heartbeat for longer than
+    /// that.
     package static let liveRoom = HeartbeatPolicy(
         interval: .milliseconds(9500),
         answerTimeout: nil,
         restartsOnWrite: false
     )
-    /// MQTT: after 60 s without a write or without incoming bytes; the answer within 8 s.
+    /// The policy for MQTT: a heartbeat after 60 s without a write or without incoming bytes. The answer must arrive
+    /// within 8 s.
     package static let mqtt = HeartbeatPolicy(interval: .seconds(60))
-    /// QSIOP: every 120 s; the answer within 8 s.
+    /// The policy for QSIOP: a heartbeat every 120 s. The answer must arrive within 8 s.
     package static let qsiop = HeartbeatPolicy(interval: .seconds(120))
 
     /// The longest time between two heartbeats.

@@ -12,7 +12,7 @@ import Foundation
 
 /// Keeps the heartbeats that were learned for networks.
 ///
-/// Called on the loops of connections: the methods must not block.
+/// The methods are called on the event loops of connections, so they must not block.
 package protocol HeartbeatStore: Sendable {
     /// Returns the heartbeat learned for the network with this label; nil if none.
     func learned(of network: String) -> LearnedHeartbeat?
@@ -49,7 +49,8 @@ package final class MemoryHeartbeatStore: HeartbeatStore {
     var all: [String: LearnedHeartbeat] { networks.withLockedValue { $0 } }
 }
 
-/// Keeps learned heartbeats in a small JSON file. An unreadable file counts as empty: everything can be learned again.
+/// Keeps learned heartbeats in a small JSON file. An unreadable file counts as empty, because everything can be learned
+/// again.
 package final class FileHeartbeatStore: HeartbeatStore {
     private struct Record: Codable {
         var intervalMilliseconds: Int64
@@ -61,7 +62,7 @@ package final class FileHeartbeatStore: HeartbeatStore {
 
     private let file: URL
     private let memory: MemoryHeartbeatStore
-    /// Writes one change after another, off the loops.
+    /// The queue that writes one change after another, away from the event loops.
     private let queue = DispatchQueue(label: "hermes.heartbeats")
 
     /// Creates a store and reads its file, if there is one.

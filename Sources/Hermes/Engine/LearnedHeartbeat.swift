@@ -4,7 +4,8 @@
 /// The bounds within which a client searches for the longest heartbeat interval that a network allows.
 ///
 /// Address translators (NAT) between device and server forget a silent connection after 30 s to some tens of minutes.
-/// Later data of the server is lost without notice. Too frequent heartbeats cost battery; too rare ones cost pushes.
+/// Data that the server sends later are lost, and neither side is told. Heartbeats that are too frequent cost battery;
+/// heartbeats that are too rare cost pushes.
 package struct HeartbeatAdaptation: Hashable, Sendable {
     /// The shortest interval; below the 30 s of the most impatient networks.
     package var shortest: Duration
@@ -14,20 +15,20 @@ package struct HeartbeatAdaptation: Hashable, Sendable {
     package var step: Duration
     /// The decrease of the interval after failures.
     package var retreat: Duration
-    /// Successes in a row before the interval grows; at least 1.
+    /// The number of successes in a row before the interval grows; at least 1.
     package var successesBeforeStep: Int
-    /// Failures in a row before the interval shrinks; at least 1.
+    /// The number of failures in a row before the interval shrinks; at least 1.
     package var failuresBeforeRetreat: Int
 
     /// Creates bounds.
     ///
     /// - Parameters:
     ///   - shortest: the shortest interval, at least 1 s.
-    ///   - longest: the longest interval, at least the shortest; 580 s is the limit of the known rule.
+    ///   - longest: the longest interval, at least the shortest; the default is the limit of Mars' smart heartbeat.
     ///   - step: the increase of the interval at each step, at least 1 s.
     ///   - retreat: the decrease of the interval after failures, at least 1 s.
-    ///   - successesBeforeStep: successes in a row before the interval grows.
-    ///   - failuresBeforeRetreat: failures in a row before the interval shrinks.
+    ///   - successesBeforeStep: the number of successes in a row before the interval grows.
+    ///   - failuresBeforeRetreat: the number of failures in a row before the interval shrinks.
     package init(
         shortest: Duration = .seconds(25),
         longest: Duration = .seconds(580),
@@ -45,31 +46,31 @@ package struct HeartbeatAdaptation: Hashable, Sendable {
     }
 
     // The rule of Mars' smart heartbeat (https://github.com/Tencent/mars, stn/config.h and smart_heartbeat.cc).
-    /// 5 successes in a row before the interval grows.
+    /// The interval grows after 5 successes in a row.
     package static let successesBeforeStep = 5
-    /// 60 s more at each step.
+    /// The interval grows by 60 s at each step.
     package static let step = Duration.seconds(60)
-    /// 2 failures in a row before the interval shrinks.
+    /// The interval shrinks after 2 failures in a row.
     package static let failuresBeforeRetreat = 2
-    /// 80 s less after failures.
+    /// The interval shrinks by 80 s after failures.
     package static let retreat = Duration.seconds(80)
     /// After this time without a failure, a longer interval is tried: the network may have become more patient.
     static let quietSeconds: Int64 = 7 * 86_400
-    /// The increase in that case.
+    /// The increase of the interval in that case.
     static let nudge = Duration.seconds(20)
 }
 
-/// The heartbeat interval learned for a network. A value; time is passed in.
+/// The heartbeat interval learned for a network. Time is passed in.
 package struct LearnedHeartbeat: Hashable, Sendable {
     /// The interval that is used next.
     package var interval: Duration
     /// Whether the search has ended, for now.
     package var isStable: Bool
-    /// Answered heartbeats in a row since the interval last changed.
+    /// The number of answered heartbeats in a row since the interval last changed.
     package var successes: Int
-    /// Lost connections in a row that the interval explains.
+    /// The number of lost connections in a row that the interval may have caused.
     package var failures: Int
-    /// The last change of the interval or its stability, in seconds since 1970.
+    /// The time of the last change of the interval or its stability, in seconds since 1970.
     package var changedAt: Int64
 
     /// Creates a learned heartbeat, by default at the start of the search.
@@ -87,18 +88,18 @@ package struct LearnedHeartbeat: Hashable, Sendable {
         self.changedAt = changedAt
     }
 
-    /// Returns the same with an interval within the bounds.
+    /// Returns a copy whose interval is within the bounds.
     func clamped(to bounds: HeartbeatAdaptation) -> Self {
         var copy = self
         copy.interval = min(max(interval, bounds.shortest), bounds.longest)
         return copy
     }
 
-    /// A heartbeat was answered after silence in both directions for the whole interval.
+    /// Notes that a heartbeat was answered after silence in both directions for the whole interval.
     mutating func succeeded(within bounds: HeartbeatAdaptation, date: Int64) {
         failures = 0
         guard !isStable else {
-            // A clock that was put back must not delay the search.
+            // A clock that was set back must not delay the search.
             changedAt = min(changedAt, date)
             guard date - changedAt >= HeartbeatAdaptation.quietSeconds, interval < bounds.longest else { return }
             return change(to: interval + HeartbeatAdaptation.nudge, isStable: false, within: bounds, date: date)
@@ -109,7 +110,7 @@ package struct LearnedHeartbeat: Hashable, Sendable {
         change(to: interval + bounds.step, isStable: isLongest, within: bounds, date: date)
     }
 
-    /// The connection died while a heartbeat was unanswered.
+    /// Notes that the connection died while a heartbeat was unanswered.
     mutating func failed(within bounds: HeartbeatAdaptation, date: Int64) {
         successes = 0
         failures += 1
@@ -122,7 +123,7 @@ package struct LearnedHeartbeat: Hashable, Sendable {
         }
     }
 
-    /// The connection ended for a reason unrelated to heartbeats.
+    /// Notes that the connection ended for a reason unrelated to heartbeats.
     mutating func interrupted() { successes = 0 }
 
     private mutating func change(to interval: Duration, isStable: Bool, within bounds: HeartbeatAdaptation, date: Int64)

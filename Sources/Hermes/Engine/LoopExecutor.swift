@@ -3,7 +3,7 @@
 
 import NIOCore
 
-/// Runs an actor on an event loop, so that one thread alone touches the actor's and the channel handler's state.
+/// Runs an actor on an event loop, so that only one thread touches the state of the actor and of the channel handler.
 final class LoopExecutor: SerialExecutor {
     let eventLoop: any EventLoop
 

@@ -8,11 +8,11 @@ import Network
 
 /// The device's network.
 public struct NetworkPath: Hashable, Sendable {
-    /// The network's name, for example "wifi 192.168.1.1" or "cellular". Learned heartbeats are kept under it. It stays
-    /// on the device.
+    /// The network's name, for example "wifi 192.168.1.1" or "cellular". Learned heartbeats are kept under this name,
+    /// which stays on the device.
     package var label: String
-    /// The kind of network, for example "wifi", "cellular" or "cellular:26201". Statistics go to the server under it,
-    /// and the server may suggest a heartbeat for it. It must not name a person or a place.
+    /// The kind of network, for example "wifi", "cellular" or "cellular:26201". Statistics go to the server under this
+    /// name, and the server may suggest a heartbeat for it. So it must not identify a person or a place.
     package var kind: String
     /// Whether connections can be opened at all.
     package var isUsable: Bool
@@ -31,7 +31,7 @@ public struct NetworkPath: Hashable, Sendable {
         self.isUsable = isUsable
     }
 
-    /// A network of which nothing is known; worth a try.
+    /// A network of which nothing is known. It counts as usable.
     package static let unknown = NetworkPath(label: "unknown")
 }
 
@@ -44,7 +44,7 @@ extension NetworkPath {
         ]
         let kind = kinds.first { path.usesInterfaceType($0.0) }?.1 ?? "other"
         let gateway = path.gateways.first.map { " \($0)" } ?? ""
-        // `.requiresConnection`: the path comes up when a connection is asked for.
+        // A path with the status `.requiresConnection` comes up when a connection is opened, so it counts as usable.
         self.init(label: kind + gateway, isUsable: path.status != .unsatisfied)
     }
 }

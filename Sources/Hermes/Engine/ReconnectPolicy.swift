@@ -5,25 +5,25 @@ import NIOCore
 
 /// The waiting times before a client reconnects.
 ///
-/// A restarting server loses all its clients at once; random delays keep them from returning at once.
+/// A server that restarts loses all its clients at once. Random delays keep them from returning at the same moment.
 public struct ReconnectPolicy: Hashable, Sendable {
     /// The windows of the first tries. Each try comes at a random moment of its window, and the windows follow one
     /// another.
     package var windows: [Duration]
-    /// The delays of later tries; the last one repeats. Empty: no further tries.
+    /// The delays of later tries; the last delay repeats. If there are no delays, there are no further tries.
     package var delays: [Duration]
     /// The largest deviation of a delay, up or down, as a fraction of it.
     package var jitter: Double
-    /// The longest window of the server's advice that is obeyed.
+    /// The longest window that the client accepts from the server's advice.
     package var maxAdvisedWindow: Duration
 
     /// Creates a policy.
     ///
     /// - Parameters:
     ///   - windows: the windows of the first tries.
-    ///   - delays: the delays of later tries.
+    ///   - delays: the delays of later tries; the last delay repeats. Empty: no further tries.
     ///   - jitter: the largest deviation of a delay, as a fraction: 0 to 1.
-    ///   - maxAdvisedWindow: the longest window of the server's advice that is obeyed.
+    ///   - maxAdvisedWindow: the longest window that the client accepts from the server's advice.
     public init(
         windows: [Duration],
         delays: [Duration],
@@ -36,27 +36,28 @@ public struct ReconnectPolicy: Hashable, Sendable {
         self.jitter = min(max(jitter, 0), 1)
     }
 
-    /// Six tries within 15 s each, then tries after 1, 2, 5 and 10 minutes: for apps, because a server has many of them
-    /// as clients.
+    /// The policy for apps, of which a server has many as clients: six tries, each at a random moment of its own window
+    /// of 15 s, then tries after 1, 2, 5 and 10 minutes, and then every 10 minutes.
     ///
-    /// A changed network or an app that comes to the foreground restarts the policy with a try at once.
+    /// If the network changes or the app comes to the foreground, the client tries at once, and the policy starts
+    /// again.
     public static let standard = ReconnectPolicy(
         windows: Array(repeating: .seconds(15), count: 6),
         delays: [.seconds(60), .seconds(120), .seconds(300), .seconds(600)]
     )
-    /// The first tries within 1 s, then every few seconds: for a person at a terminal.
+    /// The policy for a person at a terminal: the first tries come within 1 s each, later tries every few seconds.
     public static let interactive = ReconnectPolicy(
         windows: [.seconds(1), .seconds(1), .seconds(1), .seconds(2), .seconds(2), .seconds(3)],
         delays: [.seconds(3), .seconds(5), .seconds(10)],
         maxAdvisedWindow: .seconds(2)
     )
-    /// No reconnecting: the first failure is final.
+    /// The policy that never reconnects: the first failure is final.
     package static let never = ReconnectPolicy(windows: [], delays: [])
 
     /// Returns the wait before the next try, counted from the start of its window if it has one.
     ///
     /// - Parameters:
-    ///   - failures: failed tries since the connection last was well.
+    ///   - failures: the number of failed tries since the connection last worked.
     ///   - random: a random number, at least 0 and below 1.
     /// - Returns: the wait; nil if there is no further try.
     func delay(afterFailures failures: Int, random: Double) -> Duration? {
@@ -71,20 +72,20 @@ public struct ReconnectPolicy: Hashable, Sendable {
 extension ConnectionEngine {
     /// The server's advice for reconnecting.
     package struct Advice: Hashable, Sendable {
-        /// The shortest wait; at most an hour is obeyed.
+        /// The shortest wait, of which the client obeys at most an hour.
         var notBefore: Duration
-        /// The window that follows the wait: the client reconnects at a random moment of it. At most the policy's
-        /// longest window is obeyed.
+        /// The window that follows the wait. The client reconnects at a random moment of the window, which it limits to
+        /// the policy's longest window.
         var window: Duration
         /// The endpoint to connect to; nil: the same as before.
         var endpoint: ServerAddress.Endpoint?
     }
 
-    /// Decides when the next try is due, from the policy and the tries so far. A value; time is passed in.
+    /// Decides when the next try is due, from the policy and the tries so far. Time is passed in.
     ///
-    /// The windows of the first tries follow one another, whether a try fails soon or late. So each client that lost
-    /// its server at the same moment makes one try in every window, and the returning server sees the clients at an
-    /// even rate. Windows that began at each client's failure would double the peak.
+    /// The windows of the first tries follow one another, whether a try fails soon or late. So all clients that lost
+    /// their server at the same moment make one try in every window, and the server sees them return at an even rate.
+    /// Windows that began at each client's failure would double the peak.
     ///
     /// If a try fails early in an advised window because the server is not back yet, a second try is drawn evenly from
     /// the rest of the window. So all clients that failed arrive evenly in that rest. The shorter the rest, the higher
@@ -92,28 +93,28 @@ extension ConnectionEngine {
     struct ReconnectSchedule: Sendable {
         /// The moment for reconnecting that follows from the server's advice.
         struct Slot: Hashable, Sendable {
-            /// The earliest moment. A changed network or the app's user does not make it earlier.
+            /// The earliest moment. Neither a changed network nor an app that comes to the foreground makes it earlier.
             var earliest: NIODeadline
-            /// The random moment.
+            /// The random moment at which the client tries.
             var moment: NIODeadline
             /// The end of the window that the moment was drawn from.
             var end: NIODeadline
         }
 
-        /// Failed tries since the connection last worked.
+        /// The number of failed tries since the connection last worked.
         private(set) var failures = 0
         /// The end of the last try's window.
         private var windowEnd: NIODeadline?
-        /// The slot of the present try; nil if the server advised none, or the client has been back since.
+        /// The slot of the present try; nil if the server advised none, or if a login has succeeded since.
         private var slot: Slot?
         private let policy: ReconnectPolicy
         private var random: SplitMix64
 
-        /// The longest wait that is obeyed.
+        /// The longest advised wait that the client obeys.
         static let longestAdvice = Duration.seconds(3600)
         /// A second try comes in the same advised window only if at least this part of the window is left. The inverse
-        /// of this part, 1.33, bounds the peak rate of reconnects. The server may be away for the first quarter of the
-        /// window.
+        /// of this part, 1.33, bounds the peak rate of reconnects, as a multiple of the even rate. So the server may be
+        /// away for the first quarter of the window.
         static let leastRest = 0.75
         /// The least time that must be left for a second try, whatever the window.
         static let shortestRest = TimeAmount.seconds(1)
@@ -126,17 +127,18 @@ extension ConnectionEngine {
         /// Whether the policy allows no further try.
         var isOver: Bool { policy.delay(afterFailures: failures, random: 0) == nil }
 
-        /// The connection worked, or the conditions changed: the count of failures starts anew.
+        /// Resets the count of failures, because the connection worked or the conditions changed.
         mutating func startAnew() {
             failures = 0
             windowEnd = nil
             slot = nil
         }
 
-        /// A try succeeded; it is not known yet whether the connection will keep working.
+        /// Notes that a try succeeded. The count of failures stays, because it is not known yet whether the connection
+        /// will keep working.
         mutating func arrived() { slot = nil }
 
-        /// A try failed or the connection was lost.
+        /// Plans the next try after a try failed or the connection was lost.
         ///
         /// - Returns: the time of the next try; nil if there is none.
         mutating func next(now: NIODeadline) -> NIODeadline? {
@@ -155,8 +157,8 @@ extension ConnectionEngine {
             return begin + TimeAmount(delay)
         }
 
-        /// A try failed or the connection was lost, and the server advised a slot. Repeated advice does not make the
-        /// client try more often than its policy.
+        /// Plans the next try after a try failed or the connection was lost, and the server advised a slot. Repeated
+        /// advice does not make the client try more often than its policy allows.
         mutating func next(_ slot: Slot, now: NIODeadline) -> NIODeadline? {
             self.slot = nil
             guard let own = next(now: now) else { return nil }
@@ -173,7 +175,7 @@ extension ConnectionEngine {
             return Slot(earliest: earliest, moment: moment, end: earliest + TimeAmount(window))
         }
 
-        /// The rest of the advised window; nil if it is too short for another try.
+        /// Returns the rest of the advised window; nil if there is no window, or its rest is too short for another try.
         private func restOfSlot(now: NIODeadline) -> TimeAmount? {
             guard let slot, now >= slot.earliest else { return nil }
             let rest = slot.end - now

@@ -1,41 +1,43 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Logins that were given up before their answers came. Such a login may reach the server late and take the place of a
-/// later one of the same client. Does no I/O; a value in a link.
+/// The logins that the client gave up before their answers came. Such a login may reach the server late and replace a
+/// later login of the same client. Does no I/O.
 ///
-/// A replaced client stops, so that two devices with one id do not replace each other forever. But if one of these
-/// logins may be the cause, the client comes back. Each login is blamed once.
+/// A replaced client stops, so that two devices with one id do not replace each other forever. But if one of the
+/// given-up logins may be the cause, the client reconnects. Each login is blamed only once.
 package struct StrayLogins: Sendable {
-    /// When the unanswered login was sent, by the device's clock, in milliseconds since 1970.
+    /// The time at which the unanswered login was sent, by the device's clock, in milliseconds since 1970; nil if no
+    /// login is unanswered.
     private var startedAt: Int64?
-    /// When each login was given up.
+    /// The times at which logins were given up, oldest first.
     private var givenUp: [Int64]
 
-    /// The number of remembered logins, and how long they are remembered.
+    /// The largest number of remembered logins.
     private static let maxRemembered = 16
+    /// The time for which a login is remembered, in milliseconds.
     private static let milliseconds: Int64 = 300_000
 
-    /// Creates a list that continues an earlier run's, see ``unanswered``.
+    /// Creates a list that continues the list of an earlier run; see ``unanswered``.
     package init(unanswered: [Int64] = []) { givenUp = unanswered.suffix(Self.maxRemembered) }
 
     /// The logins that may still reach the server, for the next run of the app.
     var unanswered: [Int64] { givenUp + (startedAt.map { [$0] } ?? []) }
 
-    /// A login is sent.
+    /// Records that a login is sent.
     package mutating func began(now: Int64 = WallClock.milliseconds()) { startedAt = now }
 
     /// Records that the login was answered.
     package mutating func answered() { startedAt = nil }
 
-    /// The connection is gone.
+    /// Records that the connection is gone. An unanswered login then counts as given up.
     package mutating func connectionLost(now: Int64 = WallClock.milliseconds()) {
         guard startedAt != nil else { return }
         startedAt = nil
         givenUp = givenUp.suffix(Self.maxRemembered - 1) + [now]
     }
 
-    /// Another login took this client's place.
+    /// Records that another login replaced this client's login.
     ///
     /// - Returns: whether that login may be one that this client gave up.
     package mutating func blame(now: Int64 = WallClock.milliseconds()) -> Bool {

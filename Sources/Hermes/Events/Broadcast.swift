@@ -4,9 +4,9 @@
 import NIOConcurrencyHelpers
 
 /// Hands each element to every subscription that wants it. Each subscription has a mailbox of its own. A slow loop
-/// delays nobody; it misses elements that its mailbox has no room for.
+/// delays no other loop; it misses the elements for which its mailbox has no room.
 ///
-/// State: in a lock, which is not held while elements are handed over.
+/// State: in a lock. The lock is not held while elements are handed over.
 final class Broadcast<Element: Sendable>: Sendable {
     private struct State {
         var subscriptions: [UInt64: Entry] = [:]
@@ -19,7 +19,7 @@ final class Broadcast<Element: Sendable>: Sendable {
         let mailbox: Mailbox<Element>
     }
 
-    /// Ends its subscription when nobody holds it any more.
+    /// An object that ends its subscription when it is deinitialized.
     private final class Registration: Sendable {
         private let end: @Sendable () -> Void
 
@@ -35,14 +35,15 @@ final class Broadcast<Element: Sendable>: Sendable {
     /// Creates a broadcast without subscriptions.
     ///
     /// - Parameters:
-    ///   - maxElements: the number of elements that may wait for one subscription.
-    ///   - maxBytes: the bytes that may wait for one subscription.
+    ///   - maxElements: the largest number of elements that wait for one subscription.
+    ///   - maxBytes: the largest total size of the elements that wait for one subscription, in bytes.
     init(maxElements: Int = Backlog.maxEphemeral, maxBytes: Int = Backlog.maxEphemeralBytes) {
         self.maxElements = maxElements
         self.maxBytes = maxBytes
     }
 
-    /// The elements from now on. The subscription ends when the sequence and its iterators are gone.
+    /// Returns a sequence of the elements that are sent from now on. The subscription ends when the sequence and its
+    /// iterators are deinitialized.
     func subscribe(where isWanted: @escaping @Sendable (Element) -> Bool = { _ in true }) -> ClientEvents<Element> {
         let mailbox = Mailbox<Element>(maxElements: maxElements, maxBytes: maxBytes)
         let id: UInt64? = state.withLockedValue { state in
@@ -62,11 +63,11 @@ final class Broadcast<Element: Sendable>: Sendable {
         }
     }
 
-    /// Hands an element to all who want it.
+    /// Hands an element to all subscriptions that want it.
     ///
-    /// - Parameter bytes: the memory that it takes while it waits; an estimate.
+    /// - Parameter bytes: an estimate of the memory that the element takes while it waits.
     func send(_ element: Element, bytes: Int) {
-        // A loop that is too slow for its mailbox misses it.
+        // If a mailbox is full, its loop misses the element.
         for entry in entries where entry.isWanted(element) { _ = entry.mailbox.offer(element, bytes: bytes) }
     }
 
@@ -75,7 +76,7 @@ final class Broadcast<Element: Sendable>: Sendable {
         for entry in entries { entry.mailbox.removeAll() }
     }
 
-    /// Takes subscriptions again.
+    /// Accepts subscriptions again after a `close`.
     func open() { state.withLockedValue { $0.isOpen = true } }
 
     /// Ends all subscriptions. New subscriptions end at once until `open` is called.

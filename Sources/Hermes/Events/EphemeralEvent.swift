@@ -3,7 +3,8 @@
 
 import HermesWire
 
-/// An event that matters only now: it arrives if the client is connected, and nobody keeps it.
+/// An event that matters only at its moment. It arrives only if the client is connected, and neither the server nor the
+/// client stores it.
 ///
 /// ```swift
 /// for await event in client.ephemeralEvents {
@@ -16,15 +17,16 @@ public struct EphemeralEvent: Hashable, Sendable {
     @nonexhaustive
     #endif
     public enum Kind: Hashable, Sendable {
-        /// A user is typing in a conversation, or stopped.
+        /// A user is typing in a conversation, or has stopped typing.
         case typing(UserID, in: Conversation, isTyping: Bool)
         /// A watched account came online or went offline.
         case presence(Presence)
         /// An event in a room that the client has entered.
         case room(RoomEvent)
-        /// The pushes with these numbers did not arrive and cannot be fetched. A room is the topic "room/NAME".
+        /// The pushes with these numbers did not arrive and cannot be fetched. The topic of a room is "room/NAME".
         case missedPushes(topic: String, numbers: ClosedRange<UInt64>)
-        /// Another account's set-up data for a peer-to-peer link or a call; nil: the other end is done.
+        /// Data from another account that sets up a peer-to-peer link or a call. Nil data mean that the other account
+        /// has ended the link or call.
         case signal(from: UserID, sessionID: String, data: [UInt8]?)
         /// A notice from the server's operator.
         case notice(String)
@@ -35,7 +37,7 @@ public struct EphemeralEvent: Hashable, Sendable {
 
     package init(_ kind: Kind) { self.kind = kind }
 
-    /// The event in a room; nil for other kinds.
+    /// The room event; nil if the event is of another kind.
     public var room: RoomEvent? { if case .room(let event) = kind { event } else { nil } }
 }
 

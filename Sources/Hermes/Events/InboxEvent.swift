@@ -9,7 +9,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// An entry of the inbox, which the server keeps until the app has taken it. Each arrives once and in order.
+/// An entry of the inbox, which the server keeps until the app has taken it. Each entry arrives once and in order.
 ///
 /// ```swift
 /// for await event in client.events {
@@ -32,20 +32,21 @@ public struct InboxEvent: Hashable, Sendable {
         case readMark(by: UserID, in: Conversation, upToSeq: UInt64)
         /// An account recalled a message.
         case recall(MessageID, in: Conversation, by: UserID)
-        /// An account asked for contact, answered a request or ended a contact, with this message.
+        /// An account sent a contact request, answered one or ended a contact, with this message.
         case contact(ContactChange, by: UserID, nickName: String, message: String)
         /// An account created, changed or dissolved a group. The group now has this name.
         case group(GroupChange, of: GroupID, name: String, by: UserID)
         /// A push from a back end.
         case push(Push)
         /// A call with another account. The call's ``EphemeralEvent/Kind/signal(from:sessionID:data:)`` events have the
-        /// same id.
+        /// same session id.
         case call(CallStage, with: UserID, sessionID: String)
         /// The server deleted the entries with these seqs before this device got them. They cannot be fetched.
         case gap(ClosedRange<UInt64>)
-        /// The server lost its store and began a new inbox. Entries that the app had not received are lost.
+        /// The server lost its store or the newest entries in it, and assigns their seqs to new entries. Entries that
+        /// are lost and that the app had not received do not arrive.
         case inboxReset
-        /// An entry that this version does not know.
+        /// An entry of a kind that this version does not know.
         case unknown
     }
 
@@ -69,11 +70,11 @@ public struct InboxEvent: Hashable, Sendable {
 
     package init(_ kind: Kind) { self.kind = kind }
 
-    /// The message; nil for other kinds.
+    /// The message; nil if the entry is of another kind.
     public var message: Message? { if case .message(let message) = kind { message } else { nil } }
-    /// The push; nil for other kinds.
+    /// The push; nil if the entry is of another kind.
     public var push: Push? { if case .push(let push) = kind { push } else { nil } }
-    /// The seqs of deleted entries; nil for other kinds.
+    /// The seqs of deleted entries; nil if the event is of another kind.
     package var gap: ClosedRange<UInt64>? { if case .gap(let gap) = kind { gap } else { nil } }
 }
 
@@ -125,7 +126,8 @@ extension InboxEvent.Kind {
             self = .call(stage, with: UserID(rawValue: call.withUid), sessionID: call.sessionID)
         case .expired(let expired):
             self = .gap(event.seq...max(event.seq, expired.toSeq))
-        // The server sends no replacements to a client without a limit, such as this one.
+        // `oversized` replaces an entry that exceeds the client's length limit. This client announces no limit, so it
+        // gets none.
         case .oversized, nil:
             return nil
         }

@@ -4,7 +4,7 @@
 import DequeModule
 import NIOConcurrencyHelpers
 
-/// The elements that wait for one loop. It is bounded: an element that finds no room is dropped.
+/// A bounded queue of the elements that wait for one loop. If there is no room for an element, it is dropped.
 ///
 /// State: in a lock.
 final class Mailbox<Element: Sendable>: Sendable {
@@ -25,20 +25,21 @@ final class Mailbox<Element: Sendable>: Sendable {
     /// Creates an empty mailbox.
     ///
     /// - Parameters:
-    ///   - maxElements: the number of elements that may wait.
-    ///   - maxBytes: the bytes that may wait.
+    ///   - maxElements: the largest number of elements that wait.
+    ///   - maxBytes: the largest total size of the elements that wait, in bytes.
     init(maxElements: Int, maxBytes: Int) {
         self.maxElements = maxElements
         self.maxBytes = maxBytes
     }
 
-    /// Hands an element to the loop, at once or when the loop asks.
+    /// Hands an element to the loop, at once or when the loop asks for it.
     ///
     /// - Parameters:
     ///   - element: the element.
-    ///   - bytes: the memory that it takes while it waits; an estimate.
-    ///   - isBounded: whether the element needs room; if not, something else bounds such elements.
-    /// - Returns: false if there is no room, or nobody will ask again.
+    ///   - bytes: an estimate of the memory that the element takes while it waits.
+    ///   - isBounded: whether the element is dropped if there is no room. If not, the caller bounds such elements in
+    ///     another way.
+    /// - Returns: false if the element was dropped, because there is no room or the mailbox is finished.
     func offer(_ element: Element, bytes: Int = 0, isBounded: Bool = true) -> Bool {
         let (isTaken, waiter) = state.withLockedValue { state -> (Bool, CheckedContinuation<Element?, Never>?) in
             guard !state.isFinished else { return (false, nil) }
@@ -61,7 +62,8 @@ final class Mailbox<Element: Sendable>: Sendable {
             state.lastWaiter &+= 1
             return state.lastWaiter
         }
-        // Cancelled after it was served: nobody asks for this number again.
+        // If the task is cancelled after it got its element, `onCancel` adds the number to `cancelled`. Nobody uses the
+        // number again, so remove it.
         defer { state.withLockedValue { _ = $0.cancelled.remove(id) } }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

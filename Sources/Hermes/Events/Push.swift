@@ -13,9 +13,9 @@ public import Foundation
 public struct Push: Hashable, Sendable {
     /// The push's id: 26 characters, sortable by time.
     public var id: String
-    /// The title: at most 256 bytes.
+    /// The title: at most 256 characters.
     public var title: String
-    /// The text: at most 4 KiB.
+    /// The text: at most 4,096 characters.
     public var body: String
     /// The application's own JSON object, see ``data(as:)``: at most 16 KiB; may be empty.
     public var dataJSON: String
@@ -58,12 +58,12 @@ public struct Push: Hashable, Sendable {
 
     /// Decodes the application's own JSON into a type of the app.
     ///
-    /// - Throws: DecodingError if there is none, or it does not fit the type.
+    /// - Throws: DecodingError if there is no JSON, or if it does not fit the type.
     public func data<Value: Decodable>(as type: Value.Type) throws -> Value {
         try JSONDecoder().decode(type, from: Data(dataJSON.utf8))
     }
 
-    /// The back end's own message, decoded as the app's protobuf type of the same name.
+    /// Decodes the back end's own message as the app's protobuf type of the same name.
     ///
     /// ```swift
     /// if let order = try push.message(as: Shop_OrderShipped.self) { show(order) }

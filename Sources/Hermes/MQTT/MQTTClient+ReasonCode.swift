@@ -4,8 +4,8 @@
 import HermesWire
 
 extension MQTTClient {
-    /// The outcome of an operation, numbered as in MQTT 5.0; 0x80 and above are failures. The codes of 3.1.1 are
-    /// translated.
+    /// The outcome of an operation, numbered as in MQTT 5.0. Numbers of 0x80 and above are failures. The return codes
+    /// of MQTT 3.1.1 are translated into these numbers.
     public struct ReasonCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         /// The number.
         public let rawValue: UInt8
@@ -18,13 +18,13 @@ extension MQTTClient {
         /// Whether the operation failed.
         public var isFailure: Bool { rawValue >= 0x80 }
 
-        /// Success; for a subscription: granted with QoS 0.
+        /// The operation succeeded. For a subscription: it was granted with QoS 0.
         public static let success = Self(rawValue: 0x00)
         /// A subscription was granted with QoS 1.
         package static let grantedQoS1 = Self(rawValue: 0x01)
         /// A subscription was granted with QoS 2.
         package static let grantedQoS2 = Self(rawValue: 0x02)
-        /// Published, but no subscription matches.
+        /// The message was published, but no subscription matches its topic.
         public static let noMatchingSubscribers = Self(rawValue: 0x10)
         /// There was no such subscription.
         package static let noSubscriptionExisted = Self(rawValue: 0x11)
@@ -49,7 +49,8 @@ extension MQTTClient {
         /// Whether to retry a connection that the server refused or ended for this reason.
         var mayRetry: Bool {
             switch rawValue {
-            // Unspecified, unavailable, busy, shutting down, keep-alive, rate, quota, connection rate, connect time.
+            // Normal, unspecified, implementation specific, unavailable, busy, shutting down, keep-alive, rate, quota,
+            // connection rate, connect time.
             case 0x00, 0x80, 0x83, 0x88, 0x89, 0x8B, 0x8D, 0x96, 0x97, 0x9F, 0xA0: true
             default: false
             }
@@ -104,17 +105,17 @@ extension MQTTClient {
 }
 
 extension HermesClientError {
-    /// The reason code from an MQTT server; nil if the error is another one.
+    /// The reason code from an MQTT server; nil if the error has no such code.
     public var mqttReason: MQTTClient.ReasonCode? {
         guard (0x80...0xFF).contains(Int(code.rawValue) - Self.mqttBase) else { return nil }
         return MQTTClient.ReasonCode(rawValue: UInt8(truncatingIfNeeded: Int(code.rawValue) - Self.mqttBase))
     }
 
-    /// The error code of an MQTT reason is this plus the reason code.
+    /// The number that is added to an MQTT reason code to give the error code.
     private static let mqttBase = 500
 
-    /// Creates the error for an MQTT server's refusal: the request, the reason, the server's own text if any, and the
-    /// remedy.
+    /// Creates the error for an MQTT server's refusal. Its message holds the request, the reason, the server's own text
+    /// if there is one, and the remedy.
     init(
         _ what: String,
         _ reason: MQTTClient.ReasonCode,

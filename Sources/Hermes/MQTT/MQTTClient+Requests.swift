@@ -40,7 +40,7 @@ extension MQTTClient {
     /// Publishes a message without waiting. Messages that one thread publishes this way are sent in order.
     ///
     /// - Parameters:
-    ///   - message: as with ``publish(_:)``; QoS 0 fails if there is no connection.
+    ///   - message: as with ``publish(_:)``. A message of QoS 0 fails if there is no connection.
     ///   - whenDone: gets the outcome, on the client's event loop; must not block.
     package func publish(
         _ message: MQTTMessage,
@@ -80,8 +80,8 @@ extension MQTTClient {
         }
     }
 
-    /// Pings the server and returns the round-trip time. The server has then read everything published before on this
-    /// connection, QoS 0 included.
+    /// Pings the server and returns the round-trip time. When the call returns, the server has read everything that was
+    /// published before on this connection, including messages of QoS 0.
     ///
     /// - Throws: HermesClientError if the connection is lost or no answer comes in time.
     @discardableResult
@@ -93,10 +93,11 @@ extension MQTTClient {
 
     // MARK: Subscribing
 
-    /// Subscribes, now and on each later connection without a session.
+    /// Subscribes to topic filters. If the server loses the session, the client subscribes again on the next
+    /// connection.
     ///
     /// - Parameter subscriptions: the subscriptions; at least one.
-    /// - Returns: for each subscription the reason of the refusal or, below 0x80, the granted QoS.
+    /// - Returns: for each subscription, the granted QoS (below 0x80) or the reason of the refusal.
     /// - Throws: HermesClientError if the request cannot be encoded or the timeout passes; CancellationError.
     public func subscribe(_ subscriptions: [Subscription]) async throws -> [ReasonCode] {
         try await subscribe(subscriptions, identifier: nil)
@@ -104,7 +105,8 @@ extension MQTTClient {
 
     /// Subscribes; see ``subscribe(_:)``.
     ///
-    /// - Parameter identifier: comes with each matching message, 1 to 268,435,455; MQTT 5.0 only.
+    /// - Parameter identifier: the subscription identifier, which comes with each matching message: 1 to 268,435,455;
+    ///   MQTT 5.0 only.
     package func subscribe(_ subscriptions: [Subscription], identifier: Int?) async throws -> [ReasonCode] {
         try Self.requireValid(subscriptions.map(\.filter))
         return try await driver.request(
@@ -117,7 +119,7 @@ extension MQTTClient {
     /// Subscribes to one topic filter; see ``subscribe(_:)``.
     ///
     /// - Returns: the granted QoS.
-    /// - Throws: HermesClientError also if the server refuses the subscription.
+    /// - Throws: the errors of ``subscribe(_:)``; HermesClientError if the server refuses the subscription.
     @discardableResult
     public func subscribe(to filter: String, qos: QoS = .atMostOnce) async throws -> QoS {
         let reason = try await subscribe([Subscription(filter, qos: qos)]).first ?? .unspecifiedError
@@ -130,7 +132,7 @@ extension MQTTClient {
     /// Ends subscriptions.
     ///
     /// - Parameter filters: the filters, as they were subscribed to; at least one.
-    /// - Returns: the outcome for each filter; 3.1.1 has no failures here.
+    /// - Returns: the outcome for each filter. MQTT 3.1.1 reports no failures, so there every outcome is a success.
     /// - Throws: HermesClientError if the request cannot be encoded or the timeout passes; CancellationError.
     @discardableResult
     public func unsubscribe(from filters: String...) async throws -> [ReasonCode] { try await unsubscribe(filters) }

@@ -14,7 +14,7 @@ extension MQTTClient {
         var wire: MQTTVersion { self == .v5 ? .v5 : .v311 }
     }
 
-    /// The quality of service: how surely a message arrives.
+    /// The quality of service, which says how reliably a message is delivered.
     public enum QoS: UInt8, Hashable, Sendable, CaseIterable {
         /// At most once: not acknowledged.
         case atMostOnce = 0
@@ -42,13 +42,14 @@ extension MQTTClient {
 
     /// A topic filter and its options.
     public struct Subscription: Hashable, Sendable {
-        /// The retained messages that a subscription delivers; MQTT 5.0 only. 3.1.1 delivers all that match.
+        /// The retained messages that a subscription delivers; MQTT 5.0 only. With MQTT 3.1.1, a subscription delivers
+        /// all retained messages that match.
         public enum RetainHandling: UInt8, Hashable, Sendable, CaseIterable {
-            /// All that match.
+            /// All retained messages that match.
             case sendAlways = 0
-            /// All that match, if the subscription is new.
+            /// All retained messages that match, if the subscription is new.
             case sendIfNew = 1
-            /// None.
+            /// No retained messages.
             case doNotSend = 2
         }
 
@@ -66,8 +67,8 @@ extension MQTTClient {
         /// Creates a subscription.
         ///
         /// - Parameters:
-        ///   - filter: the topic filter: `+` matches one level, `#` at the end all levels below; `$share/GROUP/FILTER`
-        ///     is shared.
+        ///   - filter: the topic filter: `+` matches one level, and `#` at the end matches all levels below;
+        ///     `$share/GROUP/FILTER` is a shared subscription.
         ///   - qos: the highest QoS with which messages are delivered.
         ///   - noLocal: whether messages of this client are left out; MQTT 5.0 only.
         ///   - retainAsPublished: whether forwarded messages keep the publisher's retain flag; MQTT 5.0 only.
@@ -99,7 +100,7 @@ extension MQTTClient {
 
     /// The server's answer to CONNECT.
     public struct Connection: Hashable, Sendable {
-        /// Whether the server still had the session: its subscriptions and unacknowledged messages.
+        /// Whether the server still had the session, with its subscriptions and unacknowledged messages.
         public var sessionPresent: Bool
         /// The client identifier; assigned by the server if the client had none.
         public var clientID: String
@@ -107,17 +108,18 @@ extension MQTTClient {
         package var maximumQoS: QoS
         /// Whether the server keeps retained messages.
         package var retainAvailable: Bool
-        /// The number of unacknowledged QoS 1 and 2 messages that the server accepts.
+        /// The largest number of unacknowledged QoS 1 and 2 messages that the server accepts.
         package var receiveMaximum: Int
-        /// The longest packet that the server accepts, in bytes; nil if it did not say.
+        /// The longest packet that the server accepts, in bytes; nil if the server named no limit.
         package var maxPacketBytes: Int?
-        /// The keep-alive that the server wants in place of the client's.
+        /// The keep-alive that the server wants in place of the client's; nil if the server accepts the client's.
         package var serverKeepAlive: Duration?
-        /// The time that the server keeps the session after the connection; nil: the time that the client asked for.
+        /// The time for which the server keeps the session after the connection; nil: the time that the client asked
+        /// for.
         package var sessionExpiry: Duration?
         /// The server's user properties.
         package var userProperties: [MQTTMessage.UserProperty]
-        /// Whether the server takes subscription identifiers.
+        /// Whether the server accepts subscription identifiers.
         var subscriptionIdentifiersAvailable = true
 
         init(_ packet: MQTTConnack, clientID: String) {

@@ -24,51 +24,55 @@ public import NIOCore
 public final class MQTTClient: Sendable {
     /// A client's settings.
     public struct Configuration: Sendable {
-        /// The server's MQTT port. With a WebSocket, for example at "/mqtt", its HTTP port.
+        /// The server's address. The port is the server's MQTT port or, for a WebSocket (for example at "/mqtt"), its
+        /// HTTP port.
         public var server: ServerAddress
         /// The protocol version.
         public var version: Version
-        /// The client identifier, which names the session. Empty: the server assigns one; this needs a clean start.
+        /// The client identifier, which names the session. If it is empty, the server assigns one; this requires a
+        /// clean start.
         public var clientID: String
-        /// Whether the first connection discards the server's session of an earlier run. With 3.1.1, true also makes
-        /// each session end with its connection (clean session).
+        /// Whether the first connection discards the server's session of an earlier run. With MQTT 3.1.1, true also
+        /// makes each session end with its connection (clean session).
         public var cleanStart: Bool
-        /// The time that the server keeps the session without a connection, in whole seconds; MQTT 5.0 only. 2^32 - 1
-        /// seconds: forever.
+        /// The time for which the server keeps the session without a connection, in whole seconds; MQTT 5.0 only. A
+        /// time of 2^32 - 1 s means forever.
         public var sessionExpiry: Duration
-        /// The user name; nil: anonymous, or the name in the client certificate.
+        /// The user name; nil: the client is anonymous, or has the name in its certificate.
         public var userName: String?
         /// The password or a token.
         public var password: String?
         /// The message that the server publishes when the client disappears without DISCONNECT.
         public var will: MQTTMessage?
-        /// The time that the server waits for the client to return before it publishes the will, in whole seconds; MQTT
-        /// 5.0 only.
+        /// The time for which the server waits for the client to return before it publishes the will, in whole seconds;
+        /// MQTT 5.0 only.
         public var willDelay: Duration
-        /// When to send heartbeats; the longest interval is CONNECT's keep alive.
+        /// The policy for heartbeats, whose longest interval is CONNECT's keep alive.
         public var heartbeat: HeartbeatPolicy
-        /// When to reconnect.
+        /// The policy for reconnecting.
         public var reconnect: ReconnectPolicy
-        /// The state of the app and of the network; in tests another than the shared one.
+        /// The state of the app and of the network: ``DeviceConditions/shared``, except in tests.
         package var conditions: DeviceConditions
-        /// The time limit for subscribing, reconnects included.
+        /// The time limit for subscribing, unsubscribing and pings, including the time for reconnects.
         public var requestTimeout: Duration
-        /// The time limit for a publication's acknowledgement, reconnects included.
+        /// The time limit for a publication's acknowledgement, including the time for reconnects.
         public var publishTimeout: Duration
-        /// The number of unacknowledged QoS 1 and 2 messages that the server may send: 1 to 65,535; MQTT 5.0 only.
+        /// The largest number of unacknowledged QoS 1 and 2 messages that the server may send: 1 to 65,535; MQTT 5.0
+        /// only.
         package var receiveMaximum: Int
-        /// The number of topic aliases that the server may use; MQTT 5.0 only.
+        /// The largest number of topic aliases that the server may use; MQTT 5.0 only.
         package var topicAliasMaximum: Int
         /// The longest packet accepted from the server, in bytes.
         package var maxPacketBytes: Int
-        /// The number of messages that may wait for the app; above it, QoS 0 messages are dropped.
+        /// The number of messages that may wait for the app. Beyond this number, QoS 0 messages are dropped.
         public var maxQueuedMessages: Int
-        /// The bytes of messages that may wait for the app; above it, QoS 0 messages are dropped.
+        /// The total size of the messages that may wait for the app, in bytes. Beyond this size, QoS 0 messages are
+        /// dropped.
         public var maxQueuedBytes: Int
         /// User properties for CONNECT; MQTT 5.0 only.
         package var userProperties: [MQTTMessage.UserProperty]
 
-        /// Creates a configuration with the defaults for an app: MQTT 5.0, a clean session.
+        /// Creates a configuration with the defaults for an app: MQTT 5.0 with a clean start.
         public init(server: ServerAddress = ServerAddress(port: 1883), clientID: String = "") {
             self.server = server
             self.clientID = clientID
@@ -100,8 +104,8 @@ public final class MQTTClient: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: the client's settings.
-    ///   - eventLoop: the loop of its connection; nil: one of the process's shared loops.
-    ///   - logger: gets messages at debug level, without contents or secrets.
+    ///   - eventLoop: the event loop of the client's connection; nil: one of the process's shared event loops.
+    ///   - logger: gets log messages at debug level, without message contents or secrets.
     /// - Throws: HermesClientError if the TLS options are invalid, or CONNECT cannot be encoded.
     public init(
         _ configuration: Configuration,
@@ -126,9 +130,10 @@ public final class MQTTClient: Sendable {
 
     /// Connects, runs the body, and then disconnects, even if the body throws.
     ///
-    /// If the body returns, the last message counts as taken.
+    /// If the body returns, the last message that it got counts as taken.
     ///
-    /// - Throws: the body's error; HermesClientError if the server refuses or the policy gives up.
+    /// - Throws: the body's error; HermesClientError if the server refuses the connection, or if the reconnect policy
+    ///   allows no further try.
     public nonisolated(nonsending) static func withClient<Result>(
         _ configuration: Configuration,
         logger: Logger? = nil,
@@ -146,33 +151,35 @@ public final class MQTTClient: Sendable {
         }
     }
 
-    /// Connects. From then on the client stays connected until `close`, or until the server ends the connection for
-    /// good.
+    /// Connects. From then on the client reconnects by itself, until the app calls `close`, the server ends the
+    /// connection permanently, or the reconnect policy allows no further try.
     ///
     /// - Returns: the server's answer.
-    /// - Throws: HermesClientError if the server refuses (see ``HermesClientError/mqttReason``), or if the policy gives
-    ///   up.
+    /// - Throws: HermesClientError if the server refuses the connection (see ``HermesClientError/mqttReason``), or if
+    ///   the reconnect policy allows no further try.
     @discardableResult
     public func connect() async throws -> Connection { try await driver.start() }
 
-    /// Arriving messages, each once and in order, for a single loop. Ends when the client has stopped.
+    /// The messages that arrive, each once and in order. Only one loop may read the sequence. It ends when the client
+    /// has stopped.
     ///
-    /// A message of QoS 1 or 2 counts as taken, and is acknowledged to the server, when the app asks for the next one.
+    /// A message of QoS 1 or 2 counts as taken, and is acknowledged to the server, when the app asks for the next
+    /// message.
     public var messages: ClientEvents<MQTTMessage> {
         ClientEvents { await self.driver.nextEvent()?.message }
     }
 
     /// Sets the user name and the password for later connections, for example when a token is about to expire. The
-    /// server ends the present connection when its token expires; the client then comes back with the new one.
+    /// server ends the present connection when its token expires; the client then reconnects with the new credentials.
     ///
     /// - Parameters:
-    ///   - userName: the user name; nil: anonymous, or the name in the client certificate.
+    ///   - userName: the user name; nil: the client is anonymous, or has the name in its certificate.
     ///   - password: the password or a token.
     public func useCredentials(userName: String?, password: String?) async {
         await driver.useCredentials(userName, password)
     }
 
-    /// The number of the present connection. If it has changed, QoS 0 publications may be lost.
+    /// The number of the present connection. If it has changed, QoS 0 publications may have been lost.
     package var connectionNumber: UInt64 {
         get async { await driver.attempt }
     }
@@ -187,25 +194,25 @@ public final class MQTTClient: Sendable {
         get async { await driver.link.topics.missed }
     }
 
-    /// The connection's states from now on, the present one first. Each call returns its own stream. The stream ends
+    /// The states of the connection, beginning with the present state. Each access returns a new stream, which ends
     /// when the client next stops or is deinitialized.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
     /// Disconnects; the server does not publish the will.
     ///
-    /// - Parameter takingLastMessage: whether the app is done with the last message; if not, one of QoS 1 or 2 comes
-    ///   again.
+    /// - Parameter takingLastMessage: whether the app is done with the last message that it got. If not, the message
+    ///   comes again if it has QoS 1 or 2.
     public func close(takingLastMessage: Bool = true) async { await driver.close(takesLast: takingLastMessage) }
 
-    /// Waits until the client has stopped; closes it if the task is cancelled. After a cancellation the last message
-    /// comes again if it has QoS 1 or 2, because the app may still be handling it. Call ``close(takingLastMessage:)``
-    /// instead if the app is done with it.
+    /// Waits until the client has stopped. If the task is cancelled, closes the client. The last message then comes
+    /// again if it has QoS 1 or 2, because the app may still be handling it. If the app is done with the last message,
+    /// call ``close(takingLastMessage:)`` instead of cancelling the task.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws { try await driver.run() }
 
-    /// Waits until the client has stopped. A cancelled task leaves the client open, so that its owner can close it and
-    /// say whether the last message was taken.
+    /// Waits until the client has stopped. If the task is cancelled, the client stays open, so that its owner can close
+    /// it and say whether the last message was taken.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client; CancellationError.
     package func stopped() async throws { try await driver.waitUntilStopped() }

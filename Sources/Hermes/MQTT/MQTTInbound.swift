@@ -3,17 +3,17 @@
 
 import HermesWire
 
-/// Incoming messages of QoS 1 and 2, across connections: hands each to the app once, and acknowledges it once the app
-/// has taken it. Does no I/O.
+/// Tracks incoming messages of QoS 1 and 2 across connections, so that each message reaches the app once and is
+/// acknowledged when the app has taken it. Does no I/O.
 ///
-/// A server may exceed the receive maximum as long as the app's queue has room: mosquitto 2.0 does so after each
-/// PUBCOMP.
+/// The client tolerates a server that exceeds the receive maximum, as long as the app's queue has room: mosquitto 2.0
+/// does so after each PUBCOMP.
 struct MQTTInbound: Sendable {
     /// The handling of a PUBLISH.
     enum Verdict: Hashable, Sendable {
-        /// Deliver it; pass this number to `taken`.
+        /// Deliver the message; pass this number to `taken`.
         case deliver(UInt64)
-        /// Ignore it: it arrived before and still waits for the app.
+        /// Ignore the message: it arrived before and still waits for the app.
         case ignore
         case acknowledge(Acknowledgement)
     }
@@ -24,9 +24,11 @@ struct MQTTInbound: Sendable {
     }
 
     private enum State: Hashable {
-        /// Delivered under this number and not taken; the connection is the last one that carried it.
+        /// The message was delivered under this number and is not taken yet. `connection` is the last connection over
+        /// which it arrived.
         case untaken(delivery: UInt64, connection: UInt64)
-        /// Taken by the app. QoS 1: there was no connection for the PUBACK. QoS 2: PUBREL has not arrived.
+        /// The app has taken the message. At QoS 1, the PUBACK waits until the server sends the message again. At QoS
+        /// 2, PUBREL has not arrived.
         case taken
     }
 
@@ -34,7 +36,7 @@ struct MQTTInbound: Sendable {
     private var exactlyOnce: [UInt16: State] = [:]
     private var connection: UInt64 = 0
     private var lastDelivery: UInt64 = 0
-    /// The server accepted a connection.
+    /// Notes that the server accepted a connection.
     mutating func connected(sessionPresent: Bool) {
         connection &+= 1
         guard !sessionPresent else { return }
@@ -43,7 +45,7 @@ struct MQTTInbound: Sendable {
         exactlyOnce = [:]
     }
 
-    /// A PUBLISH arrived.
+    /// Handles a PUBLISH.
     mutating func published(
         _ packetID: UInt16,
         _ qos: MQTTQoS,
@@ -63,8 +65,8 @@ struct MQTTInbound: Sendable {
                 atLeastOnce[packetID] = nil
                 return .acknowledge(.puback(packetID))
             case .untaken, .taken, nil:
-                // Without the flag it is another message: the server gave up the one of an earlier connection
-                // [MQTT-3.3.1-1], and that one's acknowledgement must not count for this.
+                // Without the duplicate flag, this is another message: the server gave up the message of an earlier
+                // connection [MQTT-3.3.1-1]. The acknowledgement of that message must not count for this one.
                 let delivery = nextDelivery()
                 atLeastOnce[packetID] = .untaken(delivery: delivery, connection: connection)
                 return .deliver(delivery)
@@ -75,7 +77,7 @@ struct MQTTInbound: Sendable {
                 exactlyOnce[packetID] = .untaken(delivery: delivery, connection: connection)
                 return .ignore
             case .taken:
-                // Whatever its flags say: until PUBREL it is the same message [MQTT-4.3.3-10].
+                // Until PUBREL, this is the same message, whatever its flags say [MQTT-4.3.3-10].
                 return .acknowledge(.pubrec(packetID))
             case nil:
                 let delivery = nextDelivery()
@@ -90,10 +92,10 @@ struct MQTTInbound: Sendable {
         return lastDelivery
     }
 
-    /// The app took a message with this packet identifier.
+    /// Notes that the app took a message with this packet identifier.
     ///
     /// - Parameters:
-    ///   - delivery: the number from `published`.
+    ///   - delivery: the number that `published` returned.
     ///   - isConnected: whether there is a connection.
     mutating func taken(_ packetID: UInt16, _ qos: MQTTQoS, delivery: UInt64, isConnected: Bool) -> Acknowledgement? {
         switch qos {
@@ -101,7 +103,7 @@ struct MQTTInbound: Sendable {
             return nil
         case .atLeastOnce:
             guard case .untaken(delivery, let came) = atLeastOnce[packetID] else { return nil }
-            // Over a new connection only once the server has sent it again.
+            // Over a new connection, the PUBACK may be sent only once the server has sent the message again.
             guard isConnected, came == connection else {
                 atLeastOnce[packetID] = .taken
                 return nil
@@ -115,7 +117,7 @@ struct MQTTInbound: Sendable {
         }
     }
 
-    /// A PUBREL arrived: the packet identifier is free for another message.
+    /// Handles a PUBREL, after which the packet identifier is free for another message.
     ///
     /// - Returns: the reason code for PUBCOMP.
     mutating func released(_ packetID: UInt16) -> MQTTReasonCode {

@@ -39,7 +39,8 @@ extension MQTTLink {
         )
     }
 
-    /// Whether to connect with a clean start: only the first connection discards an earlier run's session.
+    /// Whether to connect with a clean start. The first connection follows the configuration. Later connections start
+    /// clean only if no session outlives its connection.
     private var startsClean: Bool {
         guard connection != nil else { return configuration.cleanStart }
         return version == .v5 ? configuration.sessionExpiry <= .zero : configuration.cleanStart
@@ -69,7 +70,8 @@ extension MQTTLink {
         let accepted = MQTTClient.Connection(packet, clientID: connection?.clientID ?? configuration.clientID)
         connection = accepted
         isConnected = true
-        // Until all are confirmed: a session that is present may be that of a connection that ended before.
+        // The identifiers stay until the server has confirmed all of their subscriptions. If a later connection has a
+        // session, it may be the session of a connection that ended before that.
         if !packet.sessionPresent { unrenewed = Set(subscriptions.map(\.identifier)) }
         inbound.connected(sessionPresent: packet.sessionPresent)
         let actions = outbound.connected(
@@ -84,7 +86,7 @@ extension MQTTLink {
     }
 
     mutating func becameLive(now: NIODeadline, effects: inout Effects) {
-        // One request for each identifier, because it applies to all filters of a packet.
+        // Send one request for each subscription identifier, because an identifier applies to all filters of a packet.
         for identifier in unrenewed {
             let these = subscriptions.filter { $0.identifier == identifier }.map(\.subscription)
             if !these.isEmpty { effects.append(.send(.subscribe(these, identifier: identifier))) }
@@ -95,7 +97,7 @@ extension MQTTLink {
     mutating func lost() {
         isConnected = false
         awaited = [:]
-        // 5.0 says which length the server takes.
+        // With MQTT 5.0, the server says which length it accepts, so no publication is suspected.
         outbound.lost(suspects: version == .v311 && !isClosing)
         isClosing = false
         strayLogins.connectionLost()
@@ -114,7 +116,8 @@ extension MQTTLink {
         switch request {
         case .publish(let outgoing):
             try requireSupported(outgoing)
-            // Sends as many as are allowed now; the rest follows the server's acknowledgements.
+            // This sends as many publications as are allowed now; the others follow after the server's
+            // acknowledgements.
             for action in outbound.published(outgoing, id: id) {
                 switch action {
                 case .send(let frame): try frame.write(into: &buffer)
@@ -209,7 +212,8 @@ extension MQTTLink {
             if !reason.isFailure {
                 subscriptions.append((subscription, identifier))
             } else if id == 0 {
-                // Renewed after a reconnect: going on without it would look as if nothing were published.
+                // The link renews this subscription after a reconnect. Without it, it would seem to the app that
+                // nothing is published.
                 let what = "the server does not renew the subscription \(subscription.filter)"
                 let error = HermesClientError(what, reason, packet.properties)
                 effects.append(.kicked(error, mayReturn: false, advice: nil))
@@ -221,12 +225,13 @@ extension MQTTLink {
     mutating func unsubscribed(_ packet: MQTTUnsuback, effects: inout Effects) {
         guard case .unsubscribe(let id, let filters) = awaited.removeValue(forKey: packet.packetID) else { return }
         for filter in filters {
-            // The topics of a wildcard are not looked up: those that continue are watched anew.
+            // The topics that match a wildcard are not looked up, so all topics are forgotten. Topics with another
+            // subscription are watched anew.
             if filter.contains("#") || filter.contains("+") { topics.forgetAll() } else { topics.forget(filter) }
         }
         outbound.returnPacketID(packet.packetID)
         var reasons = packet.reasons.map { MQTTClient.ReasonCode($0) }
-        // 3.1.1 has no reasons: the answer itself says that it is done.
+        // MQTT 3.1.1 has no reasons: the answer itself confirms the end of the subscriptions.
         if reasons.count != filters.count { reasons = Array(repeating: .success, count: filters.count) }
         for (filter, reason) in zip(filters, reasons) where !reason.isFailure {
             subscriptions.removeAll { $0.subscription.filter == filter }
@@ -236,7 +241,7 @@ extension MQTTLink {
 }
 
 extension MQTTMessage {
-    /// The message as a will, published after the delay.
+    /// Returns the message as a will, which is published after the delay.
     fileprivate func will(_ version: MQTTVersion, after delay: Duration) -> MQTTWill {
         var properties: MQTTProperties = []
         if version == .v5 {

@@ -5,7 +5,7 @@ import DequeModule
 import HermesWire
 import NIOCore
 
-/// MQTT: CONNECT, publications both ways, subscriptions that outlive their connection.
+/// The link of MQTT: CONNECT, publications in both directions, and subscriptions that outlive their connection.
 struct MQTTLink: ConnectionLink {
     typealias Decoder = MQTTFrameDecoder
     typealias Login = MQTTClient.Connection
@@ -21,18 +21,18 @@ struct MQTTLink: ConnectionLink {
         case packet(MQTTPacket)
     }
 
-    /// Reason codes; one for a publication.
+    /// The reason codes of an answer; for a publication there is one.
     typealias Answer = [MQTTClient.ReasonCode]
 
     struct Event: Sendable {
         var message: MQTTMessage
-        /// See ``MQTTInbound/Verdict``.
+        /// The number of the delivery; see ``MQTTInbound/Verdict``.
         var delivery: UInt64
-        /// The memory that it takes in the queue, in bytes.
+        /// The memory that the message takes in the queue, in bytes.
         var bytes: Int
     }
 
-    /// The waiter for a SUBACK or UNSUBACK.
+    /// A request that waits for a SUBACK or UNSUBACK.
     enum Awaited {
         case subscribe(id: UInt64, [MQTTClient.Subscription], identifier: Int?)
         case unsubscribe(id: UInt64, [String])
@@ -44,7 +44,7 @@ struct MQTTLink: ConnectionLink {
 
     var outbound = MQTTOutbound()
     var inbound = MQTTInbound()
-    /// Granted subscriptions in order, to be repeated if the server has lost the session.
+    /// The granted subscriptions, in order. They are repeated if the server has lost the session.
     var subscriptions: [(subscription: MQTTClient.Subscription, identifier: Int?)] = []
     var awaited: [UInt16: Awaited] = [:]
     /// The requests that wait for a PINGRESP, oldest first; 0: a heartbeat.
@@ -54,24 +54,25 @@ struct MQTTLink: ConnectionLink {
     /// The present or last connection.
     var connection: MQTTClient.Connection?
     var isConnected = false
-    /// The app ends the connection.
+    /// Whether the app is ending the connection.
     var isClosing = false
-    /// The identifiers of the subscriptions that the server has lost with the session and not confirmed since.
+    /// The identifiers of the subscriptions that the server has lost with the session and has not confirmed since.
     var unrenewed: Set<Int?> = []
     var strayLogins = StrayLogins()
     var references: MQTTServerReferences
 
-    /// The number and the bytes of messages that wait for the app.
+    /// The number of messages that wait for the app in ``MQTTClient/messages``.
     var backlog = 0
+    /// The total size of the messages that wait for the app, in bytes.
     var backlogBytes = 0
-    /// The number of QoS 0 messages dropped because the app is too slow.
+    /// The number of QoS 0 messages that were dropped because the app is too slow.
     var dropped = 0
-    /// The subscriptions that end with their scopes.
+    /// The scopes: the subscriptions that last as long as a closure runs.
     private var scopes: [MQTTScope] = []
     /// The filters of scopes that have ended, until the server has ended their subscriptions.
     var endings: Set<String> = []
     private var lastScope = 0
-    /// The last push numbers of the topics.
+    /// The number of the last push to each topic.
     var topics = TopicTracker()
 
     init(_ configuration: MQTTClient.Configuration) {
@@ -146,7 +147,7 @@ struct MQTTLink: ConnectionLink {
             }
             backlogBytes += bytes
             var message = MQTTMessage(packet, topic: topic)
-            // Other members get a part of a shared subscription.
+            // In a shared subscription, other members get some of the pushes, so a missing number means nothing.
             if let (seq, epoch) = message.pushNumber,
                 !subscriptions.contains(where: { $0.subscription.filter.hasPrefix("$share/") })
             {
@@ -158,7 +159,7 @@ struct MQTTLink: ConnectionLink {
         }
     }
 
-    /// The topic in the packet, or the topic of its alias (3.3.2.3.4).
+    /// Returns the topic in the packet, or the topic of its alias (3.3.2.3.4).
     private mutating func topic(of packet: MQTTPublish) throws(MQTTPacketError) -> String {
         guard
             let alias: UInt16 = packet.properties.first({ if case .topicAlias(let alias) = $0 { alias } else { nil } })
@@ -176,14 +177,14 @@ struct MQTTLink: ConnectionLink {
         return packet.topic
     }
 
-    /// The server ends the connection with a reason.
+    /// Handles the server's DISCONNECT, which ends the connection with a reason.
     private mutating func disconnected(_ packet: MQTTDisconnect, effects: inout Effects) {
         let reason = MQTTClient.ReasonCode(packet.reason)
         let error = HermesClientError("the server ended the connection", reason, packet.properties)
         let advice = references.advice(packet.reason, packet.properties)
         var mayReturn = reason == .sessionTakenOver ? strayLogins.blame() : reason.mayRetry || advice != nil
         if packet.reason == .packetTooLarge {
-            // Without the packet the next connection may succeed.
+            // Without the packet that was too long, the next connection may succeed.
             let actions = outbound.refusedForLength()
             mayReturn = mayReturn || !actions.isEmpty
             perform(actions, &effects)
@@ -208,7 +209,7 @@ struct MQTTLink: ConnectionLink {
         }
     }
 
-    /// The next connection logs in with these.
+    /// Sets the credentials for the next connection.
     mutating func useCredentials(_ userName: String?, _ password: String?) {
         configuration.userName = userName
         configuration.password = password
@@ -216,12 +217,12 @@ struct MQTTLink: ConnectionLink {
 
     // MARK: Scopes
 
-    /// The subscription identifiers of scopes end at the largest one; an app's own are small.
+    /// The largest subscription identifier. Scopes count down from it, because an app's own identifiers are small.
     private static let lastIdentifier = 268_435_455
 
     mutating func makeScope(_ filter: String) -> MQTTScope {
         lastScope += 1
-        // A server keeps one subscription for a filter, so scopes share it.
+        // A server keeps one subscription for each filter, so scopes with the same filter share it.
         let known = scopes.first { $0.filter == filter }
         let hasIdentifiers = version == .v5 && connection?.subscriptionIdentifiersAvailable != false
         let scope = MQTTScope(
@@ -235,9 +236,9 @@ struct MQTTLink: ConnectionLink {
         return scope
     }
 
-    /// The scope has ended.
+    /// Removes a scope that has ended.
     ///
-    /// - Returns: whether no other scope has its filter. If so, the server is to end the subscription.
+    /// - Returns: whether no other scope has the same filter. If so, the server is to end the subscription.
     mutating func remove(_ scope: MQTTScope) -> Bool {
         scopes.removeAll { $0 === scope }
         guard !scopes.contains(where: { $0.filter == scope.filter }) else { return false }
@@ -248,7 +249,7 @@ struct MQTTLink: ConnectionLink {
 
     /// Hands the message to the scopes that it belongs to.
     ///
-    /// - Returns: false if the message belongs neither to a scope nor to one that has just ended.
+    /// - Returns: false if the message belongs neither to a scope nor to a scope that has just ended.
     private mutating func isForScope(_ event: Event, effects: inout Effects) -> Bool {
         let wanted = scopes.filter { $0.matches(event.message) }
         guard !wanted.isEmpty else {

@@ -4,7 +4,7 @@
 import HermesWire
 public import NIOCore
 
-/// An MQTT message, to publish or as it arrived.
+/// An MQTT message, which is to be published or has arrived.
 public struct MQTTMessage: Hashable, Sendable {
     /// A name and a value of the application's own.
     public struct UserProperty: Hashable, Sendable {
@@ -32,7 +32,7 @@ public struct MQTTMessage: Hashable, Sendable {
         public var responseTopic: String?
         /// Bytes that an answer repeats, to show which request it belongs to.
         public var correlationData: ByteBuffer?
-        /// The application's own pairs, in order.
+        /// The application's own name-value pairs, in order.
         public var userProperties: [UserProperty] = []
         /// On arrival: the identifiers of the matching subscriptions.
         package internal(set) var subscriptionIdentifiers: [Int] = []
@@ -49,11 +49,11 @@ public struct MQTTMessage: Hashable, Sendable {
     public var payload: ByteBuffer
     /// The quality of service.
     public var qos: MQTTClient.QoS
-    /// To publish: whether the server retains the message. On arrival: whether it was retained.
+    /// For publishing: whether the server is to retain the message. On arrival: whether the message was retained.
     public var retain: Bool
     /// The MQTT 5.0 properties.
     public var properties: Properties
-    /// On arrival: whether it may have come before (QoS 1).
+    /// On arrival: whether the message may have arrived before (QoS 1).
     public internal(set) var isDuplicate = false
     /// On arrival with QoS 1 or 2: the packet identifier; otherwise 0.
     package internal(set) var packetID: UInt16 = 0
@@ -68,7 +68,7 @@ public struct MQTTMessage: Hashable, Sendable {
     ///   - topic: the topic: at least one byte, without `+` and `#`.
     ///   - payload: the payload; may be empty.
     ///   - qos: the quality of service.
-    ///   - retain: whether the server retains the message; an empty payload removes the retained one.
+    ///   - retain: whether the server is to retain the message; an empty payload removes the retained message.
     ///   - properties: the MQTT 5.0 properties.
     public init(
         topic: String,
@@ -95,6 +95,8 @@ public struct MQTTMessage: Hashable, Sendable {
 
 // MARK: - To and from the wire
 extension MQTTMessage {
+    /// Creates a message from a packet that arrived.
+    ///
     /// - Parameter topic: the packet's topic, or the topic of its alias.
     init(_ packet: MQTTPublish, topic: String) {
         self.init(
@@ -117,7 +119,7 @@ extension MQTTMessage {
         return (seq, epoch)
     }
 
-    /// The packet; the packet identifier is still missing where the QoS needs one.
+    /// Returns the packet. If its QoS requires a packet identifier, 1 stands in for it.
     func wire(_ version: MQTTVersion) -> MQTTPublish {
         MQTTPublish(
             topic: topic,
@@ -160,7 +162,7 @@ extension MQTTMessage.Properties {
 }
 
 extension Duration {
-    /// Whole seconds for MQTT, rounded up, at most the largest number that the field holds.
+    /// The number of whole seconds for MQTT, rounded up, and limited to the largest number that the field holds.
     var wholeSeconds: UInt32 {
         let (seconds, attoseconds) = components
         return UInt32(clamping: attoseconds > 0 ? seconds &+ 1 : seconds)

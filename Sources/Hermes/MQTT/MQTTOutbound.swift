@@ -14,6 +14,8 @@ struct MQTTOutgoing: Hashable, Sendable {
 
     private static let duplicateFlag: UInt8 = 0b1000
 
+    /// Encodes a message.
+    ///
     /// - Throws: WireError `.notEncodable` or `.frameTooLong`.
     init(_ message: MQTTMessage, version: MQTTVersion) throws(WireError) {
         qos = message.qos.wire
@@ -31,8 +33,8 @@ struct MQTTOutgoing: Hashable, Sendable {
     }
 }
 
-/// Unfinished publications of QoS 1 and 2: assigns packet identifiers, keeps to the server's receive maximum, sends
-/// again over a new connection, and reports the outcome. Does no I/O.
+/// Tracks unfinished publications of QoS 1 and 2: assigns packet identifiers, keeps to the server's receive maximum,
+/// sends publications again over a new connection, and reports the outcomes. Does no I/O.
 ///
 ///     waiting -> unacknowledged -> (QoS 1) done
 ///                               -> (QoS 2) released -> done
@@ -56,32 +58,32 @@ struct MQTTOutbound: Sendable {
         var released: MQTTReasonCode?
         /// Whether nothing waits for the outcome any more.
         var isAbandoned = false
-        /// Whether it was sent over the present connection.
+        /// Whether the publication was sent over the present connection.
         var isSent: Bool
-        /// The number of connections it was sent over.
+        /// The number of connections over which the publication was sent.
         var connections = 1
     }
 
-    /// An abandoned publication is given up after this many connections that ended without an answer. The publication
-    /// may have caused those ends, and MQTT 3.1.1 cannot say so.
+    /// The number of connections that may end without an answer before an abandoned publication is given up. The
+    /// publication may be the reason why they ended, and MQTT 3.1.1 cannot say so.
     private static let maxConnections = 3
-    /// A long publication fails after this many connections that ended before it was answered. A server of MQTT 3.1.1
-    /// does not say which length it takes; it closes the connection.
+    /// The number of connections that may end without an answer before a long publication fails. A server of MQTT 3.1.1
+    /// does not say which length it accepts; it closes the connection if a packet is too long.
     private static let maxEnds = 5
-    /// Shorter publications are not suspected, in bytes.
+    /// The length, in bytes, up to which a publication is not suspected of being too long.
     private static let suspectBytes = 65_536
 
     private(set) var inflight: [UInt16: Entry] = [:]
-    /// Packet identifiers of unfinished publications, by request id.
+    /// The packet identifiers of unfinished publications, by request id.
     private var packetIDs: [UInt64: UInt16] = [:]
-    /// Packet identifiers in use by SUBSCRIBE and UNSUBSCRIBE.
+    /// The packet identifiers that SUBSCRIBE and UNSUBSCRIBE use at present.
     private var borrowed: Set<UInt16> = []
-    /// Packet identifiers of QoS 2 publications that were given up. The server may treat them as in use until the
+    /// The packet identifiers of QoS 2 publications that were given up. The server may treat them as in use until the
     /// session ends.
     private var spoiled: Set<UInt16> = []
-    /// Publications of earlier connections, to be sent again when the receive maximum allows.
+    /// The publications of earlier connections that are to be sent again when the receive maximum allows it.
     private var resending = Deque<UInt16>()
-    /// Not sent yet.
+    /// The publications that were not sent yet.
     private var waiting = Deque<(id: UInt64, outgoing: MQTTOutgoing)>()
     private var waitingIDs: Set<UInt64> = []
     private var lastPacketID: UInt16
@@ -95,15 +97,19 @@ struct MQTTOutbound: Sendable {
     /// id.
     private var ends: [UInt64: Int] = [:]
 
-    /// - Parameter lastPacketID: the identifier before the first one. A client that resumes an earlier run's session does
-    ///   not know which identifiers the server has received there and not released (QoS 2). It should begin anywhere.
+    /// Creates a tracker without publications.
+    ///
+    /// - Parameter lastPacketID: the identifier before the first one to assign. A client that resumes the session of an
+    ///   earlier run does not know which identifiers are still in use in that session (QoS 2), so it should begin at a
+    ///   random one.
     init(lastPacketID: UInt16 = 0) { self.lastPacketID = lastPacketID }
 
     // MARK: Connections
 
-    /// The server accepted a connection; nothing is sent before `resumed`.
+    /// Notes that the server accepted a connection. Nothing is sent before `resumed`.
     ///
-    /// Without a session the server has forgotten what was sent. QoS 1 is sent anew; the outcome of QoS 2 is unknown.
+    /// Without a session, the server has forgotten what was sent. Publications of QoS 1 are sent anew. Publications of
+    /// QoS 2 fail, because their outcome is unknown.
     mutating func connected(sessionPresent: Bool, receiveMaximum: Int, maxPacketBytes: Int?) -> [Action] {
         self.receiveMaximum = receiveMaximum
         self.maxPacketBytes = maxPacketBytes ?? Int.max
@@ -144,12 +150,13 @@ struct MQTTOutbound: Sendable {
         return actions
     }
 
-    /// The connection may be used: unfinished publications go first, in order [MQTT-4.4.0-1] [MQTT-4.6.0-1].
+    /// Sends the waiting publications, because the connection may now be used. Unfinished publications go first, in
+    /// order [MQTT-4.4.0-1] [MQTT-4.6.0-1].
     mutating func resumed() -> [Action] { pump() }
 
-    /// The connection is gone: nothing can be sent.
+    /// Notes that the connection is gone, so that nothing can be sent.
     ///
-    /// - Parameter suspects: whether the longest publication without an answer may be the reason.
+    /// - Parameter suspects: whether the longest unanswered publication may be the reason for the loss.
     mutating func lost(suspects: Bool = false) {
         quota = 0
         defer { isConnected = false }
@@ -159,14 +166,14 @@ struct MQTTOutbound: Sendable {
 
     // MARK: Requests
 
-    /// The app publishes; a repeated call for a known id does nothing.
+    /// Adds a publication of the app. A repeated call for a known id does nothing.
     mutating func published(_ outgoing: MQTTOutgoing, id: UInt64) -> [Action] {
         guard packetIDs[id] == nil, waitingIDs.insert(id).inserted else { return [] }
         waiting.append((id, outgoing))
         return pump()
     }
 
-    /// Nothing waits for a publication any more. If it has not been sent yet, it will not be sent.
+    /// Notes that nothing waits for a publication any more. If it has not been sent yet, it will not be sent.
     mutating func abandoned(id: UInt64) {
         if let packetID = packetIDs[id] {
             inflight[packetID]?.isAbandoned = true
@@ -185,7 +192,8 @@ struct MQTTOutbound: Sendable {
 
     mutating func returnPacketID(_ packetID: UInt16) { borrowed.remove(packetID) }
 
-    /// The server ends the connection because a packet was too long: the longest is not sent again.
+    /// Gives up the longest unanswered publication, because the server ends the connection for a packet that was too
+    /// long.
     mutating func refusedForLength() -> [Action] {
         guard let (packetID, entry) = longestUnanswered() else { return [] }
         giveUp(packetID)
@@ -277,7 +285,8 @@ struct MQTTOutbound: Sendable {
         return actions
     }
 
-    /// Of the publications that were sent over this connection; of several, the first.
+    /// Returns the longest unanswered publication that was sent over this connection. If several are equally long,
+    /// returns the one that was sent first.
     private func longestUnanswered() -> (packetID: UInt16, Entry)? {
         let sent = inflight.lazy.filter { $0.value.isSent && $0.value.released == nil }
         let longest = sent.max {
@@ -302,7 +311,7 @@ struct MQTTOutbound: Sendable {
         return actions
     }
 
-    /// The message is not sent again.
+    /// Gives up a publication, so that it is not sent again.
     private mutating func giveUp(_ packetID: UInt16) {
         guard let entry = inflight.removeValue(forKey: packetID) else { return }
         packetIDs[entry.id] = nil
@@ -310,7 +319,7 @@ struct MQTTOutbound: Sendable {
         if entry.outgoing.qos == .exactlyOnce { spoiled.insert(packetID) }
     }
 
-    /// The error for a message that is too long for this connection; nil if it fits.
+    /// Returns the error for a message that is too long for this connection; nil if the message fits.
     private func tooLong(_ entry: Entry) -> HermesClientError? {
         let bytes = entry.outgoing.frame.encodedBytes
         guard entry.released == nil, bytes > maxPacketBytes else { return nil }

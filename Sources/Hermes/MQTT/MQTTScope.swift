@@ -5,7 +5,7 @@ import HermesWire
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// The messages of a subscription that ends with its scope.
+/// The messages of a subscription that lasts as long as a closure runs (its scope).
 ///
 /// State: the mailbox and the message that the app is handling, each in a lock.
 final class MQTTScope: Sendable {
@@ -19,9 +19,9 @@ final class MQTTScope: Sendable {
             untaken = NIOLockedValueBox(scopes)
         }
 
-        /// A scope has taken the message.
+        /// Notes that a scope has taken the message.
         ///
-        /// - Returns: whether it was the last one.
+        /// - Returns: whether this was the last scope that had not taken the message.
         func taken() -> Bool {
             untaken.withLockedValue { untaken in
                 untaken -= 1
@@ -41,8 +41,8 @@ final class MQTTScope: Sendable {
     /// - Parameters:
     ///   - filter: the topic filter.
     ///   - identifier: the subscription identifier; nil: none.
-    ///   - maxMessages: the number of messages that may wait.
-    ///   - maxBytes: the bytes that may wait.
+    ///   - maxMessages: the largest number of messages that wait.
+    ///   - maxBytes: the largest total size of the messages that wait, in bytes.
     init(filter: String, identifier: Int?, maxMessages: Int, maxBytes: Int) {
         self.filter = filter
         self.identifier = identifier
@@ -61,12 +61,12 @@ final class MQTTScope: Sendable {
     ///
     /// - Returns: false if there is no room.
     func offer(_ delivery: Delivery) -> Bool {
-        // Others are bounded by the receive maximum and by the link.
+        // The receive maximum and the link bound the messages of QoS 1 and 2.
         let isBounded = delivery.event.message.qos == .atMostOnce
         return mailbox.offer(delivery, bytes: delivery.event.bytes, isBounded: isBounded)
     }
 
-    /// Waits for the next message. The one before counts as taken.
+    /// Waits for the next message. The previous message counts as taken.
     func next(taken: @Sendable (MQTTLink.Event) -> Void) async -> MQTTMessage? {
         takeLast(taken)
         guard let delivery = await mailbox.next() else { return nil }
@@ -74,10 +74,10 @@ final class MQTTScope: Sendable {
         return delivery.event.message
     }
 
-    /// No message arrives any more; the loop ends once it has taken the waiting messages.
+    /// Lets the loop end once it has taken the waiting messages, because no further message arrives.
     func finish() { mailbox.finish() }
 
-    /// The scope has ended: everything counts as taken.
+    /// Ends the scope. All of its messages then count as taken.
     func end(taken: @Sendable (MQTTLink.Event) -> Void) {
         mailbox.finish()
         takeLast(taken)
@@ -93,9 +93,9 @@ final class MQTTScope: Sendable {
     }
 }
 
-/// Topic filters (MQTT 5.0, 4.7).
+/// The rules for matching topics with topic filters (MQTT 5.0, section 4.7).
 enum MQTTTopicMatch {
-    /// Whether a topic matches a filter. For a shared subscription, `$share/GROUP/` does not count.
+    /// Whether a topic matches a filter. For a shared subscription, the prefix `$share/GROUP/` is ignored.
     static func matches(_ topic: String, _ filter: String) -> Bool {
         let filter = MQTTTopic.sharedParts(of: filter)?.filter ?? filter[...]
         var levels = topic.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)[...]
@@ -123,19 +123,21 @@ extension MQTTClient {
     /// }
     /// ```
     ///
-    /// Each scope has a sequence of its own, for a single loop; a message that belongs to a scope is not in
-    /// ``messages``. It counts as taken, and is acknowledged to the server, when the loop asks for the next one.
-    /// Messages that still wait at the end of the scope are acknowledged and dropped. A sequence holds up to
-    /// ``Configuration/maxQueuedMessages`` and ``Configuration/maxQueuedBytes``. Beyond that, new messages of QoS 0 are
-    /// dropped (``droppedMessages``), and the receive maximum holds back those of QoS 1 and 2.
+    /// The time while the body runs is called a scope. Each scope has a sequence of its own, which only one loop may
+    /// read. A message that belongs to a scope is not in ``messages``. The message counts as taken, and is acknowledged
+    /// to the server, when the loop asks for the next message. Messages that still wait at the end of the scope are
+    /// acknowledged and dropped. A sequence buffers up to ``Configuration/maxQueuedMessages`` and
+    /// ``Configuration/maxQueuedBytes``. Beyond that, new messages of QoS 0 are dropped (``droppedMessages``), and the
+    /// receive maximum keeps the server from sending more messages of QoS 1 and 2.
     ///
-    /// Several scopes may have the same filter; its subscription ends with the last of them. With MQTT 3.1.1, two
-    /// scopes whose filters overlap may get a message twice if the server sends it once for each filter.
+    /// Several scopes may have the same filter; its subscription ends with the last of these scopes. With MQTT 3.1.1,
+    /// if the filters of two scopes overlap and the server sends a message once for each filter, each of the scopes
+    /// gets the message twice.
     ///
     /// - Parameters:
-    ///   - filter: the topic filter: `+` matches one level, `#` at the end all levels below.
+    ///   - filter: the topic filter: `+` matches one level, and `#` at the end matches all levels below.
     ///   - qos: the highest QoS with which messages are delivered.
-    ///   - body: gets the messages; its sequence ends when the client has stopped.
+    ///   - body: gets the sequence of messages, which ends when the client has stopped.
     /// - Throws: the body's error; HermesClientError if the server refuses the subscription, or the timeout passes.
     public nonisolated(nonsending) func subscribe<Result>(
         to filter: String,
@@ -176,13 +178,13 @@ extension ConnectionDriver where Link == MQTTLink {
             link.endings.remove(scope.filter)
             return
         }
-        // After a reconnect too, if the server still has the session.
+        // The request is repeated after a reconnect, because the server may still have the session.
         let waiter = RequestWaiter<Link.Answer> { [weak self] _ in self?.onLoop { $0.link.endings.remove(scope.filter) }
         }
         submit(.unsubscribe([scope.filter]), replay: .always, timeout: .seconds(86_400), waiter: waiter)
     }
 
-    /// A scope's message was taken.
+    /// Notes that a scope's message was taken.
     nonisolated func takenInScope(_ event: MQTTLink.Event) {
         onLoop { driver in
             driver.withLink { link, effects in link.taken(event, now: driver.eventLoop.now, effects: &effects) }

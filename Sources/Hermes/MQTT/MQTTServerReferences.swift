@@ -7,23 +7,25 @@ import HermesWire
 struct MQTTServerReferences: Sendable {
     /// The largest number of redirections in a row. Servers that redirect to each other must not be followed forever.
     static let maxHops = 4
-    /// A server may redirect all its clients at once; this window keeps them from arriving at the next one together.
+    /// The window in which a redirected client reconnects. A server may redirect all its clients at once; the window
+    /// keeps them from arriving at the next server together.
     private static let window = Duration.seconds(2)
 
-    /// The port of servers that are named without one.
+    /// The port for references that name no port.
     let port: Int
     /// The number of servers in a row that redirected this client.
     private var hops = 0
 
     init(port: Int) { self.port = port }
 
-    /// A server has accepted the client.
+    /// Notes that a server has accepted the client.
     mutating func arrived() { hops = 0 }
 
     /// Whether a reason sends the client to another server.
     func isReference(_ reason: MQTTReasonCode) -> Bool { reason == .useAnotherServer || reason == .serverMoved }
 
-    /// The first usable server reference of reason 0x9C or 0x9D: a host with or without a port.
+    /// Returns the advice to connect to the first usable server reference, a host with or without a port, if the reason
+    /// is 0x9C or 0x9D; otherwise nil.
     mutating func advice(
         _ reason: MQTTReasonCode,
         _ properties: MQTTProperties

@@ -13,10 +13,10 @@ import NIOCore
 /// }
 /// ```
 ///
-/// The actor lives on the event loop of the client's connection.
+/// The actor runs on the event loop of the client's connection.
 public actor Outbox {
     private let executor: LoopExecutor
-    /// The executor of the client's loop.
+    /// The executor of the client's event loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     private let driver: ConnectionDriver<DelimitedLink>
@@ -34,12 +34,14 @@ public actor Outbox {
     /// The receipts that the app may wait for, by the numbers of their messages.
     private var promises: [UInt64: ReceiptPromise] = [:]
     private var timer: Scheduled<Void>?
-    /// The keys of sent messages that are still in the store.
+    /// The keys of sent messages whose removal from the store has not succeeded yet.
     private var owed: Set<String> = []
 
-    /// The number of changes that an observer may miss before it has to read ``entries``.
+    /// The number of unread changes that a stream buffers. Beyond this number it drops the oldest changes, and the
+    /// observer has to read ``entries``.
     private static let maxUnseenChanges = 4096
-    /// The time after which an unanswered message counts as not sent, reconnects included. It is then sent again.
+    /// The time, including the time for reconnects, after which a message without an answer counts as not sent. The
+    /// message is then sent again.
     static let sendTimeout = Duration.seconds(300)
 
     init(
@@ -67,7 +69,7 @@ public actor Outbox {
     /// Adds a message, and returns once it is stored.
     func send(_ send: Hermes_V1_Send) async throws -> SentMessage {
         guard let uid else {
-            throw HermesClientError(.closed, "log in before anything is sent: the message's account is not known")
+            throw HermesClientError(.closed, "log in first: it is not known which account sends the message")
         }
         let (entry, isNew) = try queue.added(send, uid: uid, date: WallClock.milliseconds())
         let number = entry.item.number
@@ -82,7 +84,7 @@ public actor Outbox {
         do {
             let record = try entry.item.record()
             expect(send.clientID, true)
-            // The store keeps the order of calls, and the loop the order of answers.
+            // The store writes in the order of the calls, and the event loop keeps this order for the results.
             try await store.write([record], durably: true)
         } catch {
             queue.removed(number)
@@ -100,7 +102,8 @@ public actor Outbox {
     /// Waits for a receipt.
     func receipt(of promise: ReceiptPromise) async throws -> Receipt {
         if !promise.isResolved { try requireStarted() }
-        // Before anything else happens on the loop: the client may stop before this waits.
+        // Announce the waiter before anything else runs on the event loop, because the client could stop before `wait`
+        // begins.
         let waiter = promise.announce()
         return try await promise.wait(as: waiter)
     }
@@ -108,7 +111,8 @@ public actor Outbox {
     /// The unsent and the failed messages, in the order of sending.
     public var entries: [OutboxEntry] { queue.all.map { $0.item.entry($0.status) } }
 
-    /// Changes from now on. Each call returns its own stream, which ends when the client next stops, or is gone.
+    /// The changes of entries from now on. Each access returns a new stream, which ends when the client next stops or
+    /// is deinitialized.
     public nonisolated var changes: AsyncStream<OutboxEntry> {
         AsyncStream(bufferingPolicy: .bufferingNewest(Self.maxUnseenChanges)) { continuation in
             onLoop { outbox in
@@ -120,7 +124,7 @@ public actor Outbox {
         }
     }
 
-    /// There will be no connection before the next login.
+    /// Handles the stop of the client: there will be no connection before the next login.
     nonisolated func clientStopped() {
         onLoop { outbox in
             guard outbox.driver.assumeIsolated({ $0.isStopped }) else { return }
@@ -133,7 +137,7 @@ public actor Outbox {
 
     /// Sends a failed message again.
     ///
-    /// - Returns: whether there is such a message.
+    /// - Returns: whether a message with this client id had failed.
     /// - Throws: HermesClientError `.storeFull` or `.storeFailed`.
     @discardableResult
     public func retry(clientID: String) async throws -> Bool {
@@ -156,8 +160,8 @@ public actor Outbox {
 
     /// Discards a message unless it is being sent.
     ///
-    /// - Returns: whether there was such a message. A queued message may still have arrived, if the connection was lost
-    ///   before its receipt.
+    /// - Returns: whether there was such a message. If the connection was lost before the receipt of a queued message
+    ///   arrived, the server may have committed the message nevertheless.
     /// - Throws: HermesClientError `.storeFailed` if the change cannot be stored. A restart of the app may then bring
     ///   the message back.
     @discardableResult
@@ -177,7 +181,7 @@ public actor Outbox {
         return true
     }
 
-    /// Called from the client's loop at each login: the account's messages may be sent.
+    /// Starts to send the messages of the account. Called from the client's event loop at each login.
     nonisolated func loggedIn(_ session: Session) {
         onLoop { outbox in
             let account = InboxJournal.Account(session)
@@ -187,8 +191,9 @@ public actor Outbox {
         }
     }
 
-    /// Another account may log in: nothing is sent before the login shows which account it is. Unless the credential
-    /// seems to be that of the last account, nothing is accepted either: nobody would know whose message it is.
+    /// Stops sending until the next login has shown which account the credential belongs to. If it does not seem to
+    /// belong to the last account, the outbox also accepts no messages until then, because it could not know which
+    /// account a message belongs to.
     func halt(for credential: Credential) {
         queue.halted()
         uid = account.flatMap { $0.mayOwn(credential) ? $0.uid : nil }
@@ -217,7 +222,7 @@ extension Outbox {
             let number = entry.item.number
             tell(entry.item.entry(.sending))
             let waiter = RequestWaiter<DelimitedLink.Answer> { result in
-                // Later, because the driver is in the middle of a report.
+                // Handle the answer later, because the driver is in the middle of a call.
                 self.onLoop { $0.answered(number, result) }
             }
             driver.assumeIsolated { driver in
@@ -244,7 +249,8 @@ extension Outbox {
                 let place = journal.cursor?.seq ?? 0
                 changes += sent.sent(entry.item.send.clientID, seq: receipt.inboxSeq, place: place)
             }
-            // Should this be lost, the message is sent again and the server recognizes it, for a day.
+            // If this removal is lost, the client sends the message again. For a day, the server recognizes the
+            // repetition.
             owed.insert(entry.item.key)
             writeLater(changes)
             expect(entry.item.send.clientID, false)
@@ -257,7 +263,7 @@ extension Outbox {
             failure = error as? HermesClientError ?? HermesClientError(.connectionLost, explain(error))
         }
         guard isStarted else {
-            // The client was closed or kicked, which is no verdict on the message.
+            // The client was closed or kicked, which does not mean that the message was refused.
             queue.interrupted(number)
             queue.halted()
             return
@@ -265,13 +271,13 @@ extension Outbox {
         guard let entry = queue.refused(number, failure, now: driver.eventLoop.now) else { return }
         if case .failed(let error) = entry.phase {
             promises.removeValue(forKey: number)?.resolve(.failure(error))
-            // Should this be lost, the server refuses the message once more.
+            // If this change is lost, the message is sent again, and the server refuses it once more.
             if let record = try? entry.item.record() { store.write([record], durably: false) { _ in } }
         }
         tell(entry.item.entry(entry.status))
     }
 
-    /// Writes changes, and the removals of sent messages that an earlier write owes.
+    /// Writes changes, together with the removals of sent messages that have not succeeded yet.
     private func writeLater(_ changes: [LocalChange]) {
         let written = owed
         let removals = written.filter { key in !changes.contains { $0.key == key } }

@@ -14,28 +14,29 @@ public import Foundation
 public struct OutboxEntry: Hashable, Sendable, Identifiable {
     /// The progress of a message.
     public enum Status: Hashable, Sendable {
-        /// Waits for a connection, or for earlier messages of its conversation.
+        /// The message waits for a connection, for earlier messages of its conversation, or for the next try after a
+        /// temporary refusal.
         case queued
-        /// On the way to the server.
+        /// The message is on its way to the server.
         case sending
-        /// Committed by the server; no longer in the outbox.
+        /// The server has committed the message, which is no longer in the outbox.
         case sent(Receipt)
-        /// Refused by the server for good; stays until it is retried or discarded.
+        /// The message was refused permanently. It stays in the outbox until the app retries or discards it.
         case failed(HermesClientError)
-        /// Discarded by the app before it was sent; no longer in the outbox.
+        /// The app has discarded the message, which is no longer in the outbox.
         case discarded
     }
 
-    /// The client id, which names the message from the start: the ``SentMessage/id``. By this id the server recognizes
-    /// a repetition.
+    /// The client id, as in ``SentMessage/id``. It identifies the message before the server has given it an id, and
+    /// lets the server recognize a repetition.
     public let id: String
     /// The recipient or group.
     public var conversation: Conversation
     /// The content.
     public var content: MessageContent
-    /// The application's own pairs.
+    /// The application's own key-value pairs.
     public var attributes: [String: String]
-    /// When the app sent it, by the device's clock.
+    /// The time at which the app sent the message, by the device's clock.
     public var queuedAt: Date
     /// The progress.
     public var status: Status
@@ -43,19 +44,20 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
 
 /// The limits of an outbox.
 package struct OutboxLimits: Hashable, Sendable {
-    /// The number of messages, failed ones included.
+    /// The largest number of messages, including failed messages.
     package var maxEntries: Int
-    /// The bytes of messages, in their wire format.
+    /// The largest total size of the messages as they are stored, in bytes.
     package var maxBytes: Int
-    /// The number of conversations with a message under way. A conversation has one message under way at a time.
+    /// The largest number of conversations with a message under way. A conversation has at most one message under way
+    /// at a time.
     package var maxSending: Int
 
     /// Creates limits.
     ///
     /// - Parameters:
-    ///   - maxEntries: the number of messages, failed ones included.
-    ///   - maxBytes: the bytes of messages.
-    ///   - maxSending: the number of conversations with a message under way.
+    ///   - maxEntries: the largest number of messages, including failed messages.
+    ///   - maxBytes: the largest total size of the messages, in bytes.
+    ///   - maxSending: the largest number of conversations with a message under way.
     package init(maxEntries: Int = 1000, maxBytes: Int = 4 * 1_048_576, maxSending: Int = 16) {
         self.maxEntries = max(1, maxEntries)
         self.maxBytes = max(1, maxBytes)
@@ -67,11 +69,11 @@ package struct OutboxLimits: Hashable, Sendable {
 struct OutboxItem: Hashable, Sendable {
     /// The number in the order of the app's calls.
     var number: UInt64
-    /// The account that sends it.
+    /// The account that sends the message.
     var uid: UInt32
     var send: Hermes_V1_Send
     var queuedAtMilliseconds: Int64
-    /// The server's refusal; nil if it has not refused.
+    /// The permanent refusal of the message; nil if there was none.
     var failure: HermesClientError?
 
     private static let version: UInt8 = 1
@@ -83,7 +85,8 @@ struct OutboxItem: Hashable, Sendable {
         return Self.prefix + String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// Version u8, uid u32, time i64, the failure's code u32 (0: none), length of its text u16, the text, the message.
+    /// Encodes the item: version u8, uid u32, time i64, the failure's code u32 (0: none), length of its text u16, the
+    /// text, the message.
     func record() throws -> LocalChange {
         var buffer = ByteBuffer()
         buffer.writeInteger(Self.version)
@@ -111,7 +114,7 @@ struct OutboxItem: Hashable, Sendable {
         self.failure = failure
     }
 
-    /// Reads a record; nil if it is not an outbox record, or of a newer version.
+    /// Decodes a record; nil if it is not a valid outbox record of this version.
     init?(_ record: LocalRecord) {
         guard record.key.hasPrefix(Self.prefix), let number = UInt64(record.key.dropFirst(Self.prefix.count), radix: 16)
         else { return nil }
@@ -131,7 +134,7 @@ struct OutboxItem: Hashable, Sendable {
         )
     }
 
-    /// The entry for the app.
+    /// Returns the entry as the app sees it.
     func entry(_ status: OutboxEntry.Status) -> OutboxEntry {
         OutboxEntry(
             id: send.clientID,

@@ -4,15 +4,15 @@
 import HermesWire
 import NIOCore
 
-/// The waiting messages, and which of them may be sent next. A conversation sends one message at a time, so that a
-/// later message never overtakes a waiting one. Does no I/O; time is passed in.
+/// The queue of waiting messages, which decides which of them may be sent next. A conversation sends one message at a
+/// time, so that a later message never overtakes a waiting one. Does no I/O; time is passed in.
 ///
 ///     storing -> queued -> sending -> (gone: sent)
 ///        ^                    |-> resting -> queued      (not now)
 ///        '------ retry ------ '-> failed                 (never)
 struct OutboxQueue: Sendable {
     enum Phase: Hashable, Sendable {
-        /// Not on the disk yet.
+        /// The message is not in the store yet.
         case storing
         case queued
         case sending
@@ -24,7 +24,7 @@ struct OutboxQueue: Sendable {
     struct Entry: Sendable {
         var item: OutboxItem
         var phase: Phase
-        /// Temporary refusals in a row.
+        /// The number of temporary refusals in a row.
         var refusals = 0
         let bytes: Int
 
@@ -38,7 +38,7 @@ struct OutboxQueue: Sendable {
     }
 
     private let limits: OutboxLimits
-    /// By number, in the order of sending.
+    /// The entries by number. The numbers increase in the order of sending.
     private var entries: [UInt64: Entry] = [:]
     private var numbers: [String: UInt64] = [:]
     private var order: [UInt64] = []
@@ -47,10 +47,11 @@ struct OutboxQueue: Sendable {
     /// The account whose messages may be sent; nil if none is logged in.
     private var sender: UInt32?
 
-    /// The waits after temporary refusals without a time of their own, in seconds.
+    /// The waits before a message is sent again, in seconds, if the temporary refusals name no time. The last wait
+    /// repeats.
     private static let waits: [Int64] = [1, 2, 5, 10, 30, 60]
 
-    /// Creates a queue that continues an earlier run's.
+    /// Creates a queue that continues the queue of an earlier run.
     init(limits: OutboxLimits, items: [OutboxItem] = []) {
         self.limits = limits
         for item in items.sorted(by: { $0.number < $1.number }) where numbers[item.send.clientID] == nil {
@@ -61,23 +62,25 @@ struct OutboxQueue: Sendable {
     /// All entries, in the order of sending.
     var all: [Entry] { order.compactMap { entries[$0] } }
 
-    /// The client ids of all messages that may be under way.
+    /// The client ids of all messages in the queue.
     var clientIDs: Set<String> { Set(numbers.keys) }
 
     func entry(_ number: UInt64) -> Entry? { entries[number] }
 
     func entry(clientID: String) -> Entry? { numbers[clientID].flatMap { entries[$0] } }
 
-    /// The time at which a resting message may be sent; nil if none rests.
+    /// The earliest time at which a resting message may be sent again; nil if no message rests or no account is logged
+    /// in.
     var nextDeadline: NIODeadline? {
         guard sender != nil else { return nil }
         return entries.values.compactMap { if case .resting(let until) = $0.phase { until } else { nil } }.min()
     }
 
-    /// The app sends a message, which is to be stored.
+    /// Adds a message that the app sends. The caller then stores it.
     ///
-    /// - Throws: HermesClientError `.outboxFull`; `.clientIDConflict` if the same id is used with other content.
-    /// - Returns: the entry; the existing one if it is the same message.
+    /// - Throws: HermesClientError `.outboxFull`; `.clientIDConflict` if the same id is used with other content or by
+    ///   another account.
+    /// - Returns: the entry: a new one, or the existing entry of the same message.
     mutating func added(
         _ send: Hermes_V1_Send,
         uid: UInt32,
@@ -97,15 +100,15 @@ struct OutboxQueue: Sendable {
         return (insert(item, .storing), true)
     }
 
-    /// The message is on the disk.
+    /// Notes that the message is in the store.
     mutating func stored(_ number: UInt64) {
         if case .storing = entries[number]?.phase { entries[number]?.phase = .queued }
     }
 
-    /// This account is logged in: its messages may be sent.
+    /// Lets the messages of this account be sent, because it is logged in.
     mutating func started(uid: UInt32) { sender = uid }
 
-    /// There will be no connection before the next login.
+    /// Stops sending until the next login.
     mutating func halted() { sender = nil }
 
     /// Returns the messages that may be sent now, in order, and marks them as being sent.
@@ -137,7 +140,7 @@ struct OutboxQueue: Sendable {
 
     /// Removes a message that was sent, discarded, or could not be stored.
     ///
-    /// - Returns: the entry as it was last.
+    /// - Returns: the removed entry; nil if there was none.
     @discardableResult
     mutating func removed(_ number: UInt64) -> Entry? {
         guard let entry = entries.removeValue(forKey: number) else { return nil }
@@ -147,12 +150,12 @@ struct OutboxQueue: Sendable {
         return entry
     }
 
-    /// The message was not sent because of the connection: it waits for the next one.
+    /// Lets the message wait for the next connection, because the present one ended before the answer.
     mutating func interrupted(_ number: UInt64) { entries[number]?.phase = .queued }
 
-    /// The server refused the message.
+    /// Notes that the message was refused.
     ///
-    /// - Returns: the entry; its phase tells whether it is tried again.
+    /// - Returns: the entry, whose phase tells whether the message is sent again; nil if there is no such message.
     mutating func refused(_ number: UInt64, _ error: HermesClientError, now: NIODeadline) -> Entry? {
         guard var entry = entries[number] else { return nil }
         if Self.isTemporary(error) {
@@ -168,7 +171,7 @@ struct OutboxQueue: Sendable {
         return entry
     }
 
-    /// The app retries a failed message, which is to be stored.
+    /// Prepares a failed message for another try. The caller then stores the change.
     ///
     /// - Returns: the entry; nil if no such message has failed.
     mutating func retried(clientID: String) -> Entry? {
@@ -180,15 +183,15 @@ struct OutboxQueue: Sendable {
         return entry
     }
 
-    /// The retry of a failed message could not be stored.
+    /// Marks a message as failed again, because its retry could not be stored.
     mutating func failedAgain(_ number: UInt64, _ error: HermesClientError?) {
         guard let error, case .storing = entries[number]?.phase else { return }
         entries[number]?.item.failure = error
         entries[number]?.phase = .failed(error)
     }
 
-    /// Whether a retry may help: the connection was lost, the server is overloaded or failing, or it said when to try
-    /// again.
+    /// Whether a retry may help: the error is the client's own (for example, the connection was lost), concerns the
+    /// login, says that the server is overloaded or failing, or names a time to wait.
     static func isTemporary(_ error: HermesClientError) -> Bool {
         if error.retryAfter != nil { return true }
         return switch error.code.rawValue {

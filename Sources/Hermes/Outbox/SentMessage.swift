@@ -3,7 +3,7 @@
 
 import NIOConcurrencyHelpers
 
-/// A message that is safe on the device and on its way to the server.
+/// A message that is in the store and on its way to the server.
 ///
 /// ```swift
 /// let sent = try await client.send("hello", to: .user(bob.uid))   // returns at once, offline too
@@ -12,15 +12,16 @@ import NIOConcurrencyHelpers
 /// showTick(sent.id, receipt.date)
 /// ```
 public struct SentMessage: Sendable, Identifiable {
-    /// The client id, which names the message from the start, also in ``Outbox/changes``.
+    /// The client id, which identifies the message from the start. The entries of ``Outbox/changes`` have the same id.
     public let id: String
     let promise: ReceiptPromise
     let outbox: Outbox
 
     /// Waits until the server has committed the message, however long that takes. May be called more than once.
     ///
-    /// - Throws: HermesClientError: the server's final refusal; `.discarded`; or the reason why the client stopped (the
-    ///   message stays in the outbox). CancellationError: the message is still sent.
+    /// - Throws: HermesClientError: the permanent refusal of the message, `.discarded`, or the reason why the client
+    ///   stopped. If the client stopped, the message stays in the outbox. CancellationError if the task is cancelled;
+    ///   the message is still sent.
     @discardableResult
     public func receipt() async throws -> Receipt { try await outbox.receipt(of: promise) }
 }
@@ -33,9 +34,9 @@ final class ReceiptPromise: Sendable {
         var result: Result<Receipt, HermesClientError>?
         var waiters: [UInt64: CheckedContinuation<Receipt, any Error>] = [:]
         var lastWaiter: UInt64 = 0
-        /// Waiters that have announced themselves and do not wait yet.
+        /// The waiters that have announced themselves and do not wait yet.
         var announced: Set<UInt64> = []
-        /// The reasons that ended some of the waits before they began.
+        /// The errors for waiters whose waits ended before they began.
         var endedEarly: [UInt64: any Error] = [:]
     }
 
@@ -43,7 +44,8 @@ final class ReceiptPromise: Sendable {
 
     var isResolved: Bool { state.withLockedValue { $0.result != nil } }
 
-    /// Announces a waiter, who must call ``wait(as:)``. From now on, everything that ends waits also ends this one.
+    /// Announces a waiter, who must call ``wait(as:)``. From now on, a call that ends all waits also ends this waiter's
+    /// wait.
     func announce() -> UInt64 {
         state.withLockedValue { state in
             state.lastWaiter &+= 1
@@ -75,7 +77,7 @@ final class ReceiptPromise: Sendable {
         }
     }
 
-    /// The message was committed, refused for good or discarded.
+    /// Ends all waits, because the message was committed, refused permanently or discarded.
     func resolve(_ result: Result<Receipt, HermesClientError>) {
         let waiters = state.withLockedValue { state in
             if state.result == nil { state.result = result }
@@ -85,7 +87,7 @@ final class ReceiptPromise: Sendable {
         for waiter in waiters { waiter.resume(with: result.mapError { $0 as any Error }) }
     }
 
-    /// There will be no result before the next login.
+    /// Ends all waits, because there will be no result before the next login.
     func interrupt(_ error: any Error) {
         let waiters = state.withLockedValue { state in
             defer { state.waiters = [:] }

@@ -3,17 +3,17 @@
 
 import NIOCore
 
-/// Sent messages whose entries in this account's inbox the app has not reached. In the next run of the app the server
-/// delivers these entries, and they must be known as this device's own. Does no I/O.
+/// The sent messages whose entries in the account's own inbox the app has not reached yet. In the next run of the app,
+/// the server delivers these entries, and the client must recognize them as messages of this device. Does no I/O.
 struct SentMessages: Sendable {
     private var entries: [(clientID: String, seq: UInt64)] = []
 
     private static let prefix = "sent/"
-    /// The number of remembered messages. If the app never reads its inbox, older ones arrive as if another device had
-    /// sent them.
+    /// The largest number of remembered messages. If the app does not read its inbox, the oldest are forgotten, and
+    /// arrive as if another device had sent them.
     static let maxEntries = 1000
 
-    /// Creates a list that continues an earlier run's.
+    /// Creates a list that continues the list of an earlier run.
     init(records: [LocalRecord] = []) {
         for record in records where record.key.hasPrefix(Self.prefix) {
             var value = ByteBuffer(bytes: record.value)
@@ -24,7 +24,7 @@ struct SentMessages: Sendable {
 
     var clientIDs: Set<String> { Set(entries.map(\.clientID)) }
 
-    /// The server committed a message, which has this seq in the account's own inbox.
+    /// Notes that the server committed a message, which has this seq in the account's own inbox.
     ///
     /// - Parameter place: the last seq that the app has taken.
     /// - Returns: the changes to store.

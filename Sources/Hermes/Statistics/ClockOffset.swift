@@ -3,8 +3,8 @@
 
 /// Estimates how far the server's clock is ahead of the device's, from requests and their round-trip times.
 ///
-/// The server's time stamp lies between request and answer, so the fastest answer gives the best estimate. The fastest
-/// of the last answers counts (as in NTP's clock filter, RFC 5905, section 10). A value; times are passed in.
+/// The server's time stamp lies between the request and the answer, and the fastest answer leaves the least doubt. So
+/// the fastest of the last answers counts, as in NTP's clock filter (RFC 5905, section 10). Times are passed in.
 struct ClockOffset: Sendable {
     private struct Sample: Sendable {
         var offset: Int64
@@ -13,15 +13,15 @@ struct ClockOffset: Sendable {
 
     private var samples: [Sample] = []
 
-    /// The number of answers that count; as many as NTP's filter has stages.
+    /// The number of answers that are kept: as many as NTP's clock filter has stages.
     private static let kept = 8
-    /// The longest round trip that says anything, in milliseconds.
+    /// The longest round trip that is used for the estimate, in milliseconds.
     private static let longest: Int64 = 30_000
 
     /// The server's clock minus the device's, in milliseconds; nil if unknown.
     var milliseconds: Int64? { samples.min { $0.roundTrip < $1.roundTrip }?.offset }
 
-    /// The server answered; all times are in milliseconds since 1970.
+    /// Takes the times of an answer into account. All times are in milliseconds since 1970.
     ///
     /// - Parameters:
     ///   - askedAt: when the request was sent, by the device's clock.
@@ -29,13 +29,13 @@ struct ClockOffset: Sendable {
     ///   - serverTime: the server's clock at the answer.
     mutating func answered(askedAt: Int64, answeredAt: Int64, serverTime: Int64) {
         let roundTrip = answeredAt &- askedAt
-        // Skip nonsense, and with it values that would overflow.
+        // Skip impossible times, and with them values that would overflow.
         guard (0...Self.longest).contains(roundTrip), (0...Self.latest).contains(serverTime),
             (0...Self.latest).contains(askedAt)
         else { return }
         let sample = Sample(offset: serverTime - (askedAt + roundTrip / 2), roundTrip: roundTrip)
         if let best = samples.min(by: { $0.roundTrip < $1.roundTrip }) {
-            // Both cannot be true: one of the clocks was set.
+            // If the offsets differ by more than the round trips explain, one of the clocks was set.
             let doubt = (best.roundTrip + roundTrip) / 2 + 1
             if abs(best.offset - sample.offset) > doubt + Self.drift { samples = [] }
         }
@@ -43,8 +43,9 @@ struct ClockOffset: Sendable {
         if samples.count > Self.kept { samples.removeFirst() }
     }
 
-    /// The year 3000.
+    /// The latest time that is accepted: the year 3000, in milliseconds since 1970.
     private static let latest: Int64 = 32_503_680_000_000
-    /// The drift between samples, in milliseconds; a larger difference means that a clock was set.
+    /// The largest drift of the clocks between samples, in milliseconds. A larger difference means that a clock was
+    /// set.
     private static let drift: Int64 = 200
 }

@@ -8,12 +8,13 @@ import NIOCore
 struct LinkStatistics: Sendable {
     var counter = DeliveryCounter()
     var clock = ClockOffset()
-    /// The time between two uploads; nil: none.
+    /// The time between two uploads; nil: no uploads.
     let interval: Duration?
     let appVersion: String
     private(set) var uploadAt: NIODeadline?
 
-    /// The delay of the first upload after a login, so that uploads do not add to a storm of logins.
+    /// The shortest delay of the first upload after a login, unless the interval is shorter. The delay keeps uploads
+    /// from adding to a storm of logins.
     private static let afterLogin = Duration.seconds(60)
 
     init(interval: Duration?, appVersion: String) {
@@ -40,7 +41,7 @@ struct LinkStatistics: Sendable {
 
     mutating func answered(_ result: Hermes_V1_Result) {
         guard result.hasError else { return counter.uploadEnded() }
-        // A permanent refusal would be repeated.
+        // After a permanent refusal, the same counts would be refused again, so they are dropped.
         if OutboxQueue.isTemporary(HermesClientError(result.error)) {
             counter.uploadFailed()
         } else {
@@ -48,7 +49,7 @@ struct LinkStatistics: Sendable {
         }
     }
 
-    /// Returns the delivery time of an entry with this time stamp.
+    /// Returns the delivery time of an entry with this time stamp, in milliseconds; nil if it is unknown.
     func latency(serverTime: Int64, date: Int64) -> Int64? {
         guard let offset = clock.milliseconds, serverTime > 0 else { return nil }
         return max(0, date &+ offset &- serverTime)

@@ -15,8 +15,8 @@ package enum ConnectionEnd: Hashable, Sendable {
     case networkChanged
 }
 
-/// A count of a client's reports. Counts are added only through their cases, so that none is left out of
-/// ``DeliveryCounter/restore(_:)``.
+/// A count in a client's reports. All counts are changed by way of these cases, so that
+/// ``DeliveryCounter/restore(_:)``, which goes through all cases, leaves none out.
 enum ReportedCount: CaseIterable {
     case received, duplicates, gaps, repaired, lost
     case within1s, within10s, later
@@ -49,26 +49,26 @@ extension Hermes_V1_NetworkStatistics {
     }
 }
 
-/// Counts deliveries and connection ends per kind of network, until the server has the counts. A value.
+/// Counts deliveries and connection ends per kind of network, and keeps the counts until the server has them.
 struct DeliveryCounter: Sendable {
-    /// Counts that are not being uploaded, by kind of network.
+    /// The counts that are not being uploaded, by kind of network.
     private var networks: [String: Hermes_V1_NetworkStatistics] = [:]
     /// The counts that are being uploaded.
     private var uploading: Hermes_V1_Statistics?
     /// The device's kind of network.
     private(set) var kind = ""
 
-    /// The number of kinds that are told apart; a report holds as many.
+    /// The largest number of kinds of network that are counted separately. A report can hold as many.
     static let maxNetworks = 16
 
     /// Whether there is anything to upload.
     var isEmpty: Bool { networks.isEmpty }
 
-    /// The device entered this kind of network.
+    /// Notes that the device entered this kind of network.
     mutating func entered(_ kind: String) { self.kind = kind }
 
-    /// An inbox entry arrived. The latency is in milliseconds since the server's time stamp; nil if the server's clock
-    /// is unknown.
+    /// Counts an inbox entry that arrived. The latency is the time since the server's time stamp, in milliseconds; nil
+    /// if the server's clock is unknown.
     mutating func received(latency: Int64?, date: Int64) {
         count(date) { network in
             network[.received] += 1
@@ -81,7 +81,7 @@ struct DeliveryCounter: Sendable {
         }
     }
 
-    /// The tracker noticed something.
+    /// Adds the counts of the inbox tracker.
     mutating func noticed(_ counts: InboxCounts, date: Int64) {
         guard counts != InboxCounts() else { return }
         count(date) { network in
@@ -92,10 +92,10 @@ struct DeliveryCounter: Sendable {
         }
     }
 
-    /// Pushes to a topic or a room did not arrive.
+    /// Counts pushes to a topic or a room that did not arrive.
     mutating func missedPushes(_ missed: UInt64, date: Int64) { count(date) { $0[.topicMissed] &+= missed } }
 
-    /// A connection ended.
+    /// Counts the end of a connection.
     mutating func ended(_ end: ConnectionEnd, in kind: String, date: Int64) {
         count(date, in: kind) { network in
             switch end {
@@ -107,7 +107,7 @@ struct DeliveryCounter: Sendable {
         }
     }
 
-    /// The heartbeat learned for the present network; reported with the counts.
+    /// Notes the heartbeat learned for the present network, which is reported with the counts.
     mutating func learned(_ heartbeat: LearnedHeartbeat, date: Int64) {
         let seconds = UInt32(clamping: max(0, heartbeat.interval.components.seconds))
         // A settled interval deserves a report of its own; other changes wait for the next report.
@@ -123,7 +123,7 @@ struct DeliveryCounter: Sendable {
 
     /// Removes and returns the counts to upload.
     ///
-    /// - Returns: nil if there are none, or an upload is under way.
+    /// - Returns: nil if there are no counts, or an upload is under way.
     mutating func upload(appVersion: String) -> Hermes_V1_Statistics? {
         guard uploading == nil, !networks.isEmpty else { return nil }
         var statistics = Hermes_V1_Statistics()
@@ -134,17 +134,17 @@ struct DeliveryCounter: Sendable {
         return statistics
     }
 
-    /// The server has the upload, or will never accept it.
+    /// Drops the upload, because the server has it or will never accept it.
     mutating func uploadEnded() { uploading = nil }
 
-    /// The server may not have the upload: it is repeated with later counts.
+    /// Adds the upload to the other counts, because it may not have reached the server. A later upload repeats it.
     mutating func uploadFailed() {
         guard let statistics = uploading else { return }
         uploading = nil
         restore(statistics)
     }
 
-    /// All counts that the server may not have, for the next run of the app.
+    /// Returns all counts that may not have reached the server, for the next run of the app; nil if there are none.
     func unsent(appVersion: String) -> Hermes_V1_Statistics? {
         var copy = self
         copy.uploadFailed()
@@ -177,7 +177,7 @@ struct DeliveryCounter: Sendable {
             network.fromMs = date
             network.toMs = date
         }
-        // If the clock was put back, the span must not end before it begins.
+        // If the clock was set back, the span must not end before it begins.
         network.toMs = max(network.toMs, date)
         body(&network)
         networks[label] = network

@@ -1,20 +1,21 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Notices which pushes to topics and rooms did not arrive. Within an epoch the server numbers them without gaps. A
-/// value.
+/// Notices which pushes to topics and rooms did not arrive. Within an epoch, the server numbers the pushes to a topic
+/// without gaps.
 ///
 /// Missed pushes cannot be fetched. The first push of a topic, and the first of a new epoch (after a restart of the
-/// server), say nothing about earlier ones.
+/// server), say nothing about earlier pushes.
 struct TopicTracker: Sendable {
     private struct Place {
         var epoch: UInt64
         var seq: UInt64
-        /// The larger, the more recently the topic was used.
+        /// A larger number means that the last push to the topic arrived more recently.
         var age: UInt64
     }
 
-    /// The number of watched topics; beyond it, the topic that was silent for longest is forgotten.
+    /// The largest number of watched topics. For a further topic, the topic that was silent for the longest time is
+    /// forgotten.
     static let maxTopics = 1_000
 
     private var places: [String: Place] = [:]
@@ -22,11 +23,11 @@ struct TopicTracker: Sendable {
     /// The number of missed pushes in all.
     private(set) var missed: UInt64 = 0
 
-    /// A push arrived.
+    /// Notes that a push arrived.
     ///
-    /// - Parameter isKept: whether the server retained it for later subscribers. It then says nothing about a topic
-    ///   that is not watched yet.
-    /// - Returns: the numbers of missed pushes before it; nil if none is known to be missing.
+    /// - Parameter isKept: whether the push is a retained one, which the server sends to a new subscriber. If the topic
+    ///   is not watched yet, such a push does not begin its numbering.
+    /// - Returns: the numbers of the missed pushes before this push; nil if none is known to be missing.
     mutating func arrived(_ seq: UInt64, epoch: UInt64, on topic: String, isKept: Bool = false) -> ClosedRange<UInt64>?
     {
         age &+= 1
@@ -41,15 +42,15 @@ struct TopicTracker: Sendable {
         places[topic] = Place(epoch: epoch, seq: max(last.seq, seq), age: age)
         // No server counts that far: it is not a push number.
         guard last.seq < .max, seq > last.seq + 1 else { return nil }
-        // Not the range's count, which traps if it is no Int: the numbers come from the server.
+        // The numbers come from the server. The range's `count` would trap if it did not fit into an `Int`.
         missed &+= seq - 1 - last.seq
         return last.seq + 1...seq - 1
     }
 
-    /// Forgets a topic: pushes from now on are not missed.
+    /// Forgets a topic. The next push to it begins a new numbering.
     mutating func forget(_ topic: String) { places[topic] = nil }
 
-    /// Forgets all topics: no subscription is known any more.
+    /// Forgets all topics.
     mutating func forgetAll() { places = [:] }
 
     private mutating func insert(_ place: Place, _ topic: String) {

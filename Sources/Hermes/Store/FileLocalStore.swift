@@ -12,14 +12,15 @@ import Musl
 import Darwin
 #endif
 
-/// Keeps the data that a client needs between two runs of the app in one file: the outbox, the place in the inbox, the
-/// last entries. Changes are appended; the file is rewritten when most of it is out of date.
+/// A store that keeps in one file what a client needs in the next run of the app: the outbox, the cursor in the inbox
+/// and the last entries. The store appends each change, and rewrites the file when most of it is out of date.
 ///
 /// The file holds message contents, but no token and no password: keep it where only the app can read it. A process
-/// that is killed during a write loses only that write. The file is for one process at a time: on iOS, keep it in the
-/// app's own container, not in a shared one.
+/// that is killed during a write loses only that write. Only one process at a time can use the file, so on iOS keep it
+/// in the app's own container, not in a shared one.
 ///
-/// State: pending writes, in a lock; the file, on one queue, and in a lock because the compiler cannot see the queue.
+/// State: the pending writes are in a lock. The file is written on one queue; it is also in a lock, because the
+/// compiler cannot see the queue.
 public final class FileLocalStore: LocalStore {
     private struct Write {
         let changes: [LocalChange]
@@ -27,9 +28,9 @@ public final class FileLocalStore: LocalStore {
         let completion: @Sendable (Result<Void, any Error>) -> Void
     }
 
-    /// The largest size of the file, in bytes.
+    /// The largest total size of the records, in bytes. The file can be several times as long before it is rewritten.
     let maxBytes: Int
-    /// The number of damaged parts that were skipped when the file was opened.
+    /// The number of damaged parts of the file that were skipped when it was opened.
     package let damagedFrames: Int
 
     private let waiting = NIOLockedValueBox<[Write]>([])
@@ -39,14 +40,16 @@ public final class FileLocalStore: LocalStore {
     /// Opens or creates a file.
     ///
     /// - Parameters:
-    ///   - path: the file; its folder must exist. A file of another format is renamed to end in ".damaged".
-    ///   - maxBytes: the largest size; more is refused.
+    ///   - path: the path of the file, whose folder must exist. If the file has another format, it is renamed to end in
+    ///     ".damaged", and a new file is created.
+    ///   - maxBytes: the largest total size of the records, in bytes; a change that would exceed it is refused. The
+    ///     file can be several times as long before it is rewritten.
     /// - Throws: HermesClientError `.storeFailed` if the file cannot be opened, or another process has it open.
     public convenience init(path: String, maxBytes: Int = 16 * 1_048_576) throws {
         try self.init(path: path, maxBytes: maxBytes, synchronize: LogFile.synchronize)
     }
 
-    /// Opens or creates a file, with another way to flush it to the disk.
+    /// Opens or creates a file, which the function `synchronize` flushes to the disk.
     init(
         path: String,
         maxBytes: Int = 16 * 1_048_576,
@@ -60,7 +63,7 @@ public final class FileLocalStore: LocalStore {
 
     deinit { log.withLockedValue { $0.close() } }
 
-    /// All records.
+    /// Returns all records.
     package func records() -> [LocalRecord] { log.withLockedValue { $0.table.records } }
 
     /// Carries out changes.
@@ -95,7 +98,7 @@ public final class FileLocalStore: LocalStore {
                 if let before { log.rollBack(to: before) }
                 results = results.map { result in result.flatMap { .failure(error) } }
             }
-            // If that fails, the old file still has everything.
+            // If the rewrite fails, the old file still holds all records.
             try? log.compactIfWorthwhile()
             return results
         }
@@ -110,7 +113,7 @@ struct LogFile {
     private(set) var table: RecordTable
     private(set) var damagedFrames: Int
     private var length: Int
-    /// Whether the file's state is unknown: it is rewritten before anything is added.
+    /// Whether the file's state is unknown. If so, the file is rewritten before anything is added to it.
     private var isBroken = false
     private let bringToDisk: @Sendable (CInt, String) throws -> Void
 
@@ -176,8 +179,8 @@ struct LogFile {
     /// The present state, for `rollBack`.
     var mark: (table: RecordTable, length: Int) { (table, length) }
 
-    /// Undoes everything since the mark, because it could not be flushed. After such a failure the file's contents on
-    /// the disk are unknown.
+    /// Undoes all changes since the mark, because they could not be flushed. After such a failure the file's contents
+    /// on the disk are unknown.
     mutating func rollBack(to mark: (table: RecordTable, length: Int)) {
         table = mark.table
         length = mark.length
@@ -281,7 +284,8 @@ struct LogFile {
         guard fsync(descriptor) == 0 else { throw failure("write", path) }
     }
 
-    /// Flushes the folder, so that the file's name is on the disk too. Some file systems cannot do this and need not.
+    /// Flushes the folder, so that the file's name is on the disk too. Some file systems cannot flush a folder and do
+    /// not need it, so errors are ignored.
     private static func synchronizeFolder(of path: String) {
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         #if canImport(Glibc)

@@ -5,7 +5,7 @@ import HermesWire
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// A client's record of an inbox across launches: the account, the cursor and the last entries.
+/// A client's record of an inbox across the runs of the app: the account, the cursor and the last entries.
 ///
 /// State: in a lock, and in the store.
 final class InboxJournal: Sendable {
@@ -13,7 +13,7 @@ final class InboxJournal: Sendable {
     struct Account: Hashable, Sendable {
         var uid: UInt32
         var nickName: String
-        /// Recognizes the last token without keeping it.
+        /// The hash of the last token, which recognizes the token without storing it.
         var tokenHash: UInt64
 
         init(uid: UInt32, nickName: String, tokenHash: UInt64) {
@@ -30,22 +30,23 @@ final class InboxJournal: Sendable {
             )
         }
 
-        /// Whether the credential is this account's, unless another account has got its name meanwhile.
+        /// Whether the credential seems to be this account's. A name and a password may be another account's, if that
+        /// account has the name now.
         func mayOwn(_ credential: Credential) -> Bool {
             guard case .password(let nickName, _) = credential else { return owns(credential) }
             return nickName.lowercased() == self.nickName.lowercased()
         }
 
-        /// Whether the credential can only be this account's.
+        /// Whether the credential is certainly this account's.
         func owns(_ credential: Credential) -> Bool {
             switch credential {
-            // The account may have lost its name to another one since.
+            // Another account may have the name now.
             case .register, .password: false
             case .token(let token): Self.hash(token) == tokenHash
             }
         }
 
-        /// FNV-1a: distinguishes random tokens and cannot be reversed to them.
+        /// Returns the FNV-1a hash of a token. It distinguishes random tokens, and a token cannot be recovered from it.
         static func hash(_ token: String) -> UInt64 {
             token.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
         }
@@ -60,10 +61,10 @@ final class InboxJournal: Sendable {
     fileprivate struct State: Sendable {
         var account: Account?
         var cursor: Cursor?
-        /// By place; a place follows from the ordinal.
+        /// The kept entries by place. An entry's place is its ordinal modulo the largest number of entries.
         var recent: [UInt64: Kept] = [:]
         var lastOrdinal: UInt64 = 0
-        /// The keys whose records are out of date.
+        /// The keys whose records in the store are out of date.
         var dirty: Set<String> = []
         /// The error of the last write; nil if it succeeded.
         var failure: HermesClientError?
@@ -82,19 +83,19 @@ final class InboxJournal: Sendable {
         static let logins = "logins"
     }
 
-    /// The largest entry that is kept, in bytes. For a longer entry only the seq is kept.
+    /// The largest entry that is kept, in bytes. For a longer entry, only the cursor is stored.
     fileprivate static let maxEntryBytes = 65_536
 
     private let store: any LocalStore
     private let maxEntries: UInt64
     private let state: NIOLockedValueBox<State>
 
-    /// Creates a journal that continues an earlier run's.
+    /// Creates a journal that continues the journal of an earlier run.
     ///
     /// - Parameters:
     ///   - store: the store.
     ///   - records: the store's records.
-    ///   - maxEntries: the number of entries to keep; 0: none.
+    ///   - maxEntries: the largest number of entries to keep.
     init(store: any LocalStore, records: [LocalRecord], maxEntries: Int) {
         self.store = store
         self.maxEntries = UInt64(max(0, maxEntries))
@@ -124,7 +125,7 @@ final class InboxJournal: Sendable {
     var account: Account? { state.withLockedValue { $0.account } }
     var cursor: Cursor? { state.withLockedValue { $0.cursor } }
 
-    /// Logins without an answer, see ``StrayLogins/unanswered``.
+    /// The logins without an answer; see ``StrayLogins/unanswered``.
     var logins: [Int64] { state.withLockedValue { $0.logins } }
 
     /// The last entries, oldest first.
@@ -140,17 +141,18 @@ final class InboxJournal: Sendable {
     /// Stores the account that logged in; forgets the inbox of another account.
     func loggedIn(_ session: Session) async {
         state.withLockedValue { $0.begin(session) }
-        // If it fails, it is written with the next change.
+        // If the write fails, the changes are written with the next ones.
         _ = await flush()
     }
 
-    /// Stores that the app has taken an entry. If this is lost in a power cut, the server's record of the device
-    /// counts.
+    /// Records in the store that the app has taken an entry. A power cut can lose this record; the client then
+    /// continues after an earlier entry.
     ///
     /// - Parameters:
     ///   - event: the entry.
-    ///   - session: the session that it came in.
-    ///   - isCurrent: whether its seq still counts. It does not if the server began a new inbox while the entry waited.
+    ///   - session: the session in which it arrived.
+    ///   - isCurrent: whether the entry's seq is still valid. It is not if the server began a new inbox while the entry
+    ///     waited.
     /// - Returns: false if the store could not be written.
     func taken(_ event: DelimitedLink.Event, of session: Session, isCurrent: Bool = true) async -> Bool {
         state.withLockedValue { state in
@@ -167,7 +169,7 @@ final class InboxJournal: Sendable {
         return await flush()
     }
 
-    /// Stores that the server lost the entries after this place and gives their numbers to others.
+    /// Records in the store that the server lost the entries after this cursor and assigns their seqs to new entries.
     func rewind(to place: Cursor) {
         let isBehind = state.withLockedValue { state in
             guard let cursor = state.cursor, cursor.epoch == place.epoch, cursor.seq > place.seq else { return false }
@@ -190,7 +192,7 @@ final class InboxJournal: Sendable {
 
     /// Writes the pending changes.
     ///
-    /// - Returns: false if that failed; they are written with the next ones.
+    /// - Returns: false if the write failed. The changes are then written with the next ones.
     private func flush() async -> Bool {
         while let changes = changes() {
             let result: Result<Void, any Error>
@@ -204,7 +206,7 @@ final class InboxJournal: Sendable {
         return true
     }
 
-    /// The pending changes.
+    /// Removes and returns the pending changes; nil if there are none.
     private func changes() -> [LocalChange]? {
         state.withLockedValue { state in
             guard !state.dirty.isEmpty else { return nil }
@@ -213,15 +215,16 @@ final class InboxJournal: Sendable {
         }
     }
 
-    /// A write finished.
+    /// Notes the result of a write.
     ///
-    /// - Returns: whether it succeeded.
+    /// - Returns: whether the write succeeded.
     private func written(_ changes: [LocalChange], _ result: Result<Void, any Error>) -> Bool {
         state.withLockedValue { state in
             switch result {
             case .success:
                 state.failure = nil
-                // Values that changed meanwhile may have been written before this.
+                // If a value changed meanwhile, this write may have replaced a newer record, so the value is written
+                // again.
                 for change in changes where state.value(of: change.key) != change.value {
                     state.dirty.insert(change.key)
                 }
@@ -249,8 +252,8 @@ final class InboxJournal: Sendable {
         try? await store.write([LocalChange(key: Key.statistics, value: bytes)], durably: false)
     }
 
-    /// Removes and returns the stored counts. If the process is killed before their upload, they are lost, not counted
-    /// twice.
+    /// Removes and returns the stored counts. If the process is killed before their upload, the counts are lost, but
+    /// never counted twice.
     func takeStatistics() -> Hermes_V1_Statistics? {
         let statistics = state.withLockedValue { state in
             defer { state.statistics = nil }
@@ -264,7 +267,7 @@ final class InboxJournal: Sendable {
 }
 
 extension InboxJournal.State {
-    /// An account logged in: forgets the inbox of another one.
+    /// Notes the account that logged in; forgets the inbox of another account.
     fileprivate mutating func begin(_ session: Session) {
         let new = InboxJournal.Account(session)
         let isOther = new.uid != account?.uid
@@ -281,7 +284,7 @@ extension InboxJournal.State {
         dirty.insert(InboxJournal.Key.account)
     }
 
-    /// Keeps an entry in place of the oldest.
+    /// Keeps an entry, which replaces the oldest one if there are too many.
     fileprivate mutating func keep(_ event: Hermes_V1_Event, maxEntries: UInt64) {
         let kept = InboxJournal.Kept(ordinal: lastOrdinal &+ 1, event: event)
         guard let stored = kept.stored, stored.count <= InboxJournal.maxEntryBytes else { return }
@@ -291,7 +294,7 @@ extension InboxJournal.State {
         dirty.insert(InboxJournal.Key.recent + "\(place)")
     }
 
-    /// Takes over the entries of an earlier run, perhaps with another limit.
+    /// Takes over the entries of an earlier run, which may have had another limit.
     fileprivate mutating func restore(_ records: [(key: String, kept: InboxJournal.Kept?)], maxEntries: UInt64) {
         for record in records where record.kept == nil { dirty.insert(record.key) }
         let ordered = records.compactMap { record in record.kept.map { (key: record.key, kept: $0) } }
@@ -308,7 +311,7 @@ extension InboxJournal.State {
         for record in ordered.dropLast(last.count) { dirty.insert(record.key) }
     }
 
-    /// The value to store under a key; nil: none.
+    /// Returns the value to store under a key; nil if the record is to be removed.
     fileprivate func value(of key: String) -> [UInt8]? {
         switch key {
         case InboxJournal.Key.account: return account?.stored

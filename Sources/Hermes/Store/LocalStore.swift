@@ -9,11 +9,11 @@ import NIOConcurrencyHelpers
 package protocol LocalStore: Sendable {
     /// Returns all records, in the order in which their keys were first written. Called once, when a client is created.
     ///
-    /// - Throws: if they cannot be read.
+    /// - Throws: an error if the records cannot be read.
     func records() throws -> [LocalRecord]
 
-    /// Carries out changes, all or none, after those of earlier calls. Called on the loops of connections: it must not
-    /// block.
+    /// Carries out all of the changes or none of them, after the changes of earlier calls. Called on the event loops of
+    /// connections, so it must not block.
     ///
     /// - Parameters:
     ///   - changes: the records to write and to remove.
@@ -27,7 +27,7 @@ package protocol LocalStore: Sendable {
 }
 
 extension LocalStore {
-    /// Carries out changes and waits for them.
+    /// Carries out changes and waits until they are done.
     func write(_ changes: [LocalChange], durably: Bool) async throws {
         try await withCheckedThrowingContinuation { continuation in
             write(changes, durably: durably) { continuation.resume(with: $0) }
@@ -37,9 +37,9 @@ extension LocalStore {
 
 /// A key and its value.
 package struct LocalRecord: Hashable, Sendable {
-    /// 1 to 255 bytes.
+    /// The key: 1 to 255 bytes.
     package var key: String
-    /// The client's own bytes.
+    /// The value, whose bytes only the client interprets.
     package var value: [UInt8]
 }
 
@@ -57,14 +57,14 @@ package struct LocalChange: Hashable, Sendable {
     }
 }
 
-/// Keeps records in memory, for the life of the process.
+/// A store that keeps records in memory, as long as it exists.
 package final class MemoryLocalStore: LocalStore {
     private let table = NIOLockedValueBox(RecordTable())
 
     /// Creates an empty store.
     package init() {}
 
-    /// All records.
+    /// Returns all records.
     package func records() -> [LocalRecord] { table.withLockedValue { $0.records } }
 
     /// Carries out changes.
@@ -78,7 +78,7 @@ package final class MemoryLocalStore: LocalStore {
     }
 }
 
-/// Records by key, in the order in which the keys were first written. A value.
+/// A table of records by key, in the order in which the keys were first written.
 struct RecordTable: Sendable {
     private var values: [String: (ordinal: UInt64, value: [UInt8])] = [:]
     private var lastOrdinal: UInt64 = 0
@@ -90,7 +90,7 @@ struct RecordTable: Sendable {
             .map { LocalRecord(key: $0.key, value: $0.value.value) }
     }
 
-    /// The size after the changes. Each change must have its own key.
+    /// Returns the size after the changes. No two changes may have the same key.
     func bytes(after changes: [LocalChange]) -> Int {
         changes.reduce(bytes) { sum, change in
             let old = values[change.key].map { RecordLog.bytes(key: change.key, value: $0.value) } ?? 0

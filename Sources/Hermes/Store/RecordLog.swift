@@ -1,16 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The bytes of a file to which changes are appended.
+/// The format of a file to which changes are appended.
 ///
 ///     file:   "HERMES" 0x01 LF, frames
 ///     frame:  length of the body u32, CRC-32C of the body u32, body
 ///     body:   changes, all or none: 1 (put) or 2 (remove) u8, length of the key u8, key, and of a put
 ///             length of the value u32, value
 ///
-/// Numbers are little-endian. A process that dies during a write leaves a torn frame at the end, which is dropped. A
-/// damaged frame is dropped too. Reading continues at the offset that its length gives, if a valid frame begins there,
-/// or else at the next offset at which length, checksum and body match.
+/// Numbers are little-endian. A process that is killed during a write leaves an incomplete frame at the end, which is
+/// dropped. A damaged frame is dropped too. Reading continues at the offset that its length gives, if a valid frame
+/// begins there, or else at the next offset at which length, checksum and body match.
 enum RecordLog {
     static let header: [UInt8] = [0x48, 0x45, 0x52, 0x4D, 0x45, 0x53, 0x01, 0x0A]
     /// The largest body, in bytes; longer ones are neither written nor read.
@@ -25,7 +25,7 @@ enum RecordLog {
         var damagedFrames = 0
     }
 
-    /// The largest size of a record in a log, in bytes.
+    /// Returns the largest size of a record in a log, in bytes.
     static func bytes(key: String, value: [UInt8]) -> Int { 8 + 2 + key.utf8.count + 4 + value.count }
 
     /// Encodes changes as one frame.
@@ -48,12 +48,12 @@ enum RecordLog {
         return littleEndian(UInt32(body.count)) + littleEndian(checksum(body[...])) + body
     }
 
-    /// Reads a file's bytes, however damaged.
+    /// Reads a file's bytes, even if parts of them are damaged.
     ///
     /// - Returns: nil if the file is not such a log.
     static func read(_ bytes: [UInt8]) -> Contents? {
         guard bytes.count >= header.count else {
-            // The file was torn while it was created.
+            // The process was killed while it created the file.
             return header.starts(with: bytes) ? Contents(end: 0) : nil
         }
         guard bytes.starts(with: header) else { return nil }
@@ -72,10 +72,10 @@ enum RecordLog {
         return contents
     }
 
-    /// The bound on the search after damage, in multiples of the file's size.
+    /// The limit on the work of all searches for a valid frame after damage, in multiples of the file's size.
     private static let maxEffort = 16
 
-    /// The offset of the next valid frame after a damaged one; nil if there is none.
+    /// Returns the offset of the next valid frame after a damaged one; nil if there is none.
     private static func nextFrame(behind offset: Int, of bytes: [UInt8], effort: inout Int) -> Int? {
         if let damaged = body(at: offset, of: bytes) {
             effort -= damaged.range.count

@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides when to try which address, and keeps the first connection that opens.
+/// Decides when to try which endpoint, and keeps the first connection that opens.
 ///
-/// Happy eyeballs (RFC 8305, section 5) over endpoints: the next endpoint is tried when those before it fail or are
-/// slow. The system or NIO does the same for the addresses of one host name. Does no I/O.
+/// This is Happy Eyeballs (RFC 8305, section 5) for endpoints: the next endpoint is tried when the earlier endpoints
+/// fail or are slow. The system or NIO does the same for the addresses of one host name. Does no I/O.
 struct ConnectionRace: Sendable {
     enum Action: Hashable, Sendable {
-        /// Open a connection to the endpoint of this number; report `opened` or `failed`.
+        /// Open a connection to the endpoint with this number; report `opened` or `failed`.
         case open(Int)
         /// Call `delayPassed` with this number after the delay.
         case startTimer(Int)
@@ -24,7 +24,9 @@ struct ConnectionRace: Sendable {
     private var failures = 0
     private var isWon = false
 
-    /// - Parameter count: how many endpoints there are; at least 1.
+    /// Creates a race between endpoints.
+    ///
+    /// - Parameter count: the number of endpoints; at least 1.
     init(count: Int) { self.count = count }
 
     mutating func began() -> [Action] { next() }
@@ -33,13 +35,15 @@ struct ConnectionRace: Sendable {
         failures += 1
         if isWon { return [] }
         if failures == count { return [.giveUp] }
-        // Other attempts are still running: their timer starts the next one.
+        // If other attempts are still running, the timer starts the next attempt.
         return failures == started ? next() : []
     }
 
-    /// - Parameter number: as in `startTimer`.
+    /// Handles the end of a delay.
+    ///
+    /// - Parameter number: the number from `startTimer`.
     mutating func delayPassed(_ number: Int) -> [Action] {
-        // Not if a failure has started the next one meanwhile.
+        // If a failure has started the next attempt meanwhile, this timer does nothing.
         isWon || number != started ? [] : next()
     }
 

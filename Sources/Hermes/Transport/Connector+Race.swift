@@ -8,7 +8,8 @@ extension Connector {
     /// longest delay of RFC 8305 (2 s).
     static let headStart = TimeAmount.seconds(1)
 
-    /// Opens connections to the endpoints, each with a head start over the next, and keeps the first that opens.
+    /// Opens connections to the endpoints, each with a head start over the next, and keeps the first connection that
+    /// opens.
     func race(
         _ endpoints: [ServerAddress.Endpoint],
         on eventLoop: any EventLoop,
@@ -23,7 +24,7 @@ extension Connector {
     }
 }
 
-/// Carries out a race. Lives on the promise's event loop until all its connections are settled.
+/// Carries out a race. Runs on the promise's event loop until all its connections have opened or failed.
 private final class RaceRun {
     private var race: ConnectionRace
     private var failures: [String] = []

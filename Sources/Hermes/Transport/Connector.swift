@@ -9,20 +9,21 @@ import NIOSSL
 import NIOTransportServices
 #endif
 
-/// Opens connections to one server, at the first of its addresses that answers.
+/// Opens connections to one server, at the first of its endpoints that answers.
 package struct Connector: Sendable {
     private let address: ServerAddress
     private let webSocket: WebSocketTarget?
     private let sslContext: NIOSSLContext?
-    /// The name that the server's certificate must contain; nil: the host.
+    /// The name that the server's certificate must contain; nil: the endpoint's host.
     private let serverName: String?
     private let pinnedKeys: Set<[UInt8]>?
 
     /// Creates a connector for an address.
     ///
-    /// - Parameter subprotocol: the subprotocol of the address's WebSocket; nil: the protocol has no WebSocket.
+    /// - Parameter subprotocol: the WebSocket subprotocol that the client asks for; nil: the client's protocol has no
+    ///   WebSocket.
     /// - Throws: HermesClientError `.badTLS` if the TLS options are invalid, `.cannotConnect` if the address has a
-    ///   WebSocket and the protocol has none.
+    ///   WebSocket and the client's protocol has none.
     package init(_ address: ServerAddress, subprotocol: String? = nil) throws(HermesClientError) {
         self.address = address
         if let path = address.webSocketPath {
@@ -48,7 +49,7 @@ package struct Connector: Sendable {
         }
     }
 
-    /// Returns a loop for clients that are not given one.
+    /// Returns an event loop for clients that are not given one.
     package static func defaultEventLoop() -> any EventLoop {
         #if canImport(Network)
         NIOTSEventLoopGroup.singleton.next()
@@ -57,9 +58,9 @@ package struct Connector: Sendable {
         #endif
     }
 
-    /// Opens a channel on a loop; `configure` adds the handler that gets the decrypted bytes.
+    /// Opens a channel on an event loop; `configure` adds the handler that gets the decrypted bytes.
     ///
-    /// - Parameter preferred: tried before the address itself; nil: none.
+    /// - Parameter preferred: the endpoint that is tried before the address itself; nil: none.
     package func connect(
         on eventLoop: any EventLoop,
         preferring preferred: ServerAddress.Endpoint?,
@@ -112,7 +113,7 @@ package struct Connector: Sendable {
         }
         let timeout = TimeAmount(address.connectTimeout)
         #if canImport(Network)
-        // TLS is NIOSSL's here too, so that behaviour and errors are the same everywhere.
+        // NIOSSL provides TLS here too, so that behaviour and errors are the same on all platforms.
         if let bootstrap = NIOTSConnectionBootstrap(validatingGroup: eventLoop) {
             return bootstrap.connectTimeout(timeout).channelInitializer(initializer)
                 .connect(host: endpoint.host, port: endpoint.port)
@@ -125,7 +126,7 @@ package struct Connector: Sendable {
             .connect(host: endpoint.host, port: endpoint.port)
     }
 
-    /// The server name for TLS; nil for an IP address, because TLS allows only names.
+    /// Returns the server name for TLS; nil for an IP address, because TLS allows only names.
     private func serverName(for endpoint: ServerAddress.Endpoint) -> String? {
         if let serverName { return serverName }
         return (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port)) == nil ? endpoint.host : nil

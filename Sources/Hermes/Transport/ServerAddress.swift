@@ -11,12 +11,13 @@ import NIOCore
 /// ServerAddress(port: 9000)                 // this machine, in clear text
 /// ```
 ///
-/// Connections use TLS. Clear text must be asked for by name, with ``Security/clearText`` or a scheme such as `tcp://`.
-/// It is the default only for this machine (loopback).
+/// Connections use TLS. Clear text must be requested explicitly, with ``Security/clearText`` or a scheme such as
+/// `tcp://`. It is the default only for connections to this machine (loopback).
 public struct ServerAddress: Hashable, Sendable {
     /// The protection of a connection.
     public enum Security: Hashable, Sendable {
-        /// TLS with the default options. Clear text if all endpoints are loopback: `localhost`, 127.0.0.0/8 and ::1.
+        /// TLS with the default options, or clear text if all endpoints are on this machine: `localhost`, 127.0.0.0/8
+        /// and ::1.
         case automatic
         /// TLS.
         case tls(TLSOptions)
@@ -30,18 +31,18 @@ public struct ServerAddress: Hashable, Sendable {
     package var port: Int
     /// The path of the server's WebSocket, for example "/ws"; nil: no WebSocket.
     package var webSocketPath: String?
-    /// Other endpoints of the same server or of equivalent servers. They are tried in order, when those before them
-    /// fail or take longer than a second. The first that answers is used.
+    /// Other endpoints of the same server or of equivalent servers. They are tried in order, each when the earlier
+    /// endpoints fail or take longer than a second. The first endpoint that answers is used.
     package var alternatives: [Endpoint]
     /// The protection of the connection.
     package var security: Security
     /// The time limit for opening the connection.
     package var connectTimeout: Duration
-    /// Whether the scheme says MQTT.
+    /// Whether the address's scheme stands for MQTT.
     private var hasMQTTScheme = false
 
-    /// Whether a ``HermesClient`` speaks MQTT at this address: the scheme or the last part of the WebSocket's path says
-    /// so.
+    /// Whether a ``HermesClient`` speaks MQTT at this address: the scheme or the last part of the WebSocket's path
+    /// stands for MQTT.
     var usesMQTT: Bool {
         hasMQTTScheme || webSocketPath.map { $0.prefix { $0 != "?" }.hasSuffix("/mqtt") } ?? false
     }
@@ -52,7 +53,7 @@ public struct ServerAddress: Hashable, Sendable {
     ///   - host: a name or an IP address.
     ///   - port: the TCP port.
     ///   - webSocketPath: the path of the server's WebSocket; nil: no WebSocket.
-    ///   - alternatives: other endpoints, tried when the first does not answer.
+    ///   - alternatives: other endpoints, which are tried in order if the first one does not answer.
     ///   - security: the protection of the connection.
     ///   - connectTimeout: the time limit for opening the connection.
     public init(
@@ -71,7 +72,7 @@ public struct ServerAddress: Hashable, Sendable {
         self.connectTimeout = connectTimeout
     }
 
-    /// Parses an address: `host:port`, or one with a scheme.
+    /// Parses an address: `host:port`, or an address with a scheme.
     ///
     /// | scheme | connection | default port |
     /// | --- | --- | --- |
@@ -87,7 +88,7 @@ public struct ServerAddress: Hashable, Sendable {
     ///
     /// - Returns: nil if the text is not such an address.
     public init?(_ text: String) {
-        // A path is sent in a request unchanged.
+        // The path is sent unchanged in an HTTP request, so other characters are not allowed.
         guard text.utf8.count <= 2048, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
         guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else {
             guard let endpoint = Endpoint(text) else { return nil }
@@ -170,7 +171,7 @@ extension ServerAddress {
             self.init(host: String(host), port: Int(port))
         }
 
-        /// `host:port`, an IPv6 address in brackets.
+        /// The endpoint as `host:port`, with an IPv6 address in brackets.
         package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
         /// Whether the endpoint is on this machine: `localhost`, 127.0.0.0/8 or ::1.
@@ -185,7 +186,7 @@ extension ServerAddress {
     /// The host and the port.
     var endpoint: Endpoint { Endpoint(host: host, port: port) }
 
-    /// The TLS options; nil: clear text.
+    /// The TLS options of the connection; nil: clear text.
     var tlsOptions: TLSOptions? {
         switch security {
         case .automatic: ([endpoint] + alternatives).allSatisfy(\.isLoopback) ? nil : TLSOptions()

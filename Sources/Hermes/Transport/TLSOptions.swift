@@ -26,7 +26,7 @@ public struct TLSOptions: Hashable, Sendable {
         case file(String)
         /// PEM text.
         case text(String)
-        /// PEM, or a single certificate or key in DER.
+        /// PEM data, or a single certificate or key in DER.
         case data(Data)
     }
 
@@ -34,13 +34,13 @@ public struct TLSOptions: Hashable, Sendable {
     package var trustedCertificates: Source?
     /// The name that the server's certificate must contain; nil: the host.
     package var serverName: String?
-    /// Pinned certificates: the server's public key must be that of one of them; nil: no pinning.
+    /// The pinned certificates. The server's public key must be the key of one of them; nil: no pinning.
     package var pinnedCertificates: Source?
     /// Whether the server's certificate is checked.
     package var verifiesServer: Bool
     /// The client's certificate and its chain; nil: none.
     package var certificate: Source?
-    /// The private key of that certificate; nil: it is in the same source.
+    /// The private key of the client's certificate; nil: it is in the same source as the certificate.
     package var privateKey: Source?
 
     /// Creates options.
@@ -48,12 +48,12 @@ public struct TLSOptions: Hashable, Sendable {
     /// - Parameters:
     ///   - trustedCertificates: the trusted certificate authorities; nil: the system's.
     ///   - serverName: the name that the server's certificate must contain; nil: the host.
-    ///   - pinnedCertificates: the server's public key must be that of one of these certificates, in addition to all
-    ///     other checks; nil: no pinning. A renewed certificate with the same key passes; add the next key before the
-    ///     server uses it.
+    ///   - pinnedCertificates: the server's public key must be the key of one of these certificates, in addition to all
+    ///     other checks; nil: no pinning. A renewed certificate with the same key passes. Before the server uses a new
+    ///     key, add a certificate with this key.
     ///   - verifiesServer: whether the server's certificate is checked. Switch this off only for experiments.
     ///   - certificate: the client's certificate and its chain; nil: none.
-    ///   - privateKey: the private key of that certificate; nil: it is in the same source.
+    ///   - privateKey: the private key of the client's certificate; nil: it is in the same source as the certificate.
     public init(
         trustedCertificates: Source? = nil,
         serverName: String? = nil,
@@ -72,7 +72,7 @@ public struct TLSOptions: Hashable, Sendable {
 }
 
 extension TLSOptions.Source {
-    /// The certificates.
+    /// Returns the certificates of the source.
     func certificates() throws -> [NIOSSLCertificate] {
         switch self {
         case .file(let path): try NIOSSLCertificate.fromPEMFile(path)
@@ -82,7 +82,7 @@ extension TLSOptions.Source {
         }
     }
 
-    /// The private key.
+    /// Returns the private key of the source.
     func privateKey() throws -> NIOSSLPrivateKey {
         switch self {
         case .file(let path): try NIOSSLPrivateKey(file: path, format: .pem)
@@ -91,7 +91,7 @@ extension TLSOptions.Source {
         }
     }
 
-    /// The source in an error message; never its contents.
+    /// The name of the source in an error message, which never shows the contents.
     var name: String {
         switch self {
         case .file(let path): path

@@ -8,17 +8,17 @@ import NIOWebSocket
 /// Translates between WebSocket frames and the bytes in them. Answers pings and the closing handshake. If the server
 /// breaks the standard, the connection ends with an error that names the breach.
 ///
-/// State: confined to the channel's event loop. It keeps nothing of a message, however many frames that has.
+/// State: confined to the channel's event loop. It buffers no part of a message, however many frames the message has.
 final class WebSocketBytes: ChannelDuplexHandler {
     typealias InboundIn = WebSocketFrame
     typealias InboundOut = ByteBuffer
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = WebSocketFrame
 
-    /// The number of frames without content that may follow one another; they mean nothing, and cost time.
+    /// The largest number of frames without content in a row. Such frames mean nothing and cost time.
     private static let maxEmptyFrames = 1_000
 
-    /// A message has begun and has not ended.
+    /// Whether a message has begun and has not ended.
     private var isInMessage = false
     private var furtherFrames = 0
     private var isOver = false
@@ -63,12 +63,13 @@ final class WebSocketBytes: ChannelDuplexHandler {
         case .pong:
             return
         default:
-            // MQTT is never text [MQTT-6.0.0-1], nor is what is asked of a server here.
+            // MQTT is never text [MQTT-6.0.0-1], and this client asks for the binary form of the native protocol.
             throw Self.violation("sent a frame that is not binary")
         }
     }
 
-    /// The reason for an abnormal close, from the code of the close frame (RFC 6455, section 7.4.1).
+    /// Returns the error for an abnormal close, from the code of the close frame (RFC 6455, section 7.4.1); nil if the
+    /// close is normal.
     private static func error(ofClose data: ByteBuffer) -> HermesClientError? {
         var data = data
         switch data.readInteger(as: UInt16.self) {

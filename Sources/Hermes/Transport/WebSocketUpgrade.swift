@@ -19,12 +19,12 @@ struct WebSocketUpgrade: Sendable {
     let host: String
     let target: WebSocketTarget
     let timeout: TimeAmount
-    /// Succeeds with the channel once it is a WebSocket.
+    /// The promise that succeeds with the channel once it is a WebSocket.
     let upgraded: EventLoopPromise<any Channel>
-    /// Adds the handler that gets the bytes.
+    /// The function that adds the handler that gets the bytes.
     let configure: @Sendable (any Channel) throws -> Void
 
-    /// The largest payload of a frame, in bytes; a message may span several.
+    /// The largest payload of a frame, in bytes. A message can span several frames.
     private static let maxFrameBytes = 1 << 24
 
     /// Adds the handlers that ask for the upgrade; called in the channel's initializer.
@@ -43,7 +43,7 @@ struct WebSocketUpgrade: Sendable {
                         }
                         try channel.pipeline.syncOperations.addHandler(WebSocketBytes())
                         try configure(channel)
-                        // Once the handlers of HTTP are gone.
+                        // Succeed later, once the HTTP handlers are gone.
                         channel.eventLoop.execute { upgraded.succeed(channel) }
                     } catch {
                         upgraded.fail(error)

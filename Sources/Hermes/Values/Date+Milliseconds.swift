@@ -8,10 +8,11 @@ package import Foundation
 #endif
 
 extension Date {
-    /// Creates the date of a time stamp, in milliseconds since 1970.
+    /// Creates a date from a time stamp, in milliseconds since 1970.
     package init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
 
-    /// Creates the date of a time stamp, in milliseconds since 1970; nil if the stamp is 0 (not specified) or less.
+    /// Creates a date from a time stamp, in milliseconds since 1970; nil if the time stamp is 0 (not specified) or
+    /// negative.
     package init?(knownMilliseconds milliseconds: Int64) {
         guard milliseconds > 0 else { return nil }
         self.init(milliseconds: milliseconds)
@@ -22,7 +23,7 @@ extension Date {
 }
 
 extension URL {
-    /// The URL of a text from the server; nil if the text is empty or not a URL.
+    /// Creates a URL from a text that the server sent; nil if the text is empty or not a URL.
     package init?(wire text: String) {
         guard !text.isEmpty else { return nil }
         self.init(string: text)
@@ -30,7 +31,8 @@ extension URL {
 }
 
 extension Duration {
-    /// The duration of a number of seconds from the server, which may not be a number.
+    /// Creates a duration from a number of seconds that the server sent, limited to 0 to 10^9 s; zero if the value is
+    /// not finite.
     package init(wireSeconds seconds: Double) {
         self = seconds.isFinite ? .seconds(min(max(seconds, 0), 1e9)) : .zero
     }

@@ -189,7 +189,7 @@ struct AdminAudit: AsyncParsableCommand {
         for entry in entries {
             let time = Date(timeIntervalSince1970: Double(entry.time) / 1000).formatted(.iso8601)
             let columns = [time, entry.who, entry.address, entry.action, entry.target, entry.result]
-            // Strangers choose names that fail to log in.
+            // The entries include the names from failed logins, which anybody can choose.
             print(ViewFormat.line(columns))
         }
     }

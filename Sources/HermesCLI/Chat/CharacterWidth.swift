@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Character {
-    /// The terminal columns of the character: 0, 1 or 2; more only if several letters form one character.
+    /// The number of terminal columns that the character takes: 0, 1 or 2; more only if several letters form one
+    /// character.
     ///
-    /// Two for wide East Asian characters (UAX #11) and for emoji (UTS #51): single, with a variation selector, joined,
-    /// or flags. None for combining marks. One for all others.
+    /// It is 2 for wide East Asian characters (UAX #11) and for emoji (UTS #51), including emoji with a variation
+    /// selector, joined emoji and flags. It is 0 for combining marks and control characters, and 1 for all others.
     var columns: Int {
         let scalars = unicodeScalars
         guard let first = scalars.first else { return 0 }
@@ -19,7 +20,7 @@ extension Character {
 }
 
 extension String {
-    /// The terminal columns of the text.
+    /// The number of terminal columns that the text takes.
     var columns: Int { reduce(0) { $0 + $1.columns } }
 }
 
@@ -31,7 +32,7 @@ extension Unicode.Scalar {
         if (0x20..<0x7F).contains(value) { return 1 }
         switch properties.generalCategory {
         case .nonspacingMark, .enclosingMark, .control: return 0
-        // The soft hyphen is shown.
+        // Of the format characters, only the soft hyphen is shown.
         case .format: return value == 0xAD ? 1 : 0
         default: break
         }
@@ -41,7 +42,8 @@ extension Unicode.Scalar {
         return properties.isEmojiPresentation && !isRegionalIndicator ? 2 : 1
     }
 
-    /// Whether EastAsianWidth.txt of Unicode 16 lists it as wide or full width; single emoji are handled elsewhere.
+    /// Whether EastAsianWidth.txt of Unicode 16 lists the scalar as wide or full width. Emoji are not in the list here,
+    /// because `columns` treats them separately.
     fileprivate var isWide: Bool {
         guard value >= 0x1100 else { return false }
         var low = 0

@@ -4,19 +4,19 @@
 import Foundation
 import Hermes
 
-/// One run of `hermes chat`: sends the input and prints what arrives, until either ends.
+/// One run of `hermes chat`: sends the input and prints what arrives, until the input or the client ends.
 actor Chat {
     private let client: HermesClient
     private let console: Console
     private let name: String
     private let place: String
-    /// The number of received messages that ends the chat; nil: none.
+    /// The chat ends after this number of messages from others; nil: no limit.
     private let limit: Int?
     private var peer: Account?
     private var names: [UserID: String] = [:]
     private var arrived = 0
     private var statesEnded = false
-    /// Whether the last arrival is printed.
+    /// Whether the last received event is printed.
     nonisolated let progress = PrintProgress()
 
     init(client: HermesClient, console: Console, name: String, place: String, limit: Int?) {
@@ -30,11 +30,11 @@ actor Chat {
     /// The reason why a part of the chat has ended.
     private enum End: Sendable {
         case states
-        /// The login is done.
+        /// The login has succeeded.
         case loggedIn
         /// The input has ended.
         case input
-        /// The wanted number of messages arrived.
+        /// The requested number of messages has arrived.
         case limit
         case interrupted
         case stopped
@@ -66,7 +66,8 @@ actor Chat {
             if let firstPeer { try await setPeer(firstPeer) }
             group.addTask { try await self.printEvents() }
             group.addTask {
-                // Not `run()`: an unprinted message does not count as taken when the group ends.
+                // This is not `run()`, which would close the client when the group ends. Instead, the caller closes the
+                // client and tells it whether the last event was printed.
                 try await self.client.stopped()
                 return .stopped
             }
@@ -103,7 +104,7 @@ actor Chat {
         while let end = try await group.next() {
             switch end {
             case .interrupted: throw CancellationError()
-            // The states end when the server refuses the token of the first try.
+            // The stream of states ends when the server refuses the token of the first login.
             case .states: statesEnded = true
             case .loggedIn: if let session = await box.session { return session }
             case .input, .limit, .stopped, .time: continue
@@ -163,7 +164,7 @@ actor Chat {
                 await console.status("group \(name.printable): \(Self.word(for: change))")
             case .readMark, .unknown:
                 break
-            // A call, or a kind for which the chat has no words.
+            // A call, or another kind of event for which the chat has no text.
             default:
                 await console.status(String(describing: event.kind).printable)
             }
@@ -197,7 +198,8 @@ actor Chat {
         }
     }
 
-    /// Does not use the range's count: it traps if it does not fit an Int, and the numbers come from the server.
+    /// Returns the number of elements of a range. Does not use the range's `count`, which traps if it does not fit into
+    /// an Int: the bounds come from the server.
     private static func count(_ range: ClosedRange<UInt64>) -> UInt64 { range.upperBound &- range.lowerBound &+ 1 }
 
     private func show(_ message: Message, isStored: Bool) async throws {
@@ -238,7 +240,7 @@ actor Chat {
     }
 
     private static func local(_ date: Date) -> tm {
-        // A server may send any number.
+        // A server may send any number as the date.
         var seconds = time_t(exactly: date.timeIntervalSince1970.rounded(.down)) ?? 0
         var parts = tm()
         localtime_r(&seconds, &parts)
@@ -269,7 +271,7 @@ actor Chat {
         return try await typedInput(input)
     }
 
-    /// Reads lines while earlier ones wait for their receipts, so that typing works without a connection.
+    /// Reads lines while earlier lines wait for their receipts, so that the user can type without a connection.
     private func typedInput(_ input: StandardInput) async throws -> End {
         let restore = TerminalMode.makeRaw()
         defer { restore?() }
@@ -313,9 +315,9 @@ actor Chat {
         await console.setPrompt(peer.map { "to \($0.nickName.printable)> " } ?? "/to NAME> ")
     }
 
-    /// Carries out a line.
+    /// Executes an input line.
     ///
-    /// - Returns: false if it ends the chat.
+    /// - Returns: false if the line ends the chat.
     private func handle(_ line: String) async throws -> Bool {
         switch ChatInput(line) {
         case .nothing: break
@@ -371,7 +373,7 @@ actor Chat {
         for message in history.messages { try await show(message, isStored: true) }
     }
 
-    /// The most conversations that `/list` looks at.
+    /// `/list` stops loading conversations once it has this many.
     private static let maxListed = 10_000
 
     private func showConversations(_ count: Int) async throws {

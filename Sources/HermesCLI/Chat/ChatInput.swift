@@ -37,7 +37,8 @@ enum ChatInput: Hashable {
         }
     }
 
-    /// The number of items that the user asks for; nil if the argument is not a valid number.
+    /// Returns the number of items that the user asks for, 20 by default; nil if the argument is not a number from 1 to
+    /// 500.
     private static func count(_ argument: some StringProtocol) -> Int? {
         argument.isEmpty ? 20 : Int(argument).flatMap { (1...500).contains($0) ? $0 : nil }
     }

@@ -5,7 +5,8 @@ import ArgumentParser
 import Foundation
 import Hermes
 
-/// The failure of a client command: the problem, its cause and remedy, and the exit code (of sysexits.h).
+/// The failure of a client command: a message with the problem, its cause and its remedy, and an exit code (mostly from
+/// sysexits.h).
 struct ClientFailure: Error, CustomStringConvertible {
     let message: String
     let exitCode: ExitCode
@@ -51,7 +52,7 @@ func reportingFailures(
     } catch let error as HermesClientError {
         throw end(ClientFailure(error, server: server))
     } catch let error as OutputFailure {
-        // The reader closed the pipe and knows.
+        // The reader has closed the pipe itself, so no message is needed.
         if error.isClosed { throw ExitCode.failure }
         throw end(ClientFailure("\(error)", exitCode: ExitCode(74)))
     } catch is CancellationError {
@@ -63,7 +64,7 @@ func reportingFailures(
 enum StandardError {
     static func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
 
-    /// Writes a line, without control characters: its text may come from a server.
+    /// Writes a line without control characters, because its text may come from a server.
     static func tell(_ text: String, as speaker: String = "hermes") { write(line(text, as: speaker)) }
 
     static func line(_ text: String, as speaker: String) -> String { "\(speaker): \(text.printable)\n" }

@@ -3,8 +3,8 @@
 
 import Foundation
 
-/// The output of a chat: messages to stdout, the program's own lines to stderr. On a terminal the input line stays
-/// below them.
+/// The output of a chat: messages go to stdout, the program's own lines to stderr. On a terminal, the input line stays
+/// below both.
 actor Console {
     /// Whether lines are edited on a terminal.
     nonisolated let isInteractive: Bool
@@ -24,7 +24,7 @@ actor Console {
         self.errors = errors
     }
 
-    /// Prints a message. Returns once it is written and, if the output is a pipe, read.
+    /// Prints a message. Returns once it is written and, if the output is a pipe, its reader has read it.
     ///
     /// - Throws: OutputFailure; CancellationError.
     func print(_ line: String) async throws {
@@ -34,7 +34,7 @@ actor Console {
         try await output.drain()
     }
 
-    /// Prints a line of the program, without waiting for its reader and without control characters.
+    /// Prints a line of the program itself, without control characters. Does not wait for a reader.
     func status(_ line: String) {
         erase()
         try? errors.write(Array(((isInteractive ? "-- " : "hermes: ") + line.printable + "\n").utf8))
@@ -47,7 +47,7 @@ actor Console {
         draw()
     }
 
-    /// Handles a key.
+    /// Handles a byte of a key.
     func feed(_ byte: UInt8) -> LineEditor.Action? {
         let action = editor.feed(byte)
         switch action {
@@ -58,7 +58,7 @@ actor Console {
         return action
     }
 
-    /// Clears the input line at the end.
+    /// Clears the input line and the prompt at the end of the chat.
     func finish() {
         erase()
         prompt = ""
@@ -76,7 +76,8 @@ actor Console {
         try? output.write(Array(Self.picture(prompt: prompt, editor: editor, width: TerminalMode.width).utf8))
     }
 
-    /// The drawn line: the part around the cursor that fits the terminal.
+    /// Returns the line to draw: the prompt, and the part of the text around the cursor that fits into the terminal's
+    /// width.
     static func picture(prompt: String, editor: LineEditor, width: Int) -> String {
         let room = max(8, width - prompt.columns - 1)
         var start = editor.cursor
@@ -97,7 +98,8 @@ actor Console {
 }
 
 extension String {
-    /// The text without sequences that move the cursor or change the terminal's colours.
+    /// The text with the control characters replaced that could move the cursor, change the terminal's colours or the
+    /// direction of writing.
     var printable: String {
         var result = ""
         for scalar in unicodeScalars {

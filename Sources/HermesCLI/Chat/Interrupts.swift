@@ -6,7 +6,7 @@ import Foundation
 
 /// Waits for SIGINT or SIGTERM, so that a command can end properly.
 enum Interrupts {
-    /// Returns when the process is asked to end, or the task is cancelled.
+    /// Returns when the process receives one of the signals, or when the task is cancelled.
     static func wait() async {
         let (stream, continuation) = AsyncStream<Void>.makeStream()
         let sources = [SIGINT, SIGTERM].map { number in

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Turns the bytes of a terminal's keys into lines. Does no I/O.
+/// Turns the bytes of a terminal's keys into lines. Does not read or write itself.
 struct LineEditor {
     enum Action: Hashable {
         /// The line's display changed.
@@ -15,7 +15,7 @@ struct LineEditor {
     }
 
     private(set) var text: [Character] = []
-    /// The cursor is before this character.
+    /// The index of the character after the cursor.
     private(set) var cursor = 0
     private var pending: [UInt8] = []
     private var history: [String] = []
@@ -25,7 +25,7 @@ struct LineEditor {
     static let maxCharacters = 16_384
     private static let maxHistory = 100
 
-    /// Takes a byte.
+    /// Handles the next byte from the terminal.
     mutating func feed(_ byte: UInt8) -> Action? {
         if !pending.isEmpty { return more(byte) }
         switch byte {
@@ -57,12 +57,12 @@ struct LineEditor {
         }
     }
 
-    /// Handles a later byte of an escape sequence or character.
+    /// Handles a byte after the first of an escape sequence or character.
     private mutating func more(_ byte: UInt8) -> Action? {
         pending.append(byte)
         guard pending.first == 0x1B else { return character() }
         if pending.count == 2, byte == UInt8(ascii: "[") || byte == UInt8(ascii: "O") { return nil }
-        // Parameters, then one byte of 0x40 to 0x7E.
+        // A sequence has parameters, and then a final byte from 0x40 to 0x7E.
         if pending.count > 2, !(0x40...0x7E).contains(byte), pending.count < 16 { return nil }
         let sequence = pending.dropFirst(2)
         pending = []
@@ -89,7 +89,7 @@ struct LineEditor {
 
     private mutating func insert(_ character: Character) -> Action? {
         guard text.count < Self.maxCharacters else { return nil }
-        // A combining character merges with the one before.
+        // A combining character merges with the character before it.
         if cursor > 0 {
             let joined = String(text[cursor - 1]) + String(character)
             if joined.count == 1, let whole = joined.first {

@@ -3,12 +3,14 @@
 
 import Hermes
 
-/// Logs a client in with a token of an earlier login, or the password; and keeps the new token.
+/// Logs a client in with the token of an earlier login. If there is no valid token, logs in with the password and
+/// stores the new token.
 struct Login {
     let name: String
     let server: ServerAddress
     let options: LoginOptions
-    /// Distinguishes this command's device from those of other commands for the same account.
+    /// The end of the device id. It distinguishes the device of this command from the devices of other commands for the
+    /// same account.
     var deviceSuffix = ""
     var cache = TokenCache()
 
@@ -22,7 +24,7 @@ struct Login {
         return try HermesClient(configuration)
     }
 
-    /// Logs in; asks for the password only if needed.
+    /// Logs in. Asks for the password only if it is needed.
     func logIn(_ client: HermesClient, device: String) async throws -> Session {
         if !options.register, !options.noCache,
             let entry = cache.entry(name: name, server: server, device: device)

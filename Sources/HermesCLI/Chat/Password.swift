@@ -3,14 +3,14 @@
 
 import Foundation
 
-/// Gets passwords: from HERMES_PASSWORD, from a file, or from the terminal without echo.
+/// Gets passwords: from a file, from HERMES_PASSWORD, or from the terminal without echo.
 enum Password {
-    /// Returns the password from the first of these sources.
+    /// Returns the password from the first of these sources that is available.
     ///
     /// - Parameters:
-    ///   - file: the password is its first line.
-    ///   - prompt: the prompt at the terminal.
-    ///   - confirms: asks twice, for a new password.
+    ///   - file: the file whose first line is the password; nil: use the other sources.
+    ///   - prompt: the text that asks for the password at the terminal.
+    ///   - confirms: whether to ask twice at the terminal, because the password is new.
     static func get(file: String?, prompt: String, confirms: Bool) throws -> String {
         if let file { return try read(file: file) }
         if let password = ProcessInfo.processInfo.environment["HERMES_PASSWORD"], !password.isEmpty { return password }
@@ -31,7 +31,8 @@ enum Password {
         return String(line)
     }
 
-    /// Asks at the terminal; echo and signals are off meanwhile, so that an interrupt cannot leave the echo off.
+    /// Asks at the terminal, with echo and signal keys switched off. Without signals, Ctrl-C cannot end the process
+    /// before the echo is on again.
     static func ask(_ prompt: String) throws -> String {
         StandardError.write(prompt)
         return try TerminalMode.whileRaw {
@@ -55,7 +56,8 @@ enum Password {
                 case 0x15:  // Ctrl-U
                     bytes = []
                 default:
-                    // One byte more than a password may have: a longer one is refused, and not cut.
+                    // Keeps one byte more than a password may have, so that a longer password is refused instead of
+                    // cut.
                     if bytes.count <= 256 { bytes.append(byte) }
                 }
             }

@@ -4,9 +4,9 @@
 import Dispatch
 import Foundation
 
-/// Reads stdin of any kind, in pieces and on request, so that a long file is not read ahead.
+/// Reads stdin of any kind, in pieces and only on request, so that a long file is not read in advance.
 ///
-/// Reads run on a queue of their own, after `poll` has reported input. A second descriptor in the poll wakes it when
+/// A read runs on a separate queue, after `poll` has reported input. `poll` also watches a pipe, which wakes it when
 /// the reading task is cancelled.
 final class StandardInput: Sendable {
     private let queue = DispatchQueue(label: "hermes.stdin")
@@ -25,7 +25,7 @@ final class StandardInput: Sendable {
         close(wakeWrite)
     }
 
-    /// The next bytes; nil at the end of the input, or if the task is cancelled.
+    /// Returns the next bytes; nil at the end of the input, or if the task is cancelled.
     func read() async -> [UInt8]? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -63,7 +63,7 @@ final class StandardInput: Sendable {
 struct LineSplitter {
     private var rest: [UInt8] = []
 
-    /// The lines that are now complete, without their ends.
+    /// Returns the lines that are now complete, without their line ends.
     mutating func feed(_ bytes: [UInt8]) -> [String] {
         var lines: [String] = []
         for part in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).dropLast() {
@@ -74,7 +74,7 @@ struct LineSplitter {
         return lines
     }
 
-    /// The last line, if it has no end; nil if there is none.
+    /// Returns the last line if it has no line end; nil if nothing is left.
     mutating func finish() -> String? { rest.isEmpty ? nil : line() }
 
     private mutating func line() -> String {

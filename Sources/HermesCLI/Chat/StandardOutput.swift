@@ -5,14 +5,14 @@ import CoreFoundation  // On Linux the compiler may find `stat` in it, and then 
 import Foundation
 import Synchronization
 
-/// Writes bytes to stdout unbuffered, and waits for their reader.
+/// Writes bytes to stdout without a buffer, and can wait until a pipe's reader has read them.
 struct StandardOutput: Sendable {
-    /// The output; stdout except in tests.
+    /// The file descriptor to which the bytes are written.
     let descriptor: Int32
 
     init(descriptor: Int32 = STDOUT_FILENO) {
         self.descriptor = descriptor
-        // Writing to a closed pipe returns an error instead.
+        // The signal is ignored, so that writing to a closed pipe returns an error instead.
         signal(SIGPIPE, SIG_IGN)
     }
 
@@ -34,15 +34,16 @@ struct StandardOutput: Sendable {
         }
     }
 
-    /// Waits until the reader of a pipe has read everything, because unread bytes are lost with their reader. Returns
-    /// at once for other outputs.
+    /// Waits until the reader of a pipe has read everything, because unread bytes are lost when the reader ends.
+    /// Returns at once for other outputs.
     ///
     /// - Throws: OutputFailure if the reader is gone; CancellationError.
     func drain() async throws {
         guard isPipe else { return }
         var looks = 0
         while true {
-            // In this order: a reader that has read all of it and is gone since took what it was given.
+            // The reader's state is examined before the number of unread bytes. If the reader has read everything and
+            // then ended, this is not a failure.
             var state = pollfd(fd: descriptor, events: 0, revents: 0)
             _ = poll(&state, 1, 0)
             var unread: Int32 = 0
@@ -50,7 +51,8 @@ struct StandardOutput: Sendable {
             if state.revents & Int16(POLLERR | POLLHUP) != 0 { throw OutputFailure(number: EPIPE) }
             try Task.checkCancellation()
             looks += 1
-            // An active reader takes a moment; an inactive one cannot be detected.
+            // An active reader soon reads the bytes, so the first checks follow each other quickly. An inactive reader
+            // cannot be detected.
             if looks < Self.quickLooks {
                 await Task.yield()
             } else {
@@ -67,12 +69,12 @@ struct StandardOutput: Sendable {
     }
 }
 
-/// Output could not be written.
+/// The error that output could not be written.
 struct OutputFailure: Error, Hashable, CustomStringConvertible {
     /// The system's error number.
     let number: Int32
 
-    /// Whether the reader is gone. This is not an error: `head` does it all the time.
+    /// Whether the reader has closed the pipe. This is not an error: `head` always does so.
     var isClosed: Bool { number == EPIPE }
 
     var description: String {
@@ -80,15 +82,15 @@ struct OutputFailure: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// Whether the last arrival is printed, so that it counts as taken. Shared by the printing loop and the end of the
-/// command.
+/// Whether the last received item is printed. Only then does it count as taken when the command ends. Shared by the
+/// printing loop and the end of the command.
 final class PrintProgress: Sendable {
     private let unprinted = Mutex(false)
 
-    /// An item arrived that will be printed.
+    /// Records that an item has arrived and will be printed.
     func arrived() { unprinted.withLock { $0 = true } }
-    /// It is printed, or need not be.
+    /// Records that the item is printed, or need not be printed.
     func printed() { unprinted.withLock { $0 = false } }
-    /// Whether every arrival is printed.
+    /// Whether every received item is printed.
     var isComplete: Bool { unprinted.withLock { !$0 } }
 }

@@ -3,11 +3,11 @@
 
 import Foundation
 
-/// The terminal without line editing, echo and signal keys; restored at the end.
+/// The raw mode of the terminal, without line editing, echo and signal keys.
 enum TerminalMode {
-    /// Switches the terminal of stdin.
+    /// Switches the terminal of stdin to the raw mode.
     ///
-    /// - Returns: a function that restores it; nil if stdin is not a terminal.
+    /// - Returns: a function that restores the terminal's mode; nil if stdin is not a terminal.
     static func makeRaw() -> (@Sendable () -> Void)? {
         var settings = termios()
         guard tcgetattr(STDIN_FILENO, &settings) == 0 else { return nil }
@@ -27,7 +27,7 @@ enum TerminalMode {
         return try body()
     }
 
-    /// The number of the terminal's columns.
+    /// The number of columns of the terminal; 80 if it is unknown.
     static var width: Int {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }

@@ -4,8 +4,8 @@
 import Foundation
 import Hermes
 
-/// Keeps the tokens of earlier logins and their devices in files that only the user can read: `$XDG_CONFIG_HOME/hermes`
-/// or `~/.config/hermes`, one file per account, server and device.
+/// Stores the tokens of earlier logins, with their devices, in files that only the user can read. The files are in
+/// `$XDG_CONFIG_HOME/hermes` or `~/.config/hermes`; there is one for each account, server and device.
 struct TokenCache {
     struct Entry: Codable, Hashable {
         var uid: UInt32
@@ -15,7 +15,7 @@ struct TokenCache {
 
     let directory: URL
 
-    /// Creates the cache of the user, or of a test.
+    /// Creates a cache in a directory; nil: the user's own.
     init(directory: URL? = nil) {
         self.directory = directory ?? Self.userDirectory(environment: ProcessInfo.processInfo.environment)
     }
@@ -29,7 +29,8 @@ struct TokenCache {
         return home.appendingPathComponent(".config/hermes")
     }
 
-    /// The device id of this machine: chosen once and kept, or new each time if nothing can be kept.
+    /// Returns the device id of this machine. It is chosen once and stored; if it cannot be stored, each call chooses a
+    /// new one.
     func deviceID() -> String {
         let file = directory.appendingPathComponent("device-id")
         let known = (try? String(contentsOf: file, encoding: .utf8))?.trimmingCharacters(in: .whitespacesAndNewlines)
@@ -61,7 +62,8 @@ struct TokenCache {
         return directory.appendingPathComponent("tokens").appendingPathComponent(label + ".json")
     }
 
-    /// Keeps letters, digits and "-._:"; every other byte becomes %XX, so that different names give different files.
+    /// Keeps ASCII letters, digits, "-", "_" and ":". Every other byte becomes % and two hexadecimal digits, so that
+    /// different names give different files.
     private static func escaped(_ text: String) -> String {
         text.utf8.map { byte in
             switch byte {
@@ -74,7 +76,8 @@ struct TokenCache {
         }.joined()
     }
 
-    /// Writes a file of mode 0600 in directories of mode 0700; readers see all of it or nothing.
+    /// Writes a file of mode 0600, and creates missing directories with mode 0700. Readers see the whole new file or
+    /// the previous state.
     private func write(_ data: Data, to file: URL) throws {
         let folder = file.deletingLastPathComponent()
         try FileManager.default.createDirectory(

@@ -82,7 +82,7 @@ struct ClientsDisconnect: AsyncParsableCommand {
 }
 
 extension ViewFormat {
-    /// A line with tabs between the columns.
+    /// Returns a line with tabs between the columns.
     static func text(_ client: ControlMQTTClient) -> String {
         let columns = [
             "\(client.number)", client.clientID, client.owner.isEmpty ? "-" : client.owner, client.version,

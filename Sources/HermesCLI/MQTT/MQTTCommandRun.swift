@@ -5,23 +5,24 @@ import ArgumentParser
 import Foundation
 import Hermes
 
-/// The common part of `hermes pub` and `hermes sub`: connecting once, reporting, exit codes.
+/// The common part of `hermes pub` and `hermes sub`: it connects, reports errors and determines exit codes.
 struct MQTTCommandRun: Sendable {
     /// "pub" or "sub".
     let name: String
     let options: MQTTOptions
 
-    /// The exit code of a timeout, the same as mosquitto_sub's.
+    /// The exit code of a timeout, which is the same in mosquitto_sub.
     static let timedOut = ExitCode(27)
 
-    /// Connects, runs the body, disconnects.
+    /// Connects, runs the body, and disconnects.
     ///
     /// - Parameters:
     ///   - configuration: the client's settings.
     ///   - progress: whether the last message is printed.
-    ///   - end: when to give up connecting; the body has to look at it, too.
-    ///   - body: runs while connected.
-    /// - Throws: ExitCode: the reason code if the server refused (3.1.1: its return code), otherwise 1.
+    ///   - end: when to stop trying to connect. While the body runs, it must check this time itself.
+    ///   - body: the code that uses the connected client.
+    /// - Throws: ExitCode: the reason code if the server refused (its return code with 3.1.1), the code of a
+    ///   ClientFailure, success if the command was interrupted; otherwise 1.
     func with(
         _ configuration: MQTTClient.Configuration,
         _ progress: PrintProgress = PrintProgress(),
@@ -50,7 +51,7 @@ struct MQTTCommandRun: Sendable {
         }
     }
 
-    /// Connects; the first failure is final, because a user waits in front of the command.
+    /// Connects. Does not try again after a failure, because a user is waiting for the command.
     private func connect(
         _ client: MQTTClient,
         until end: ContinuousClock.Instant?
@@ -85,7 +86,7 @@ struct MQTTCommandRun: Sendable {
         return Self.timedOut
     }
 
-    /// Reports lost and new connections, until cancelled.
+    /// Reports lost and new connections, until the task is cancelled.
     func watch(_ client: MQTTClient) async {
         for await state in client.states {
             switch state {

@@ -11,7 +11,7 @@ struct MQTTPrinter: Sendable {
     let format: MQTTFormat?
     let showsTopic: Bool
     let endsLine: Bool
-    /// Whether it is printed at a terminal: a message must not control the terminal. Elsewhere bytes are printed
+    /// Whether the output is a terminal, which a message must not control. For other outputs, bytes are printed
     /// unchanged.
     var isTerminal = false
 
@@ -40,8 +40,8 @@ struct MQTTPrinter: Sendable {
 }
 
 extension MQTTPrinter {
-    /// UTF-8 without sequences that move the cursor, change colours, or turn the direction of writing. Lines and tabs
-    /// stay.
+    /// Returns UTF-8 with the control characters replaced that could move the cursor, change colours, or turn the
+    /// direction of writing. Line ends and tabs stay.
     static func harmless(_ bytes: [UInt8]) -> [UInt8] {
         var result = ""
         for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {
@@ -55,7 +55,7 @@ extension MQTTPrinter {
     }
 }
 
-/// A format of mosquitto_sub's -F, parsed.
+/// A parsed format of mosquitto_sub's option -F.
 struct MQTTFormat: Hashable, Sendable {
     enum Field: Character, Sendable, CaseIterable {
         case topicAlias = "A"
@@ -83,7 +83,7 @@ struct MQTTFormat: Hashable, Sendable {
     enum Part: Hashable, Sendable {
         case literal([UInt8])
         case field(Field, Layout)
-        /// A conversion of strftime, such as "Y".
+        /// A conversion character of strftime, such as "Y".
         case time(String)
     }
 
@@ -98,7 +98,7 @@ struct MQTTFormat: Hashable, Sendable {
 
     /// Parses a format.
     ///
-    /// - Throws: ValidationError that names what is wrong.
+    /// - Throws: ValidationError that says what is wrong.
     init(_ text: String) throws(ValidationError) {
         var rest = Substring(text)
         while let character = rest.popFirst() {
@@ -175,9 +175,9 @@ struct MQTTFormat: Hashable, Sendable {
 
 // MARK: - Printing
 extension MQTTFormat {
-    /// The message in this format.
+    /// Returns the message in this format.
     ///
-    /// - Parameter isTerminal: whether the message's characters must be harmless. The format's own characters stay.
+    /// - Parameter isTerminal: whether the message's control characters are replaced. The format's own characters stay.
     /// - Throws: ClientFailure if %J is used and the payload is not JSON.
     func bytes(_ message: MQTTMessage, at date: Date, isTerminal: Bool = false) throws -> [UInt8] {
         var result: [UInt8] = []
@@ -238,9 +238,9 @@ extension MQTTFormat {
 }
 
 extension MQTTFormat.Layout {
-    /// Pads to the width.
+    /// Pads a value to the width.
     func laidOut(_ bytes: [UInt8], isNumber: Bool) -> [UInt8] {
-        // Width counts characters, of which UTF-8 marks all bytes but the first.
+        // The width counts scalars. In UTF-8, all bytes of a scalar except its first begin with the bits 10.
         let count = bytes.count { $0 & 0xC0 != 0x80 }
         guard count < width else { return bytes }
         let zeros = padsWithZeros && isNumber && !isLeft

@@ -7,8 +7,8 @@ import NIOCore
 
 /// A message as one line of JSON, with the members of mosquitto_sub's %j and %J.
 enum MQTTJSON {
-    /// - Parameter payloadIsJSON: inserts the payload as JSON instead of as a string.
-    /// - Throws: ClientFailure if the payload should be JSON and is not.
+    /// - Parameter payloadIsJSON: whether the payload is inserted as JSON instead of as a string.
+    /// - Throws: ClientFailure if `payloadIsJSON` is true and the payload is not JSON.
     static func object(_ message: MQTTMessage, at date: Date, payloadIsJSON: Bool) throws -> [UInt8] {
         var members = [
             "\"tst\":\"\(MQTTTime.iso(date, fraction: true))\"",
@@ -54,7 +54,7 @@ enum MQTTJSON {
         return members
     }
 
-    /// A JSON string; invalid UTF-8 becomes U+FFFD.
+    /// Returns a JSON string; invalid UTF-8 becomes U+FFFD.
     private static func quoted(_ bytes: some Collection<UInt8>) -> String {
         var result = "\""
         for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {
@@ -74,18 +74,18 @@ enum MQTTJSON {
 
 /// Times as text, in local time.
 enum MQTTTime {
-    /// Formats as 2026-05-07T08:09:10+0200, with microseconds if wanted.
+    /// Formats a time as 2026-05-07T08:09:10+0200, with microseconds if `fraction` is true.
     static func iso(_ date: Date, fraction: Bool = false) -> String {
         let micros = fraction ? String(format: ".%06d", nanoseconds(date) / 1000) : ""
         return strftime("%Y-%m-%dT%H:%M:%S", date) + micros + strftime("%z", date)
     }
 
-    /// Seconds since 1970, with nanoseconds.
+    /// Returns the seconds since 1970, with nine decimal places.
     static func unix(_ date: Date) -> String {
         String(format: "%lld.%09d", Int64(date.timeIntervalSince1970.rounded(.down)), nanoseconds(date))
     }
 
-    /// A conversion of strftime; "N": the nanoseconds.
+    /// Formats a time with a conversion character of strftime. The additional character "N" gives the nanoseconds.
     static func words(_ conversion: String, _ date: Date) -> String {
         conversion == "N" ? String(format: "%09d", nanoseconds(date)) : strftime("%\(conversion)", date)
     }

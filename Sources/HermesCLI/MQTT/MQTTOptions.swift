@@ -165,7 +165,7 @@ struct MQTTOptions: ParsableArguments {
         }
     }
 
-    /// The topic of -L; nil without one.
+    /// The topic in the URL of -L; nil without -L.
     var urlTopic: String? { url.flatMap { MQTTURL($0)?.topic } }
 
     var address: ServerAddress {
@@ -177,7 +177,7 @@ struct MQTTOptions: ParsableArguments {
         var options = TLSOptions(trustedCertificates: cafile.map { .file($0) }, verifiesServer: !insecure)
         options.certificate = cert.map { .file($0) }
         options.privateKey = key.map { .file($0) }
-        // Clear text unless asked otherwise, as mosquitto's tools have it.
+        // Clear text is the default, as in mosquitto's tools.
         return ServerAddress(
             host: url?.host ?? host ?? "localhost",
             port: wanted ?? (usesTLS ? 8883 : 1883),
@@ -203,7 +203,7 @@ struct MQTTOptions: ParsableArguments {
         if configuration.password == nil, configuration.userName != nil {
             configuration.password = ProcessInfo.processInfo.environment["HERMES_PASSWORD"]
         }
-        // 0: none; the interval is then too long for CONNECT's field.
+        // With 0, there is no keep-alive: the interval of a year does not fit into CONNECT's field, which is then 0.
         configuration.heartbeat.interval = keepalive == 0 ? .seconds(86_400 * 365) : .seconds(keepalive)
         configuration.reconnect = .interactive
         if let willTopic {
@@ -230,7 +230,7 @@ struct MQTTOptions: ParsableArguments {
     }
 }
 
-/// A server, a login and a topic in one.
+/// A URL with a server, a login and a topic.
 struct MQTTURL: Hashable {
     let usesTLS: Bool
     let host: String

@@ -5,14 +5,14 @@ import ArgumentParser
 import Hermes
 import NIOCore
 
-/// Options of several words, as in mosquitto_pub and mosquitto_sub: `-D publish user-property a b`.
+/// Options with several words, as in mosquitto_pub and mosquitto_sub: `-D publish user-property a b`.
 ///
-/// The argument parser supports only options of one word, so the words are joined before it sees them.
+/// The argument parser supports only options with one word, so the words are joined before it sees them.
 enum MQTTPropertyArguments {
-    /// A character that no shell word contains.
+    /// A control character that separates the joined words and does not occur in usual arguments.
     private static let separator: Character = "\u{1F}"
 
-    /// Joins the words after each -D of `hermes pub` and `hermes sub`; leaves all others unchanged.
+    /// Joins the words after each -D of `hermes pub` and `hermes sub`. Leaves all other arguments unchanged.
     static func joined(_ arguments: [String]) -> [String] {
         guard let command = arguments.first, command == "pub" || command == "sub" else { return arguments }
         var result: [String] = []
@@ -28,7 +28,7 @@ enum MQTTPropertyArguments {
         return result + rest
     }
 
-    /// The joined words.
+    /// Returns the words that were joined into an argument.
     static func words(_ argument: String) -> [String] {
         argument.split(separator: separator, omittingEmptySubsequences: false).map(String.init)
     }
@@ -36,7 +36,7 @@ enum MQTTPropertyArguments {
 
 /// The value of -D: a property of a packet.
 struct MQTTPropertyArgument: Hashable, Sendable {
-    /// The packet that gets it.
+    /// The packet that gets the property.
     enum Command: String, CaseIterable, Sendable {
         case connect, publish, subscribe, unsubscribe, disconnect, will
     }

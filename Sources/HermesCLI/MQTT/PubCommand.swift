@@ -24,8 +24,8 @@ struct PubCommand: AsyncParsableCommand {
               hermes pub -t jobs -m '{"id":7}' -D publish content-type application/json -D publish user-property from web
               hermes pub -L mqtt://ann:secret@broker.example/a/b -n -r
 
-            Exit codes: 0; the reason code where the server refuses (with -V mqttv311 its return code); 1 where it \
-            cannot be reached.
+            Exit codes: 0; the server's reason code if it refuses (with -V mqttv311, its return code); 1 if it cannot \
+            be reached.
             """,
         helpNames: .long
     )
@@ -99,11 +99,12 @@ struct PubCommand: AsyncParsableCommand {
                 defer { group.cancelAll() }
                 if prepared.qos == .atMostOnce {
                     group.addTask { try await publishUnacknowledged(prepared, publisher, client) }
-                    // Nothing acknowledges these publications, so a lost server must be noticed in another way.
+                    // The server does not acknowledge these publications, so a lost server must be detected in another
+                    // way.
                     group.addTask { try await Self.requireConnection(client) }
                 } else {
                     group.addTask { try await publish(prepared, publisher) }
-                    // The next line of the input may come hours later.
+                    // A failure ends the command at once, although the next line of the input may come hours later.
                     group.addTask { try await publisher.requireSuccess() }
                 }
                 try await group.next()
@@ -128,7 +129,7 @@ struct PubCommand: AsyncParsableCommand {
         try await publisher.finish()
     }
 
-    /// Publishes with QoS 0, and waits until the server has read it.
+    /// Publishes with QoS 0, and waits until the server has read everything.
     private func publishUnacknowledged(
         _ message: MQTTMessage,
         _ publisher: MQTTPublisher,
@@ -136,7 +137,7 @@ struct PubCommand: AsyncParsableCommand {
     ) async throws {
         let connection = await client.connectionNumber
         try await publish(message, publisher)
-        // Its answer follows everything sent before.
+        // The server answers the ping after it has read everything that was sent before.
         do {
             try await client.ping()
         } catch let error as HermesClientError {
@@ -147,7 +148,7 @@ struct PubCommand: AsyncParsableCommand {
         }
     }
 
-    /// Fails after there has been no connection for too long.
+    /// Throws once there has been no connection for too long.
     private static func requireConnection(_ client: MQTTClient) async throws {
         var lostAt: ContinuousClock.Instant?
         for await state in client.states {
@@ -180,13 +181,13 @@ struct PubCommand: AsyncParsableCommand {
     }
 }
 
-/// Publishes messages without waiting for each, up to a limit.
+/// Publishes messages without waiting for each acknowledgement, up to a limit of unacknowledged messages.
 struct MQTTPublisher: Sendable {
     private let client: MQTTClient
-    /// Outcomes, in the order of arrival.
+    /// The outcomes of the publications, in the order in which they arrive.
     private let outcomes: AsyncStream<Result<MQTTClient.ReasonCode, any Error>>
     private let report: AsyncStream<Result<MQTTClient.ReasonCode, any Error>>.Continuation
-    /// The failures among them, for ``requireSuccess()``.
+    /// The first failure among the outcomes, for ``requireSuccess()``.
     private let failures: AsyncStream<any Error>
     private let reportFailure: AsyncStream<any Error>.Continuation
     private let count: Count
@@ -209,7 +210,7 @@ struct MQTTPublisher: Sendable {
         count = Count(window: window)
     }
 
-    /// Publishes; waits while too many are unacknowledged.
+    /// Publishes a message. First waits while too many messages are unacknowledged.
     func publish(_ template: MQTTMessage, payload: ByteBuffer) async throws {
         var message = template
         message.payload = payload
@@ -227,13 +228,13 @@ struct MQTTPublisher: Sendable {
 
     /// Waits for the first publication that fails.
     ///
-    /// - Throws: its error; CancellationError.
+    /// - Throws: the error of this publication; CancellationError.
     func requireSuccess() async throws {
         for await error in failures { throw error }
         throw CancellationError()
     }
 
-    /// Waits until all are acknowledged.
+    /// Waits until all messages are acknowledged.
     func finish() async throws {
         while await !count.isEmpty { try await takeOutcome() }
     }
@@ -248,11 +249,11 @@ struct MQTTPublisher: Sendable {
     }
 }
 
-/// Splits bytes into lines; a line need not be text.
+/// Splits bytes into lines. A line need not be text.
 struct ByteLineSplitter {
     private var rest = ByteBuffer()
 
-    /// The lines that are now complete, without their ends.
+    /// Returns the lines that are now complete, without their line ends.
     mutating func feed(_ bytes: [UInt8]) -> [ByteBuffer] {
         rest.writeBytes(bytes)
         var lines: [ByteBuffer] = []
@@ -265,7 +266,7 @@ struct ByteLineSplitter {
         return lines
     }
 
-    /// The last line, if it has no end; nil if there is none.
+    /// Returns the last line if it has no line end; nil if nothing is left.
     mutating func finish() -> ByteBuffer? {
         defer { rest.clear() }
         return rest.readableBytes > 0 ? rest : nil

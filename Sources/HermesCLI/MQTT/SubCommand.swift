@@ -30,8 +30,8 @@ struct SubCommand: AsyncParsableCommand {
             identifier, %A topic alias, %% itself; @Y, @m, @d, @H, @M, @S, @N and all others of strftime, @@ itself; \
             \\n \\t \\r \\0 \\a \\e \\v \\\\. Width and precision as in %-20t, %08x, %.10p.
 
-            Exit codes: 0; 27 when -W is over; the reason code where the server refuses (with -V mqttv311 its return \
-            code); 1 where it cannot be reached.
+            Exit codes: 0; 27 if the time of -W has passed; the server's reason code if it refuses (with -V mqttv311, \
+            its return code); 1 if it cannot be reached.
             """,
         helpNames: .long
     )
@@ -132,8 +132,9 @@ struct SubCommand: AsyncParsableCommand {
                 }
                 group.addTask {
                     try await subscribe(client, run)
-                    // Messages that precede the answer wait in the client. Exiting before the answer could be
-                    // too early for the server to read their acknowledgements.
+                    // Messages are printed only after the SUBACK; those that arrive earlier wait in the client. If the
+                    // command ended before the SUBACK, the server might not read the acknowledgements of these
+                    // messages.
                     if endOnceSubscribed { return .success }
                     return try await receive(client, printer, run, progress)
                 }
@@ -178,7 +179,8 @@ struct SubCommand: AsyncParsableCommand {
     ) async throws -> ExitCode {
         var printed = 0
         for await message in client.messages {
-            // A broker may send faster than a terminal prints: without this, the loop would never look up.
+            // If a broker sends faster than a terminal prints, the loop may never wait. So it must check for
+            // cancellation itself.
             try Task.checkCancellation()
             progress.arrived()
             if retainedOnly, !message.retain { return .success }
@@ -186,12 +188,13 @@ struct SubCommand: AsyncParsableCommand {
             progress.printed()
             if let count, printed >= count { return .success }
         }
-        // With the server's reason, if it has ended the client for good.
+        // Throws the reason if the client has stopped because of an error.
         try await client.stopped()
         return .failure
     }
 
-    /// - Returns: whether it is printed. False if the options exclude it or its format does not fit.
+    /// - Returns: whether the message was printed; false if the options exclude it, or if the format cannot be applied
+    ///   to it.
     private func show(
         _ message: MQTTMessage,
         _ client: MQTTClient,

@@ -4,12 +4,12 @@
 import ArgumentParser
 import Foundation
 
-/// The source of the API key; never the command line, where others could see it.
+/// The source of the API key. The key is never on the command line, where others could see it.
 struct APIKeyOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Read the API key from this file.", valueName: "file"))
     var keyFile: String?
 
-    /// The key.
+    /// Reads the key.
     func read() throws(ClientFailure) -> String {
         if let keyFile {
             guard let data = FileManager.default.contents(atPath: keyFile) else {

@@ -16,7 +16,7 @@ struct HTTPEndpoint {
         let body: [UInt8]
     }
 
-    /// The longest answer.
+    /// The longest accepted body of an answer, in bytes.
     private static let maxAnswerBytes = 4 << 20
 
     private let host: String
@@ -24,7 +24,7 @@ struct HTTPEndpoint {
     private let isTLS: Bool
     private let path: String
 
-    /// - Throws: if the address is invalid, with an example.
+    /// - Throws: if the address is invalid; the message gives an example of a valid address.
     init(_ server: String, path: String) throws(ClientFailure) {
         guard let url = URL(string: server), let host = url.host, !host.isEmpty,
             let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https"
@@ -40,7 +40,7 @@ struct HTTPEndpoint {
         self.path = path
     }
 
-    /// Sends a request and waits for the answer, at most 30 seconds.
+    /// Sends a request, and waits at most 30 seconds for the answer.
     func post(_ body: [UInt8], headers: [(String, String)]) async throws(ClientFailure) -> Answer {
         do {
             return try await withThrowingTaskGroup(of: Answer.self) { group in

@@ -135,7 +135,7 @@ struct PushCommand: AsyncParsableCommand {
     }
 
     private static func quoted(_ text: String) -> String {
-        // Every text has a JSON form.
+        // The encoder does not fail, because every text has a JSON form.
         (try? JSONEncoder().encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
     }
 
@@ -143,7 +143,7 @@ struct PushCommand: AsyncParsableCommand {
         (try? JSONSerialization.jsonObject(with: Data(text.utf8))) is [String: Any]
     }
 
-    /// - Returns: nil if the text is not a duration.
+    /// - Returns: the duration in seconds; nil if the text is not a duration.
     static func seconds(_ text: String) -> Int64? {
         let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
         guard let last = text.last, let unit = units[last], let number = Int64(text.dropLast()), number > 0 else {

@@ -101,9 +101,10 @@ struct QSIOPIdentityOptions: ParsableArguments {
         if uid != nil, user != nil { throw ValidationError("--uid and --user: give one of them") }
     }
 
-    /// The identity. Logs in over Delimited if the account is given by its name and no kept token may be used.
+    /// Returns the identity. Logs in over Delimited if the account is given by its name and no stored token can be
+    /// used.
     ///
-    /// - Parameter refused: the token that the server has refused.
+    /// - Parameter refused: the stored token that the server has refused; nil: none was refused.
     private func identity(besides refused: String? = nil) async throws -> QSIOPClient.Identity {
         if let uid { return QSIOPClient.Identity(uid: UserID(rawValue: uid), token: token, device: deviceName) }
         var address = server.address(defaultPort: chatPort)
@@ -133,7 +134,7 @@ struct QSIOPIdentityOptions: ParsableArguments {
         do {
             return try await connect(as: identity)
         } catch let error as HermesClientError where error.code == .invalidToken && user != nil {
-            // The kept login is no longer valid.
+            // The stored token is no longer valid.
             return try await connect(as: self.identity(besides: identity.token))
         }
     }

@@ -6,7 +6,7 @@ import Foundation
 import Hermes
 import HermesProtocols
 
-/// `hermes room`: join a live room, talk, give gifts, watch.
+/// `hermes room`: join a live room to talk, give gifts or watch.
 struct RoomCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "room",
@@ -62,7 +62,7 @@ struct RoomCommand: AsyncParsableCommand {
         if let count, count < 1 { throw ValidationError("--count \(count): a number from 1") }
     }
 
-    /// A gift.
+    /// A gift: its name and how many of it are given.
     struct Gift: Hashable {
         var name: String
         var count: Int32
@@ -110,7 +110,7 @@ struct RoomCommand: AsyncParsableCommand {
         }
     }
 
-    /// Gives a gift, and waits until the room shows it.
+    /// Gives a gift, and waits until the server sends it back.
     private func give(_ gift: Gift, over client: LiveRoomClient, _ echoes: RoomEchoes) async throws {
         try await client.give(gift.name, count: Int(gift.count))
         echoes.sent()
@@ -127,12 +127,12 @@ struct RoomCommand: AsyncParsableCommand {
     }
 }
 
-/// One stay in a room.
+/// One visit to a room.
 struct RoomVisit: Sendable {
     let client: LiveRoomClient
     let room: String
     let talks: Bool
-    /// The stay ends after this number of events; nil: no number of events ends it.
+    /// The visit ends after this number of events; nil: no limit.
     let limit: Int?
     let wait: Double?
     let echoes: RoomEchoes
@@ -203,7 +203,7 @@ struct RoomVisit: Sendable {
         return .nothing
     }
 
-    /// An event as text.
+    /// Returns an event as text.
     static func words(_ event: RoomEvent) -> String {
         let who = (event.user?.name ?? "somebody").printable
         return switch event.kind {

@@ -4,8 +4,8 @@
 import Hermes
 import Synchronization
 
-/// The statements and gifts of a visit that have come back. The server sends each to its sender, too; what it does not
-/// take, it drops without an answer.
+/// Counts the texts and gifts that were sent during a visit, and those that have come back. The server sends an
+/// accepted text or gift also to its sender. It drops any other without an answer.
 final class RoomEchoes: Sendable {
     private let room: String
     private let name: String
@@ -18,10 +18,10 @@ final class RoomEchoes: Sendable {
         self.name = name
     }
 
-    /// Something was sent.
+    /// Counts a text or gift that was sent.
     func sent() { counts.withLock { $0.sent += 1 } }
 
-    /// An event has come.
+    /// Counts an event if it is a text or gift of this user.
     func seen(_ event: RoomEvent) {
         guard event.user?.name == name else { return }
         switch event.kind {
@@ -30,9 +30,9 @@ final class RoomEchoes: Sendable {
         }
     }
 
-    /// Waits until everything has come back; anew for each that does.
+    /// Waits until everything that was sent has come back. The time limit begins anew whenever something comes back.
     ///
-    /// - Throws: ClientFailure if that takes too long; CancellationError.
+    /// - Throws: ClientFailure if nothing comes back for 5 seconds; CancellationError.
     func wait() async throws {
         var (last, end) = (-1, ContinuousClock.now)
         while true {

@@ -7,14 +7,16 @@ import Glibc
 
 /// The memory allocator of the server's process.
 enum Allocator {
-    /// Returns freed large blocks to the system.
+    /// Makes the allocator return large blocks to the system when they are freed.
     ///
-    /// glibc gets blocks of 128 KiB and more from the system, but raises that limit with each such block that is freed,
-    /// up to 32 MiB. Then the 16 MiB of a password hash would stay with every thread that ever hashed one. A fixed
-    /// limit does not move (mallopt(3)).
+    /// By default, glibc maps each block of at least 128 KiB separately, and returns it to the system when it is freed.
+    /// But when such a block is freed, glibc raises this threshold, up to 32 MiB. Then the 16 MiB of a password hash
+    /// would stay with every thread that has ever hashed a password. A threshold that is set here stays fixed
+    /// (mallopt(3)).
     static func returnLargeBlocks() {
         #if canImport(Glibc)
-        // Looked up at run time, because the Glibc module and some C libraries lack it. The numbers are malloc.h's.
+        // mallopt is looked up at run time, because the Glibc module and some C libraries lack it. The parameter
+        // numbers are those of malloc.h.
         guard let symbol = dlsym(nil, "mallopt") else { return }
         let mallopt = unsafeBitCast(symbol, to: (@convention(c) (CInt, CInt) -> CInt).self)
         let (trimThreshold, mmapThreshold): (CInt, CInt) = (-1, -3)

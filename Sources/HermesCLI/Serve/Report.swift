@@ -8,12 +8,12 @@ import HermesServer
 /// Reports failures of commands.
 enum Report {
     /// Writes `hermes: …` to standard error.
-    /// - Returns: the error to throw, so that the process ends with this exit code.
+    /// - Returns: the error to throw, so that the process ends with the failure's exit code.
     static func failure(_ failure: ServerFailure) -> ExitCode {
         self.failure(failure.message, code: failure.exitCode.rawValue)
     }
 
-    /// The same for other failures than a server's.
+    /// Writes `hermes: …` to standard error, for a failure that is not a ServerFailure.
     static func failure(_ message: String, code: Int32 = 1) -> ExitCode {
         // Without standard error the message is lost.
         try? FileHandle.standardError.write(contentsOf: Data("hermes: \(message)\n".utf8))

@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import HermesServer
 
-/// Asks the running server of a data directory, or carries out the request itself if none runs.
+/// Sends a request to the running server of a data directory. If no server runs, carries out the request itself.
 struct Administrator {
     private let options: DataOptions
 
@@ -29,7 +29,7 @@ struct Administrator {
 
 /// Dates as text.
 enum Day {
-    /// - Parameter milliseconds: since 1970.
+    /// - Parameter milliseconds: the time in milliseconds since 1970.
     static func text(_ milliseconds: Int64) -> String {
         Date(timeIntervalSince1970: Double(milliseconds) / 1000).formatted(.iso8601.year().month().day())
     }

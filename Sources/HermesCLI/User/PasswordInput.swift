@@ -4,11 +4,11 @@
 import ArgumentParser
 import Foundation
 
-/// Reads a password: from a file, from a pipe, or from the terminal without showing it. Never from the command line.
+/// Reads a password from a file, from a pipe, or from the terminal without showing it; never from the command line.
 enum PasswordInput {
     /// - Parameters:
-    ///   - file: the password is its first line; nil: ask.
-    ///   - isNew: on a terminal, ask twice.
+    ///   - file: the file whose first line is the password; nil: read from standard input.
+    ///   - isNew: whether to ask twice at a terminal, because the password is new.
     /// - Throws: `ExitCode` after the reason was written to standard error.
     static func read(file: String?, isNew: Bool) throws -> String {
         if let file {
@@ -32,7 +32,7 @@ enum PasswordInput {
         } catch let failure as ClientFailure {
             throw Report.failure(failure.message)
         } catch is CancellationError {
-            // As a shell reports a command that SIGINT has ended.
+            // The exit code with which a shell reports a command that SIGINT has ended.
             throw ExitCode(130)
         }
     }

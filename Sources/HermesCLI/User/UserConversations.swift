@@ -48,7 +48,7 @@ struct UserConversations: AsyncParsableCommand {
 }
 
 extension ViewFormat {
-    /// A line with tabs between the columns.
+    /// Returns a line with tabs between the columns.
     static func text(_ conversation: ControlConversation) -> String {
         let columns = [
             conversation.place, conversation.name.isEmpty ? "deleted" : conversation.name,

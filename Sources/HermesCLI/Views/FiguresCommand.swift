@@ -46,7 +46,7 @@ struct FiguresCommand: AsyncParsableCommand {
 }
 
 extension ViewFormat {
-    /// A line for each time at which at least one of the figures is known.
+    /// Returns a table with a line for each time at which at least one of the figures is known.
     static func text(_ history: ControlHistory) -> String {
         var rows = [["time"] + history.figures.map(\.name)]
         for index in 0..<(history.figures.first?.values.count ?? 0) {

@@ -118,6 +118,7 @@ extension ViewFormat {
         ].joined(separator: "\n")
     }
 
-    /// Clients choose the names: printable ones, which the server has checked.
+    /// Returns the name of an app version or network for the table. Clients choose these names; the server accepts only
+    /// printable ones.
     private static func name(_ text: String) -> String { text.isEmpty ? "-" : printable(text) }
 }

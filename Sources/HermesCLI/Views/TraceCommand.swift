@@ -39,7 +39,7 @@ struct TraceCommand: AsyncParsableCommand {
     }
 }
 
-/// The output of `hermes trace` and `hermes stats`.
+/// Formats the output of `hermes trace`, `hermes stats` and the commands that list something.
 enum ViewFormat {
     static func json(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
@@ -59,7 +59,7 @@ enum ViewFormat {
         return "\(head)\n\(time)\n\(table(rows, rightAligned: [0]))\n"
     }
 
-    /// Columns with two blanks between them.
+    /// Returns a table with two spaces between its columns.
     static func table(_ rows: [[String]], rightAligned: Set<Int>) -> String {
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in
@@ -92,10 +92,11 @@ enum ViewFormat {
             .formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
     }
 
-    /// A line with tabs between its columns, each ``printable(_:)``.
+    /// Returns a line with tabs between its columns, each of which is ``printable(_:)``.
     static func line(_ columns: [String]) -> String { columns.map(printable).joined(separator: "\t") }
 
-    /// Others choose client ids, names and reasons: no character of theirs reaches the terminal's controls.
+    /// Returns a text with each control character replaced by "?". Other people choose client ids, names and reasons,
+    /// which must not control the terminal.
     static func printable(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.isControl ? "?" : $0 }))
     }

@@ -7,9 +7,9 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
     case push
     /// Read accounts and their devices.
     case usersRead = "users:read"
-    /// Create, change and delete accounts, remove devices.
+    /// Create, change and delete accounts, and remove devices.
     case usersWrite = "users:write"
-    /// Issue and revoke login tokens: act as any account.
+    /// Issue and revoke login tokens, and so act as any account.
     case tokensWrite = "tokens:write"
     /// Read conversations.
     case messagesRead = "messages:read"
@@ -17,11 +17,11 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
     case messagesWrite = "messages:write"
     /// List rooms.
     case roomsRead = "rooms:read"
-    /// Send to a room, remove an account from it.
+    /// Send to a room, and remove an account from it.
     case roomsWrite = "rooms:write"
-    /// Read retained publications and, with ``eventsRead``, those that are published.
+    /// Read retained publications. Together with ``eventsRead``: also follow new publications.
     case topicsRead = "topics:read"
-    /// Publish, delete retained publications.
+    /// Publish, and delete retained publications.
     case topicsWrite = "topics:write"
     /// Read statistics.
     case statsRead = "stats:read"
@@ -31,7 +31,7 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
     case clientsRead = "clients:read"
     /// End connections of MQTT clients.
     case clientsWrite = "clients:write"
-    /// Read where messages went; not what they say.
+    /// Read where messages went, without their contents.
     case traceRead = "trace:read"
     /// Read who administers the server, and what they did.
     case auditRead = "audit:read"
@@ -65,7 +65,7 @@ package struct APIKey: Sendable, Hashable {
     package let name: String
     package let scopes: Set<APIScope>
     package let createdAt: Timestamp
-    /// Accurate to about a minute; nil: never.
+    /// When the key was last used, accurate to about a minute; nil: never.
     package let lastUsedAt: Timestamp?
 
     package init(id: Int64, name: String, scopes: Set<APIScope>, createdAt: Timestamp, lastUsedAt: Timestamp? = nil) {

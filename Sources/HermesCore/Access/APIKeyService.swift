@@ -8,7 +8,7 @@ import Synchronization
 /// A key is 256 random bits, so it cannot be guessed and its hash needs no salt. Every request looks it up in the
 /// store, so a revoked key stops working at once.
 ///
-/// State: a `Mutex` around the recorded uses, another around the observer; nothing is called under them.
+/// State: a `Mutex` around the times of recorded uses; nothing is called under it.
 package final class APIKeyService: Sendable {
     /// The prefix of every key, by which people and scanners recognize it.
     package static let prefix = "hk_"
@@ -19,11 +19,11 @@ package final class APIKeyService: Sendable {
 
     private let store: any APIKeyStore
     private let time: any TimeSource
-    /// The turns of checks, by the client's address, because the shown secret may be no key.
+    /// The gate for reads. Checks take turns by the client's address, because a shown secret need not belong to a key.
     let reads = ReadGate(maxRunning: 1, maxWaiting: .max)
     /// When the use of each key was last recorded.
     private let noted = Mutex<[Int64: Duration]>([:])
-    /// A key with this name is revoked.
+    /// Called with the name of a key that was revoked.
     package let revoked = Hook<String>()
 
     package init(store: any APIKeyStore, time: any TimeSource) {
@@ -53,7 +53,7 @@ package final class APIKeyService: Sendable {
         return (key, secret)
     }
 
-    /// All keys, oldest first.
+    /// Returns all keys, oldest first.
     package func keys() async throws(HermesError) -> [APIKey] {
         try await reads.turn(of: .server) { () async throws(HermesError) in try await store.apiKeys() }
     }
@@ -67,7 +67,7 @@ package final class APIKeyService: Sendable {
 
     /// Finds the key of a secret and records its use.
     ///
-    /// - Parameter source: the address of the client that shows it; the check takes a turn of this address.
+    /// - Parameter source: the address of the client that shows the secret. The check takes a turn of this address.
     /// - Throws: `.invalidToken`, `.storageUnavailable`.
     package func check(_ secret: String, from source: CommitSource = .server) async throws(HermesError) -> APIKey {
         let unknown = HermesError(.invalidToken, "The API key is unknown or revoked.")

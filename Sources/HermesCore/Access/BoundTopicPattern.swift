@@ -3,16 +3,17 @@
 
 import Foundation
 
-/// A rule's pattern for one client: levels without placeholders.
+/// The topic pattern of a rule for one client: its placeholders are replaced.
 ///
-/// When in doubt it denies. An allowing pattern compares bytes, and a leading wildcard does not match the reserved
-/// topics. A denying pattern also matches canonically equivalent text, and its wildcards match everything.
+/// In doubtful cases, access is denied. An allowing pattern compares bytes, and its leading wildcard does not match the
+/// reserved topics. A denying pattern also matches text that is canonically equivalent in Unicode, and its leading
+/// wildcard matches the reserved topics, too.
 struct BoundTopicPattern: Sendable, Hashable {
     enum Level: Sendable, Hashable {
         case text(String)
         /// `+`
         case anyOne
-        /// `#`, always the last.
+        /// The wildcard `#`, which is always the last level.
         case rest
 
         var isWildcard: Bool {
@@ -26,7 +27,8 @@ struct BoundTopicPattern: Sendable, Hashable {
     let levels: [Level]
     let isDenial: Bool
 
-    /// Splits by bytes, as for topics, because `String` does not find a slash that is followed by a combining mark.
+    /// Splits a text at its slashes, byte by byte as for topics, because `String` does not find a slash that is
+    /// followed by a combining mark.
     static func split(_ text: String) -> [Substring] {
         text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { Substring($0) }
     }
@@ -41,18 +43,19 @@ struct BoundTopicPattern: Sendable, Hashable {
         }
     }
 
-    /// First levels that an allowing pattern must spell out to match, beside those that begin with a dollar sign.
+    /// The reserved first levels of topics. An allowing pattern matches them only if it spells them out. First levels
+    /// that begin with a dollar sign are reserved, too.
     private static let reserved = ["hermes", "user", "impb", "qsiop"]
 
     private static func isReserved(_ firstLevel: String) -> Bool {
         firstLevel.utf8.first == UInt8(ascii: "$") || reserved.contains(firstLevel)
     }
 
-    /// Whether it begins with a wildcard that does not match the reserved topics.
+    /// Whether the pattern begins with a wildcard that does not match the reserved topics.
     private var keepsOutOfReserved: Bool { !isDenial && (levels.first?.isWildcard ?? true) }
 
-    /// Whether it matches a topic name. Looks at as little of a long topic as it can, because it is called for each
-    /// delivery.
+    /// Whether the pattern matches a topic name. Looks at as little of a long topic as possible, because this is called
+    /// for each delivery.
     func matches(_ topic: String) -> Bool {
         var topic = topic
         return topic.withUTF8 { matches($0) }
@@ -89,7 +92,7 @@ struct BoundTopicPattern: Sendable, Hashable {
         return reserved.contains { end(of: $0, in: topic, from: 0) != nil }
     }
 
-    /// The end of the level that begins at `start`, if that level is `text`; otherwise nil.
+    /// Returns the end of the level that begins at `start`, if that level is `text`; otherwise nil.
     private static func end(of text: String, in topic: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
         let end = start + text.utf8.count
         guard end <= topic.count, end == topic.count || topic[end] == UInt8(ascii: "/"),
@@ -105,7 +108,7 @@ struct BoundTopicPattern: Sendable, Hashable {
         return UnsafeRawPointer(slash) - UnsafeRawPointer(base)
     }
 
-    /// Whether a level is this text in a canonically equivalent form. Such a form has at most three times as many
+    /// Whether a level is canonically equivalent to this text. An equivalent text has at most three times as many
     /// bytes.
     private static func isEquivalent(_ text: String, _ level: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         guard level.count / 4 <= text.utf8.count, text.utf8.count / 4 <= level.count,
@@ -114,7 +117,7 @@ struct BoundTopicPattern: Sendable, Hashable {
         return text == String(decoding: level, as: UTF8.self)
     }
 
-    /// Whether it matches every topic that a filter matches.
+    /// Whether the pattern matches every topic that a filter matches.
     func covers(_ filter: [Level]) -> Bool {
         guard let first = filter.first else { return false }
         if keepsOutOfReserved {
@@ -135,12 +138,12 @@ struct BoundTopicPattern: Sendable, Hashable {
         }
     }
 
-    /// Whether a topic exists that both it and a filter match.
+    /// Whether there is a topic that both the pattern and a filter match.
     func overlaps(_ filter: [Level]) -> Bool {
         guard let first = filter.first, let mine = levels.first else { return false }
         switch (mine, first) {
         case (.text(let text), .anyOne), (.text(let text), .rest):
-            // [MQTT-4.7.2-1]
+            // A leading wildcard of a filter matches no topic that begins with `$` [MQTT-4.7.2-1].
             if text.utf8.first == UInt8(ascii: "$") { return false }
         case (_, .text(let text)): if keepsOutOfReserved, Self.isReserved(text) { return false }
         case (.anyOne, _), (.rest, _): break

@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The rules for one client. Asked on event loops: it takes no lock and does not wait.
+/// The topic rules for one client. They are checked on event loops, so a check takes no lock and does not wait.
 package final class BoundTopicRules: Sendable {
     private let publish: [BoundTopicPattern]
     private let subscribe: [BoundTopicPattern]
     private let publishClaims: [BoundTopicPattern]?
     private let subscribeClaims: [BoundTopicPattern]?
-    /// Whether only built-in rules are left, which allow every topic outside the reserved ones.
+    /// Whether only the built-in rules apply to the client. These allow every topic that is not reserved.
     private let areBuiltInAlone: Bool
 
     init(_ rules: [TopicRules.Rule], _ builtIn: [TopicRules.Rule], for identity: ClientIdentity) {
@@ -38,7 +38,7 @@ package final class BoundTopicRules: Sendable {
         return allows(action, topic: topicOrFilter)
     }
 
-    /// The same for a topic, which has no wildcards.
+    /// Whether the client may perform an action on a topic, whose name has no wildcards.
     package func allows(_ action: TopicAction, _ topic: TopicName) -> Bool { allows(action, topic: topic.rawValue) }
 
     private func allows(_ action: TopicAction, topic: String) -> Bool {
@@ -76,7 +76,8 @@ package final class BoundTopicRules: Sendable {
 
     private static let sharePrefix = "$share/"
 
-    /// Whether a topic that begins like this may be a reserved one, or a filter that begins like this may match one.
+    /// Whether a topic with this first byte may be reserved, or a filter with this first byte may match a reserved
+    /// topic.
     private static func mayBeReserved(_ first: UInt8) -> Bool {
         switch first {
         case UInt8(ascii: "$"), UInt8(ascii: "h"), UInt8(ascii: "i"), UInt8(ascii: "q"), UInt8(ascii: "u"),

@@ -15,7 +15,7 @@ package struct ClientAuthenticator: Sendable {
         /// The login of the client's device, if the account has it already.
         package let login: Login?
 
-        /// Whether it logged in with an access token, which is not hashed.
+        /// Whether the client logged in with an access token. In that case no password hash was computed.
         package var isOfToken: Bool { device?.admission.tokenHash != nil }
 
         init(
@@ -29,7 +29,7 @@ package struct ClientAuthenticator: Sendable {
         }
     }
 
-    /// The platform of such devices in the account's list.
+    /// The platform that the account's list of devices shows for MQTT clients.
     private static let platform = "MQTT"
 
     private let accounts: AccountService
@@ -57,10 +57,10 @@ package struct ClientAuthenticator: Sendable {
     /// Identifies a client.
     ///
     /// - Parameters:
-    ///   - userName: from CONNECT. With another issuer's token it may be anything.
+    ///   - userName: from CONNECT. It is ignored if the password is another issuer's token.
     ///   - password: from CONNECT: a password, an access token, or a JWT.
     ///   - clientID: from CONNECT, or assigned by the server.
-    ///   - certificateIdentity: the name in the client's certificate, if it is trusted.
+    ///   - certificateIdentity: the name in the client's certificate, if the certificate is trusted; otherwise nil.
     ///   - address: the peer's address without port, for limits; nil for local callers.
     /// - Throws: `.wrongCredentials`, `.invalidToken`, `.notAuthenticated`, `.accountDisabled`, `.loginDelayed`,
     ///   `.forbidden`, `.overloaded`, `.storageUnavailable`.
@@ -80,7 +80,7 @@ package struct ClientAuthenticator: Sendable {
         ).identity
     }
 
-    /// Identifies a client without credentials, without waiting.
+    /// Identifies a client that shows no credentials. Returns at once.
     package func anonymous(clientID: String) -> Result<Outcome, HermesError> {
         guard isAnonymousAllowed else {
             return .failure(HermesError(.notAuthenticated, "this server needs a user name and a password"))
@@ -88,10 +88,11 @@ package struct ClientAuthenticator: Sendable {
         return .success(Outcome(identity: ClientIdentity(clientID: clientID)))
     }
 
-    /// Whether a login with a secret hashes it. A client with a trusted certificate shows none.
+    /// Whether a login computes a password hash of the shown secret. If the client has a trusted certificate, its
+    /// secret is ignored.
     package enum Hashing: Sendable, Hashable {
         case always, never
-        /// The secret has the length of an access token, and is hashed only if it is not one.
+        /// The secret has the length of an access token. It is hashed only if it is not a token.
         case unlessToken
     }
 
@@ -102,8 +103,8 @@ package struct ClientAuthenticator: Sendable {
         return secret.utf8.count == AccessToken.bytes ? .unlessToken : .always
     }
 
-    /// Identifies a client as ``identify(userName:password:clientID:certificateIdentity:address:)`` does, and returns
-    /// what opens its inbox. Registers no device.
+    /// Identifies a client as ``identify(userName:password:clientID:certificateIdentity:address:)`` does, and also
+    /// returns what is needed to open its inbox. Does not register a device.
     package func logIn(
         userName: String?,
         password: ByteBuffer?,
@@ -138,14 +139,14 @@ package struct ClientAuthenticator: Sendable {
         )
     }
 
-    /// A client that logged in with a token shows a new one on the same connection.
+    /// Renews the identity of a client that has logged in with a token and shows a new token on the same connection.
     ///
     /// - Parameters:
     ///   - identity: the present identity.
     ///   - token: a token of the same subject.
     ///   - address: the peer's address without port, for limits; nil for local callers.
     /// - Returns: the identity with the new token's permissions and expiry.
-    /// - Throws: `.invalidToken` for an invalid token or another subject's, `.loginDelayed`.
+    /// - Throws: `.invalidToken` if the token is invalid or another subject's; `.loginDelayed`.
     package func renewed(
         _ identity: ClientIdentity,
         with token: String,
@@ -193,8 +194,8 @@ package struct ClientAuthenticator: Sendable {
         return Outcome(identity: identity, device: (admission, description), login: login)
     }
 
-    /// The outcome for a name that was proved elsewhere: the account with this name if there is one, otherwise only the
-    /// name.
+    /// Returns the outcome for a name that a certificate or another issuer's token has proved: the account with this
+    /// name if there is one, otherwise only the name.
     private func trusted(
         _ token: VerifiedToken,
         clientID: String,

@@ -1,22 +1,23 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The identity of a client of the topic plane, for which ``TopicRules`` are evaluated.
+/// The identity of a client that publishes and subscribes to topics. ``TopicRules`` are evaluated for it.
 package struct ClientIdentity: Sendable, Hashable {
     /// The account and device; nil without an account, or if the client id is not a ``DeviceID``.
     package var principal: Principal?
-    /// The account, also where the client id is not a ``DeviceID``; nil without one.
+    /// The account, even if the client id is not a ``DeviceID``; nil without an account.
     package var account: UserID?
     /// The name of the account or the subject of the token, in its compared form (``NickName/key``); nil: anonymous.
     package var userName: String?
     /// The client id as sent by the client or assigned by the server.
     package var clientID: String
-    /// The device whose token the client showed; nil without one. The client ends with that device.
+    /// The device whose token the client showed; nil if it showed no token. When the server ends that device's
+    /// connections, it ends the client's, too.
     package var tokenOwner: DeviceID?
     /// The token's own restrictions; nil: only the rules decide.
     package var claims: TopicClaims?
-    /// The name of the key, for a request of the HTTP API; otherwise nil. Only ``TopicRules`` that name a key apply to
-    /// keys.
+    /// The name of the API key, for a request of the HTTP API; otherwise nil. Of the ``TopicRules``, only those that
+    /// name a key apply to such requests.
     package var apiKey: String?
     /// When the token expires and ends the connection; nil: never.
     package var expiresAt: Timestamp?
@@ -41,7 +42,7 @@ package struct ClientIdentity: Sendable, Hashable {
         self.expiresAt = expiresAt
     }
 
-    /// A request of the HTTP API.
+    /// Creates the identity of a request of the HTTP API.
     package init(apiKey name: String) { self.init(clientID: "", apiKey: name) }
 
     /// The owner of the client's sessions.
@@ -50,16 +51,16 @@ package struct ClientIdentity: Sendable, Hashable {
         return userName.map(SessionOwner.subject) ?? .anonymous
     }
 
-    /// The same client under a name that nobody has. It has the permissions that it has under every name.
+    /// The same client under a name that nobody has. It has exactly the permissions that do not depend on the name.
     package var underNoName: ClientIdentity {
         var other = self
-        // No name contains it (``NickName``).
+        // No ``NickName`` contains this character.
         other.userName = "\u{1}"
         return other
     }
 }
 
-/// The topics that a token allows. It denies all others, and the rules may deny more.
+/// The topics that a token allows. The token denies all other topics, and the rules may deny more.
 package struct TopicClaims: Sendable, Hashable {
     /// The topics that the client may publish to; nil: the token does not restrict them.
     package var publish: [TopicFilter]?

@@ -3,21 +3,22 @@
 
 import Synchronization
 
-/// The identity that a connection acts as. Made by ``AccountService`` alone; every permission is checked against one.
+/// The account and device as which a connection acts. Every permission is checked against a principal.
+/// ``AccountService`` makes those of logins; the HTTP API makes those of accounts for which a back end sends messages.
 package struct Principal: Sendable, Hashable {
     package let user: UserID
     package let device: DeviceID
-    /// Shared by all copies, so that a connection has the new name at once.
+    /// The name and the proof. All copies share them, so that a connection has a new name at once.
     private let current: Current
-    /// When the login began, as the number of ends that the ``DeviceRegistry`` had counted
-    /// (``DeviceRegistry/stamp()``); not part of the identity.
+    /// The moment when the login began, as the number of forced ends of connections that the ``DeviceRegistry`` had
+    /// counted by then (``DeviceRegistry/stamp()``). Not part of the identity.
     let loginStamp: UInt64?
     /// The device whose token was shown; nil if no token was shown. Not part of the identity.
     let tokenOwner: DeviceID?
     /// The login; nil for a principal that acts without one. Not part of the identity.
     package let login: LoginNumber?
-    /// Whether the login proved that it is the account's; false for a mere claim, for which the account does not pay.
-    /// Not part of the identity.
+    /// Whether the login proved that the client is the account. False for a mere claim: the client's address is then
+    /// charged instead of the account. Not part of the identity.
     package let isProven: Bool
 
     package init(user: UserID, nickName: NickName, device: DeviceID) {
@@ -48,7 +49,7 @@ package struct Principal: Sendable, Hashable {
 
     func rename(to new: NickName) { current.value.withLock { $0.name = new } }
 
-    /// The proof that the login showed, at first or since; not part of the identity.
+    /// The last proof that the connection showed, at its login or later. Not part of the identity.
     package var shown: ShownProof { current.value.withLock(\.shown) }
 
     func prove(by proof: ShownProof) { current.value.withLock { $0.shown = proof } }

@@ -2,15 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension BoundTopicRules {
-    /// Whether a client may perform an action in a room. Every protocol asks this; the answer comes from the rules for
-    /// the room's topic.
+    /// Whether a client may perform an action in a room. Every protocol uses this check. The rules for the room's topic
+    /// decide.
     ///
     /// - Parameters:
-    ///   - action: `.subscribe`: be in the room and hear it; `.publish`: send to it, joining and leaving included.
+    ///   - action: `.subscribe`: to be in the room and get its events; `.publish`: to send events to it, including
+    ///     those of joining and leaving.
     ///   - room: the room.
     package func may(_ action: TopicAction, _ room: RoomName) -> Bool { allows(action, room.topic.rawValue) }
 
-    /// The error for a client that may not perform the action.
+    /// Returns the error for a client that may not perform the action.
     package static func refusal(_ action: TopicAction, _ room: RoomName) -> HermesError {
         switch action {
         case .subscribe: HermesError(.forbidden, "the rules do not let you into the room \(room)")
@@ -28,7 +29,7 @@ extension TopicAccess {
 }
 
 extension ClientIdentity {
-    /// The identity of an account over a protocol without client ids: the device's id replaces the client id.
+    /// Creates the identity of a client whose protocol has no client ids: the device's id replaces the client id.
     package init(_ principal: Principal) {
         self.init(principal: principal, userName: principal.nickName.key, clientID: principal.device.rawValue)
     }
@@ -38,7 +39,7 @@ extension ClientIdentity {
 package struct ClientAccess {
     private var rules: BoundTopicRules?
     private var generation: UInt64 = 0
-    /// The last answer about sending to a room, which is asked for each text.
+    /// The last answer about sending to a room. It is kept because every text asks the question again.
     private var talk: (room: RoomName, isAllowed: Bool)?
 
     package init() {}

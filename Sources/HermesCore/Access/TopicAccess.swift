@@ -21,7 +21,8 @@ package final class TopicAccess: Sendable {
     /// them.
     package var generation: UInt64 { number.load(ordering: .acquiring) }
 
-    /// Replaces the rules. Equal rules change nothing, because a change is checked against all clients.
+    /// Replaces the rules. Equal rules do not count as a change, because after a change all clients are checked against
+    /// the rules.
     package func replace(with fresh: TopicRules) {
         let isChange = rules.withLock { rules in
             guard rules != fresh else { return false }

@@ -62,7 +62,7 @@ package struct TopicPattern: Sendable, Hashable {
         return .pieces(pieces + [.text(literal)])
     }
 
-    /// Whether the pattern differs by client id.
+    /// Whether the pattern contains the placeholder for the client id.
     var dependsOnClientID: Bool {
         levels.contains { if case .pieces(let pieces) = $0 { pieces.contains(.clientID) } else { false } }
     }
@@ -70,7 +70,7 @@ package struct TopicPattern: Sendable, Hashable {
     /// Replaces the placeholders with a client's names.
     ///
     /// A name that is missing or contains `/`, `+`, `#` or U+0000 cannot widen access: an allowing pattern then matches
-    /// nothing, and a denying one matches every name in its place.
+    /// nothing, and a denying pattern matches every text at that level.
     ///
     /// - Returns: nil if the pattern does not apply to this client.
     func bound(to identity: ClientIdentity, isDenial: Bool) -> BoundTopicPattern? {

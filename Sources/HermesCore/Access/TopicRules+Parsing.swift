@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension TopicRules {
-    /// An error in a rule file, and its place.
+    /// An error in a rule file, and its line.
     package struct SyntaxError: Error, Sendable, Hashable, CustomStringConvertible {
-        /// The line's number, from 1.
+        /// The number of the line, from 1.
         package let line: Int
-        /// The reason, human-readable.
+        /// The reason as a text for people.
         package let reason: String
 
         package init(line: Int, reason: String) {
@@ -19,7 +19,7 @@ extension TopicRules {
 
     /// The largest rule file, in bytes.
     package static let maxBytes = 1 << 20
-    /// The most rules in a file: each connection keeps those that apply to it.
+    /// The most rules in a file. It is limited because each connection keeps the rules that apply to it.
     package static let maxRules = 10_000
 
     /// Parses a rule file: one rule per line; empty lines and lines that begin with `#` are skipped.

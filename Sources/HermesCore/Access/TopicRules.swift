@@ -1,14 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides who may publish and subscribe to which topics: the rules of a file, then the built-in ones; the first match
-/// decides. A value; `docs/access.md` describes the file.
+/// Decides who may publish and subscribe to which topics. The rules of a file come first, then the built-in rules; the
+/// first rule that matches decides. `docs/access.md` describes the file.
 package struct TopicRules: Sendable, Equatable {
     /// The clients that a rule applies to.
     enum Subject: Sendable, Hashable {
         case all
         case anonymous
-        /// By ``NickName/key``.
+        /// The clients with this user name, in the form of ``NickName/key``.
         case user(String)
         case client(String)
         /// A key of the HTTP API, by its name; the only subject that applies to keys.
@@ -38,14 +38,14 @@ package struct TopicRules: Sendable, Equatable {
 
     /// The rules of the file.
     let rules: [Rule]
-    /// The rules for all anonymous clients; nil if rules depend on client ids.
+    /// The rules that all anonymous clients share; nil if a rule depends on the client id.
     private let anonymous: BoundTopicRules?
 
     package static func == (left: Self, right: Self) -> Bool { left.rules == right.rules }
 
-    /// Only the built-in rules: everything is allowed except `$…` (`$SYS/…` is readable), `hermes/…` beyond the
-    /// client's own topics, `user/<name>/…` of others, `qsiop/<uid>/…` and `impb/<uid>/…` of others' devices, and
-    /// publishing to `impb/broadcast`.
+    /// Creates rules without a file: only the built-in rules. These allow everything except `$…` (`$SYS/…` is
+    /// readable), `hermes/…` beyond the client's own topics, `user/<name>/…` of others, `qsiop/<uid>/…` and
+    /// `impb/<uid>/…` of others' devices, and publishing to `impb/broadcast`.
     package init() { self.init(rules: []) }
 
     init(rules: [Rule]) {
@@ -67,7 +67,8 @@ package struct TopicRules: Sendable, Equatable {
         return BoundTopicRules(rules, Self.builtIn, for: identity)
     }
 
-    /// The built-in rules for a key: its scopes decide instead.
+    /// Returns the built-in rules for a key of the HTTP API. They allow all topics but `$…` and `hermes/…`, because the
+    /// key's scopes decide instead.
     private static func builtIn(forKey key: String) -> [Rule] {
         ["user/#", "qsiop/#", "impb/#", "#"].compactMap { pattern in
             guard let pattern = try? TopicPattern(pattern) else { return nil }
@@ -115,12 +116,12 @@ package struct TopicRules: Sendable, Equatable {
 
 /// The part of a filter's topics that may be read.
 package enum SubscriptionAccess: Int, Sendable, Hashable, Comparable {
-    /// None: the subscription is refused.
+    /// None of the topics may be read: the subscription is refused.
     case none
-    /// Perhaps not every topic may be read, as with `#`. The subscription is refused, or it is granted and each
-    /// publication's topic is checked before delivery: ``BoundTopicRules/allows(_:_:)`` for `.subscribe`.
+    /// Perhaps not all of the topics may be read, as with `#`. Either the subscription is refused, or it is granted and
+    /// the topic of each publication is checked before delivery (``BoundTopicRules/allows(_:_:)`` for `.subscribe`).
     case some
-    /// All: no further check.
+    /// All of the topics may be read: no further check is needed.
     case all
 
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }

@@ -5,7 +5,7 @@
 package struct Account: Sendable, Hashable {
     package let id: UserID
     package var nickName: NickName
-    /// At most 1,024 bytes; empty if there is none.
+    /// The URL of the avatar, at most 1,024 bytes; empty if there is none.
     package var avatarURL: String
     package var isDisabled: Bool
     package let createdAt: Timestamp
@@ -30,7 +30,8 @@ package struct Account: Sendable, Hashable {
         guard avatarURL.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw HermesError(.invalidArgument, "the avatar's URL holds characters that a URL may not have")
         }
-        // Clients of others may follow whatever they get. A reference without a scheme is the application's own.
+        // Other users' clients may open any URL that they get, so only https and http are allowed. A reference without
+        // a scheme is allowed too; the application decides what it refers to.
         let end = avatarURL.utf8.firstIndex { ":/?#".utf8.contains($0) }
         if let end, avatarURL.utf8[end] == UInt8(ascii: ":"),
             !["http", "https"].contains(avatarURL[..<end].lowercased())

@@ -27,7 +27,8 @@ final class AccountDeletions: Sendable {
         self.committer = committer
     }
 
-    /// Deletes a closed account. Returns when only its inbox is left, which the purge deletes.
+    /// Deletes an account that nobody can log in to any more (``AccountService/close(_:)``). Returns when only its
+    /// inbox is left, which the purge deletes later.
     ///
     /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`; a deletion that has begun
     ///   continues later.
@@ -43,7 +44,7 @@ final class AccountDeletions: Sendable {
         for user in try await store.deletions() { start(user) { _ in } }
     }
 
-    /// Retries where the store could not write; called periodically.
+    /// Retries the deletions that have failed; called periodically.
     func resume() {
         let stalled = state.withLock { state in
             defer { state.stalled = [] }
@@ -52,7 +53,7 @@ final class AccountDeletions: Sendable {
         for user in stalled { start(user) { _ in } }
     }
 
-    /// Whether a deletion has finished since the last call. Then the account service has to read the kept names.
+    /// Whether a deletion has finished since the last call. If so, the account service must read the kept names.
     func takeFinished() -> Bool {
         state.withLock { state in
             defer { state.haveFinished = false }

@@ -7,9 +7,9 @@ import Synchronization
 extension AccountService {
     // MARK: Accounts
 
-    /// Finds an account; nil if there is none.
+    /// Finds an account; returns nil if there is none.
     ///
-    /// - Parameter source: the account or client that asks; the read takes its turn.
+    /// - Parameter source: the account or client that asks. The read waits for a turn of this source (``ReadGate``).
     package func account(
         _ key: AccountKey,
         for source: CommitSource = .server
@@ -17,7 +17,7 @@ extension AccountService {
         try await find(key, for: source)?.account
     }
 
-    /// Finds the account of a login whose name was proved elsewhere; nil if there is none.
+    /// Finds the account of a login whose name a third party has proved; returns nil if there is none.
     ///
     /// - Parameter address: the peer's address without port; nil for local callers.
     func account(_ name: NickName, loggingInAt address: String?) async throws(HermesError) -> Account? {
@@ -30,17 +30,17 @@ extension AccountService {
         try await reads.turn(of: source) { () async throws(HermesError) in try await store.find(key) }
     }
 
-    /// Accounts, ascending by id.
+    /// Returns accounts, ascending by id.
     package func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account] {
         try await reads.turn(of: .server) { () async throws(HermesError) in
             try await store.accounts(after: id, limit: min(max(1, limit), 1000))
         }
     }
 
-    /// Accounts whose name contains a text, in either case, ascending by number. One call looks at a bounded number of
-    /// accounts, and does not hold up commits.
+    /// Finds the accounts whose names contain a text, regardless of case, ascending by id. One call looks at a bounded
+    /// number of accounts, and does not delay commits.
     ///
-    /// - Returns: the accounts found, and the place to continue at if there are more accounts to look at.
+    /// - Returns: the accounts found, and the id after which to continue; nil if there are no more accounts to look at.
     package func accounts(
         named text: String,
         after id: UserID?,
@@ -53,8 +53,8 @@ extension AccountService {
         }
     }
 
-    /// Devices of all accounts with a text in their id or name, ASCII letters in either case; in no certain order. One
-    /// call looks at a bounded number of devices, the newest, and does not hold up commits.
+    /// Finds devices, of all accounts, whose id or name contains a text, regardless of the case of ASCII letters. The
+    /// order is undefined. One call looks only at a bounded number of the newest devices, and does not delay commits.
     package func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice] {
         guard !text.isEmpty else { return [] }
         return try await reads.turn(of: .server) { () async throws(HermesError) in
@@ -62,11 +62,12 @@ extension AccountService {
         }
     }
 
-    /// Changes the profile at its owner's request. If registration is closed, only the operator assigns names: topic
-    /// rules, foreign tokens and certificates name accounts, and no account may take such a name.
+    /// Changes an account's profile at the request of its owner. If registration is closed, only the operator may
+    /// change names: topic rules, other issuers' tokens and certificates refer to accounts by name, and nobody may take
+    /// such a name.
     ///
-    /// - Throws: `.forbidden` for another name if registration is closed; otherwise as
-    ///   ``changeProfile(of:nickName:avatarURL:)``, and `.rateLimited`.
+    /// - Throws: `.forbidden` for a new name if registration is closed; `.rateLimited`; and the errors of
+    ///   ``changeProfile(of:nickName:avatarURL:)``.
     package func changeOwnProfile(
         of user: UserID,
         nickName: String?,
@@ -76,8 +77,8 @@ extension AccountService {
         return try await changeProfile(of: user, nickName: nickName, avatarURL: avatarURL, isOwn: true)
     }
 
-    /// Changes the profile. A new name ends the account's MQTT connections, whose permissions depend on the name. Its
-    /// kept sessions stay.
+    /// Changes an account's profile. A new name ends the account's MQTT connections, because their permissions depend
+    /// on the name. The account's kept sessions stay.
     package func changeProfile(
         of user: UserID,
         nickName: String?,
@@ -104,17 +105,17 @@ extension AccountService {
         else {
             return try await store.update(user, change)
         }
-        // The same name in other letters is still allowed.
+        // Another spelling of the same name, such as another case, is still allowed.
         if isOwn, settings.registration == .closed, change.nickName != old {
             throw HermesError(.forbidden, "only the operator can change names here (accounts.registration: closed)")
         }
-        // Whoever has such a name may still write it in other letters.
+        // An account that has a name of the refused kind may still change its spelling.
         if let new = change.nickName, new.key != old.key { try new.checkAsNew() }
         let account = try await store.update(user, change)
         if account.nickName.rawValue != old.rawValue { devices.rename(user, to: account.nickName) }
         if account.nickName.key != old.key {
             endTopicClients(user, old.key, .accountRenamed, .all)
-            // Usually it is free when the client knows; else the housekeeping goes on.
+            // Usually this frees the old name before the call returns; otherwise the housekeeping frees it later.
             await free(KeptName(key: old.key, user: user), givenUpAt: time.uptime())
         }
         return account
@@ -132,7 +133,7 @@ extension AccountService {
         let isStored = if case .success = result { true } else { false }
         let change = suspended.withLock { $0.changeEnded(user, isDisabled: isStored ? isDisabled : nil) }
         if isDisabled, case .success(let account) = result { end(account, .accountDisabled, .all) }
-        // Of changes that overlap, only the store knows which was the last.
+        // If changes overlap, only the store knows which was the last.
         if let change, let stored = (try? await store.find(.id(user))) ?? nil {
             suspended.withLock { $0.read(user, isDisabled: stored.account.isDisabled, after: change) }
         }
@@ -140,12 +141,13 @@ extension AccountService {
         if !isDisabled { enabled(user) }
     }
 
-    /// Whether an account was disabled since the start, and is still; without a read, for what it left in memory.
+    /// Whether an account was disabled since the start of the process and still is. This reads no store; it is meant
+    /// for things that the account left in memory, such as wills.
     package func isSuspended(_ user: UserID) -> Bool { suspended.withLock { $0.users.contains(user) } }
 
-    /// Locks an account out before its deletion: nobody can log in to it from now on.
+    /// Disables an account before its deletion and ends its connections. Nobody can log in to it from now on.
     ///
-    /// - Returns: its name, which the deletion keeps.
+    /// - Returns: the account's name, which the deletion reserves.
     /// - Throws: `.notFound`, `.storageUnavailable`.
     func close(_ user: UserID) async throws(HermesError) -> KeptName {
         let account = try await store.update(user, AccountChange(isDisabled: true))
@@ -155,13 +157,14 @@ extension AccountService {
 
     // MARK: Passwords
 
-    /// Changes the password after checking the old one; revokes all other tokens and ends the other connections.
+    /// Changes an account's password after checking the old one. Revokes all other tokens and ends the other
+    /// connections.
     ///
     /// - Parameters:
-    ///   - principal: the account; its own connection stays.
-    ///   - old: the present password.
+    ///   - principal: the account and its connection, which stays.
+    ///   - old: the present password of the account.
     ///   - new: the new password.
-    ///   - token: the token of this login (``Login/tokenHash``), which stays valid; nil: all are revoked.
+    ///   - token: the token of this login (``Login/tokenHash``), which stays valid; nil: all tokens are revoked.
     /// - Throws: `.wrongCredentials`, `.invalidArgument`, `.loginDelayed`, `.overloaded`, `.storageUnavailable`.
     package func changePassword(
         of principal: Principal,
@@ -174,7 +177,7 @@ extension AccountService {
             throw HermesError(.notFound, "there is no such account")
         }
         let key = stored.account.nickName.key
-        // A budget that only those use up who are logged in.
+        // Only clients that are already logged in to the account can use up this budget.
         let attempt = LoginThrottle.Attempt(account: key, address: nil, isAddressKnown: true)
         let isRight =
             try canBeRight(old)
@@ -182,16 +185,16 @@ extension AccountService {
         guard isRight else { throw HermesError(.wrongCredentials, "the old password is wrong") }
         let password = try await hasher.hash(new, .change(account: key))
         var change = AccountChange(password: password)
-        // Somebody who knows an old password must not bring it back while a newer one is set.
+        // If the password was changed meanwhile, the old one must no longer allow this change.
         change.expectedPassword = stored.password
         change.revokes = .allTokens(of: principal.user, except: token)
         _ = try await store.update(principal.user, change)
-        // Its own connection stays, whatever it logged in with: it has just shown the password.
+        // The caller's connection stays, whatever proof it logged in with, because it has just shown the password.
         if token == nil || principal.shown.token != token { principal.prove(by: .password(password)) }
         end(stored.account, .revoked, principal.login.map(EndedDevices.allBut) ?? .all)
     }
 
-    /// Sets a password without the old one (administration). Revokes all tokens and ends all connections.
+    /// Sets an account's password for the operator, without the old one. Revokes all tokens and ends all connections.
     package func setPassword(of user: UserID, to password: String) async throws(HermesError) {
         try check(newPassword: password)
         var change = AccountChange(password: try await hasher.hash(password))
@@ -214,7 +217,7 @@ extension AccountService {
 
     // MARK: Tokens
 
-    /// Issues a token for a device without a password (administration). Registers the device if it is new.
+    /// Issues a token for a device at the operator's request, without a password. Registers the device if it is new.
     ///
     /// - Throws: `.notFound`, `.accountDisabled`, `.deviceLimitReached`, `.storageUnavailable`.
     package func issueToken(for device: DeviceDescription, of user: UserID) async throws(HermesError) -> String {
@@ -233,17 +236,17 @@ extension AccountService {
         return token.text
     }
 
-    /// Revokes all tokens of an account and ends its connections (administration).
+    /// Revokes all tokens of an account at the operator's request, and ends its connections.
     package func revokeTokens(of user: UserID) async throws(HermesError) {
         try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
         end(user, .revoked, .all)
     }
 
-    /// Revokes an account's other tokens at its own wish, and ends its other connections.
+    /// Revokes an account's other tokens at the request of its owner, and ends its other connections.
     ///
     /// - Parameters:
-    ///   - principal: the account; its own connection stays.
-    ///   - token: the token of this login (``Login/tokenHash``), which stays valid; nil: all are revoked.
+    ///   - principal: the account and its connection, which stays.
+    ///   - token: the token of this login (``Login/tokenHash``), which stays valid; nil: all tokens are revoked.
     /// - Throws: `.rateLimited`, `.storageUnavailable`.
     package func revokeOtherTokens(of principal: Principal, keeping token: TokenHash?) async throws(HermesError) {
         try chargeChange(principal.user)
@@ -251,14 +254,14 @@ extension AccountService {
         end(principal.user, .revoked, principal.login.map(EndedDevices.allBut) ?? .all)
     }
 
-    /// The tokens of an account, the newest first.
+    /// Returns the tokens of an account, newest first.
     package func tokens(of user: UserID) async throws(HermesError) -> [DeviceToken] {
         try await reads.turn(of: .account(user)) { () async throws(HermesError) in try await store.tokens(of: user) }
     }
 
     // MARK: Devices
 
-    /// The devices of an account, oldest first.
+    /// Returns the devices of an account, oldest first.
     package func devices(of user: UserID) async throws(HermesError) -> [Device] {
         let devices = try await stored(of: user)
         return ledger.withLock { ledger in devices.map { ledger.renewed($0, of: user) } }
@@ -268,7 +271,7 @@ extension AccountService {
         try await reads.turn(of: .account(user)) { () async throws(HermesError) in try await store.devices(of: user) }
     }
 
-    /// Removes a device at the wish of its account.
+    /// Removes a device at the request of its owner.
     ///
     /// - Throws: as ``removeDevice(_:of:)``, and `.rateLimited`.
     package func removeOwnDevice(_ device: DeviceID, of user: UserID) async throws(HermesError) {
@@ -276,8 +279,8 @@ extension AccountService {
         try await removeDevice(device, of: user)
     }
 
-    /// Charges an account for a change of its own: a transaction that no other operation shares, for which all messages
-    /// wait.
+    /// Charges an account for a change that it asks for. Each such change is a transaction of its own, and all messages
+    /// wait for it.
     private func chargeChange(_ user: UserID) throws(HermesError) {
         try changes.withLock { changes throws(HermesError) in try changes.takeChange(of: user, now: time.uptime()) }
     }

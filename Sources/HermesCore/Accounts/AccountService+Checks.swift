@@ -5,7 +5,7 @@ import Synchronization
 
 /// Checks of credentials, and their limits.
 extension AccountService {
-    /// Checks a credential without opening a device, for clients that are no device yet.
+    /// Checks a credential without opening a device, for clients that have no device yet.
     ///
     /// - Parameters:
     ///   - credential: the proof.
@@ -25,14 +25,15 @@ extension AccountService {
             let standing = try await check(nickName: nickName, password: password, device: device, address: address)
             return try admitted(standing, nil, .account, stamp, from: address)
         case .token(let text):
-            // The device is the one that the token was given to.
+            // The store finds the device to which the token was issued.
             let (standing, hash) = try await check(token: text, device: nil, address: address)
             return try admitted(standing, hash, .account, stamp, from: address)
         case .tokenOfAnyDevice(let text):
             let (standing, hash) = try await check(token: text, device: device, address: address)
             return try admitted(standing, hash, .account, stamp, from: address)
         case .passwordOrToken(let nickName, let secret):
-            // The token is looked up first and counts as no failure: a password may look like one.
+            // The secret is looked up as a token first. An unknown token is no failure here, because a password may
+            // look like a token.
             if secret.utf8.count == AccessToken.bytes, let hash = TokenHash(ofToken: secret),
                 let standing = try await self.standing(.token(hash), device: device, address: address)
             {
@@ -50,10 +51,10 @@ extension AccountService {
         }
     }
 
-    /// Runs an external check whose failures count against the address, like failed logins.
+    /// Runs an external check of a credential. Its failures count against the address, like failed logins.
     ///
-    /// A check that succeeds is never delayed, because the address may be shared. The credential must therefore be
-    /// impossible to guess.
+    /// A check that succeeds is never delayed, because other clients may share the address. So this is only for
+    /// credentials that cannot be guessed.
     package func limitingFailures<Value: Sendable>(
         of address: String?,
         _ check: () async throws(HermesError) -> Value
@@ -90,7 +91,7 @@ extension AccountService {
         )
     }
 
-    /// Records that the account is known at this address; written later.
+    /// Records that the account has logged in from this address. ``writeTraces(isLast:)`` stores the record later.
     func note(network address: String?, of user: UserID) {
         let trace = LoginTrace.network(NetworkMark(of: user, at: address), of: user, at: time.now())
         ledger.withLock { $0.note(trace) }
@@ -150,18 +151,18 @@ extension AccountService {
         guard let renewed = verification.renewed else { return standing }
         var change = AccountChange(password: renewed)
         change.expectedPassword = standing.stored.password
-        // If it cannot be stored, the old hash stays until the next login.
+        // If the new hash cannot be stored, the old hash stays until the next login.
         guard let account = try? await store.update(standing.stored.account.id, change) else { return standing }
         return standing.with(StoredAccount(account: account, password: renewed))
     }
 
-    /// Whether a password is worth hashing.
+    /// Whether a password may match a stored hash, so that it is worth hashing.
     func canBeRight(_ password: String) -> Bool {
         password.utf8.count <= settings.maxPasswordBytes && PasswordHasher.isAllowed(password)
     }
 
-    /// Checks a password within the limits. The attempt is charged when its turn has come, so that the limits see no
-    /// more attempts than are hashed at once. The charge is returned unless the password was wrong.
+    /// Checks a password within the limits. The attempt is charged only when its hash is about to be computed, so
+    /// attempts that wait for a thread use up no budget. The charge is returned unless the password was wrong.
     func verify(
         _ password: String,
         against stored: PasswordHash?,
@@ -195,7 +196,7 @@ extension AccountService {
         return verification
     }
 
-    /// The charge of an attempt, made on another thread.
+    /// Holds the charge of an attempt, which is made on another thread.
     private final class ChargeBox: Sendable {
         private let charge = Mutex<LoginThrottle.Charge?>(nil)
 
@@ -222,7 +223,7 @@ extension AccountService {
         counted(.failed(try begin(attempt, isRegistration: isRegistration)))
     }
 
-    /// Counts what another node has counted.
+    /// Counts an attempt that another node has counted.
     func add(_ attempt: CountedAttempt) {
         let now = time.uptime()
         switch attempt {
@@ -231,7 +232,10 @@ extension AccountService {
         }
     }
 
-    /// - Parameter isRegistration: whether an account is to be created.
+    /// Charges an attempt, unless it must wait.
+    ///
+    /// - Parameter isRegistration: whether the attempt is to create an account.
+    /// - Throws: `.loginDelayed`.
     func begin(
         _ attempt: LoginThrottle.Attempt,
         isRegistration: Bool = false

@@ -3,14 +3,14 @@
 
 import Synchronization
 
-/// New accounts.
+/// The creation of accounts.
 extension AccountService {
     /// Creates an account and opens its first device. Every protocol registers through this function.
     ///
     /// - Parameters:
     ///   - nickName: the name as typed.
-    ///   - password: in the clear; 6 to 256 bytes.
-    ///   - invitation: the invitation code; used only if one is required.
+    ///   - password: in the clear; ``AccountSettings`` limits its length.
+    ///   - invitation: the invitation code; ignored unless the registration rule requires one.
     ///   - device: the device that registers.
     ///   - address: the peer's address without port, for limits; nil for local callers.
     /// - Returns: the login, with a new token.
@@ -70,7 +70,7 @@ extension AccountService {
         return try await open(device, by: admission, isNewToken: true, readAfter: nil)
     }
 
-    /// Creates an account without a device, whatever the registration rule (administration).
+    /// Creates an account without a device, for the operator. The registration rule does not apply.
     ///
     /// - Throws: `.nameTaken`, `.invalidArgument`, `.storageUnavailable`.
     package func createAccount(nickName: String, password: String) async throws(HermesError) -> Account {
@@ -79,7 +79,7 @@ extension AccountService {
         return try await create(name, password: password, invitation: nil, address: nil, .change()).account
     }
 
-    /// - Parameter address: the address's key.
+    /// - Parameter address: the key from ``NetworkAddress/key(of:)``; nil: a local caller.
     private func create(
         _ name: NickName,
         password: String,
@@ -89,7 +89,7 @@ extension AccountService {
     ) async throws(HermesError) -> StoredAccount {
         let charge = try begin(LoginThrottle.Attempt(address: address), isRegistration: true)
         do throws(HermesError) {
-            // Looked up before the expensive hash; the store decides finally.
+            // Looked up before the expensive hash. The store has the last word when it creates the account.
             let taken = try await logins.turn(of: Self.source(of: address)) { () async throws(HermesError) in
                 try await store.find(.nickName(name))
             }
@@ -102,7 +102,7 @@ extension AccountService {
             throttle.withLock { $0.takeBack(charge) }
             return StoredAccount(account: account, password: hash)
         } catch {
-            // Counted, so that names cannot be probed at full speed.
+            // A taken name counts as a failure, so that names cannot be probed at full speed.
             if error.code == .nameTaken {
                 counted(.failed(charge))
             } else {

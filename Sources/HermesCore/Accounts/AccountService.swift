@@ -7,25 +7,26 @@ import Synchronization
 ///
 /// Passwords are hashed off the event loops, a bounded number at once. Guesses and registrations are limited
 /// (``LoginThrottle``, ``RegistrationLimit``). The login of a known device, by token or over a protocol without tokens,
-/// writes nothing at once: its traces are written later (``LoginLedger``).
+/// does not write to the store at once: its traces are written later (``LoginLedger``).
 ///
-/// Reads take turns in one of two gates: those of logins by address, so that they never wait behind pages that others
-/// read, and all others by account.
+/// Reads wait in one of two gates (``ReadGate``). One is for logins: its reads take turns by address, or by account
+/// once that is known, and never wait for pages that others read. The other gate is for all other reads, which take
+/// turns by account.
 package final class AccountService: Sendable {
-    /// Ends connections of an account that are logged in and have no inbox. The text is the name (``NickName/key``)
-    /// that the account had until now; nil if the end does not concern the name.
+    /// Ends connections of an account that are logged in and have no inbox. The second argument is the name
+    /// (``NickName/key``) that the account had until now; nil if the end does not concern the name.
     package typealias EndOfTopicClients = @Sendable (UserID, String?, AttachmentEnd, EndedDevices) -> Void
 
     let store: any AccountStore
     let messages: any MessageStore
     let reads: ReadGate
-    /// The turns of logins and registrations. Nobody is refused here: each connection has at most one under way, and
-    /// the number of connections is limited.
+    /// The gate for the reads of logins and registrations. It refuses nobody: each connection has at most one login or
+    /// registration under way, and the number of connections is limited.
     let logins = ReadGate(maxRunning: 2, maxWaiting: .max)
     let devices: DeviceRegistry
     let time: any TimeSource
     let settings: AccountSettings
-    /// The number of devices of an account.
+    /// The most devices that an account may have.
     package var maxDevices: Int { settings.maxDevices }
     let hasher: PasswordHasher
     /// Creates, lists and revokes invitations.
@@ -34,20 +35,22 @@ package final class AccountService: Sendable {
     private let committer: InboxCommitter?
     let endTopicClients: EndOfTopicClients
     private let clearTopics: @Sendable (_ name: KeptName, _ isLate: Bool) async -> Bool
-    /// The names that are not free yet, and when they were given up.
+    /// The names that accounts have given up and that are not free yet, each with the uptime at which it was given up.
     private let keptNames = Mutex<[KeptName: Duration]>([:])
-    /// One task at a time frees a name, so that none removes what the next owner retains.
+    /// Only one task at a time frees a name, so that no task removes what the name's next owner retains.
     private let nameTurns = TaskTurns<String>()
-    /// Changes of an account's profile are made one after the other, so that each knows the name before it.
+    /// Changes of one account's profile are made one after the other, so that each change knows the account's previous
+    /// name.
     let profileTurns = TaskTurns<UserID>()
     let throttle: Mutex<LoginThrottle>
     let registrations: Mutex<RegistrationLimit>
-    /// An attempt of this node counts against the limits, on all nodes.
+    /// Called when an attempt on this node counts against the limits of all nodes.
     let counted = Hook<CountedAttempt>()
-    /// An account is enabled.
+    /// Called when an account was enabled.
     let enabled = Hook<UserID>()
     let ledger = Mutex(LoginLedger())
-    /// The accounts disabled since the start; accounts disabled earlier have left nothing in memory.
+    /// The accounts that were disabled since the start of the process. Accounts that were disabled earlier have left
+    /// nothing in memory.
     let suspended = Mutex(SuspendedAccounts())
     /// The allowances for changes that accounts ask for.
     let changes = Mutex(AccountAllowance.changes)
@@ -58,16 +61,17 @@ package final class AccountService: Sendable {
     /// - Parameters:
     ///   - store: keeps the accounts.
     ///   - messages: knows the positions of inboxes.
-    ///   - devices: the connected devices, which are ended when an account changes.
+    ///   - devices: the connected devices. Their connections are ended when an account changes.
     ///   - time: tells the time.
     ///   - settings: the rules.
-    ///   - reads: the turns of reads that are no logins; nil: its own.
-    ///   - committer: opens devices in shared commits; nil: each in its own commit.
-    ///   - acknowledged: the acknowledgements of a device that are not in the store yet; 0 if unknown. A device that
-    ///     acknowledges and reconnects at once gets nothing twice.
+    ///   - reads: the gate for reads that are not part of a login; nil: the service creates one.
+    ///   - committer: opens devices in commits that other operations share; nil: each device is opened in a commit of
+    ///     its own.
+    ///   - acknowledged: returns the last seq that a device has acknowledged and that is not in the store yet; 0 if
+    ///     there is none. So a device that acknowledges and reconnects at once gets nothing twice.
     ///   - endTopicClients: ends the connections of an account that are logged in and have no inbox.
-    ///   - clearTopics: removes what is retained below a name, and tells whether nothing is left and no connection
-    ///     under that name; `isLate`: such connections have had their time to end.
+    ///   - clearTopics: removes what is retained below a name. Returns whether nothing is left there, and the account's
+    ///     connections have ended. If `isLate`, these connections have had enough time to end and are not checked.
     package init(
         store: any AccountStore,
         messages: any MessageStore,
@@ -101,7 +105,7 @@ package final class AccountService: Sendable {
         registrations = Mutex(RegistrationLimit(limits: settings.registrationLimits))
     }
 
-    /// An attempt whose charge stays.
+    /// An attempt whose charge is not returned.
     package enum CountedAttempt: Sendable, Hashable {
         case failed(LoginThrottle.Charge)
         /// An account was created. The address is a key from ``NetworkAddress/key(of:)``, nil for a local caller.
@@ -110,20 +114,20 @@ package final class AccountService: Sendable {
 
     // MARK: Names that were given up
 
-    /// The time in which connections under a name that was given up end.
+    /// The time within which connections under a given-up name end.
     private static let endOfConnections = Duration.seconds(1)
 
-    /// Reads the names that are not free yet: those that an earlier process did not free, and those of accounts whose
-    /// deletion nobody waited for.
+    /// Reads from the store the names that are not free yet. They were left by an earlier process, by a node that is
+    /// gone, or by a deletion whose caller no longer waited for it.
     ///
-    /// - Parameter isStart: whether the process starts, so that nobody is connected.
+    /// - Parameter isStart: whether the process is starting. At that time nobody is connected.
     func load(isStart: Bool) async throws(HermesError) {
         let names = try await store.keptNames()
         let since = isStart ? time.uptime() - Self.endOfConnections : time.uptime()
         keptNames.withLock { kept in for name in names where kept[name] == nil { kept[name] = since } }
     }
 
-    /// Frees the names below which nothing is left.
+    /// Tries to free all given-up names.
     func freeNames() async {
         let names = keptNames.withLock { kept in
             defer { kept = [:] }
@@ -132,17 +136,18 @@ package final class AccountService: Sendable {
         for (name, since) in names { await free(name, givenUpAt: since) }
     }
 
-    /// Frees a name if nothing is left below it; otherwise ``freeNames()`` tries again.
+    /// Removes what is retained below a given-up name. Frees the name if nothing is left there; otherwise
+    /// ``freeNames()`` tries again.
     func free(_ name: KeptName, givenUpAt since: Duration) async {
         await nameTurns.begin(name.key)
         defer { nameTurns.pass(name.key) }
         do throws(HermesError) {
-            // Another task may have freed it, and it may have a new owner.
+            // Another task may have freed the name, and it may have a new owner.
             guard try await store.keeps(name) else { return }
             let isLate = time.uptime() - since >= Self.endOfConnections
             if await clearTopics(name, isLate) { return try await store.free(name) }
         } catch {
-            // The store has a trouble, which it reports itself.
+            // The store has failed, and reports the failure itself.
         }
         keptNames.withLock { $0[name] = since }
     }
@@ -157,7 +162,7 @@ package final class AccountService: Sendable {
     ///   - credential: the proof.
     ///   - device: the device that logs in.
     ///   - address: the peer's address without port, for limits; nil for local callers.
-    /// - Returns: the login; with a new token if it was by password.
+    /// - Returns: the login. It has a new token if the credential is ``Credential/password(nickName:password:)``.
     /// - Throws: `.wrongCredentials`, `.invalidToken`, `.accountDisabled`, `.loginDelayed`, `.deviceLimitReached`,
     ///   `.forbidden`, `.overloaded`, `.storageUnavailable`.
     package func logIn(
@@ -178,17 +183,17 @@ package final class AccountService: Sendable {
             return try await open(device, by: admission, isNewToken: isNewToken, readAfter: commits)
         } catch {
             guard isNewToken, error.code == .wrongCredentials else { throw error }
-            // The password was right, and has been changed or hashed anew since. It is checked once more.
+            // The password was right, but the stored hash has changed since. The password is checked once more.
             let admission = try await admit(credential, device: device.id, address: address)
             return try await open(device, by: admission, isNewToken: isNewToken, readAfter: commits)
         }
     }
 
-    /// Admits a client, and opens its device if the account has it already; for protocols whose clients need not be
-    /// devices.
+    /// Admits a client, and opens its device if the account has the device already. For protocols whose clients need
+    /// not be devices.
     ///
-    /// - Returns: the login; nil if the device is new, or has shown another kind of proof before. Then ``open(_:by:)``
-    ///   decides.
+    /// - Returns: the admission and the login. The login is nil if the device is new, or has shown another kind of
+    ///   proof before. ``open(_:by:)`` then decides whether it may be opened.
     /// - Throws: as ``admit(_:device:address:)``.
     package func admit(
         _ credential: Credential,
@@ -229,7 +234,8 @@ package final class AccountService: Sendable {
         return try await open(device, by: renewed, isNewToken: false, readAfter: commits)
     }
 
-    /// - Parameter commits: the number of commits with acknowledgements before the store was read.
+    /// - Parameter commits: the value of ``InboxCommitter/acknowledgementCommits`` before the store was read. If it has
+    ///   changed since, the store is read again.
     func open(
         _ description: DeviceDescription,
         by admission: Admission,
@@ -239,7 +245,8 @@ package final class AccountService: Sendable {
         let description = description.clamped
         let user = admission.account.id
         let token = isNewToken ? AccessToken() : nil
-        // Read before the store: acknowledgements that are stored meanwhile are not in it any more.
+        // This is read before the store, so that an acknowledgement that is stored meanwhile is seen by at least one of
+        // the two reads.
         let acknowledged = acknowledged(user, description.id, admission.proof)
         var position = admission.standing.position
         var device: Device
@@ -282,11 +289,11 @@ package final class AccountService: Sendable {
         )
     }
 
-    /// Reads for a login, in a turn of its address.
+    /// Reads what the store knows about a login, in a turn of the client's address.
     ///
     /// - Parameters:
-    ///   - address: the address's key.
-    ///   - source: whose turn it is; nil: the address's.
+    ///   - address: the key of the address (``NetworkAddress/key(of:)``); nil: a local caller.
+    ///   - source: the source whose turn the read takes; nil: the address.
     func standing(
         _ key: LoginKey,
         device: DeviceID?,
@@ -298,17 +305,17 @@ package final class AccountService: Sendable {
         }
     }
 
-    /// The position of the inbox of an account that logs in.
+    /// Returns the position of the inbox of an account that logs in.
     func position(of user: UserID) async throws(HermesError) -> InboxPosition {
         try await logins.turn(of: .account(user)) { () async throws(HermesError) in
             try await messages.position(of: user)
         }
     }
 
-    /// - Parameter address: the address's key; nil: a local caller.
+    /// - Parameter address: the key of the address; nil: a local caller.
     static func source(of address: String?) -> CommitSource { .address(address ?? "") }
 
-    /// Records that a known device was seen; does not write.
+    /// Records in memory that a known device was seen, and returns the updated device. Does not write to the store.
     private func seen(_ known: Device, as description: DeviceDescription, of user: UserID) -> Device {
         let now = time.now()
         var device = ledger.withLock { $0.renewed(known, of: user) }
@@ -329,12 +336,13 @@ package final class AccountService: Sendable {
         return try result.get()
     }
 
-    /// Revokes the token of this login, and ends the pushes to its device; removes the device if asked to. Connections
-    /// that depend on the token end; the caller ends its own.
+    /// Revokes the token of this login, ends the pushes to its device, and removes the device if `removeDevice` is
+    /// true. Other connections that depend on the token or the removed device end. The caller ends its own connection.
     package func logOut(_ principal: Principal, token: TokenHash?, removeDevice: Bool) async throws(HermesError) {
         if let token { try await store.revoke(.token(token), now: time.now()) }
         let (user, device) = (principal.user, principal.device)
-        // The device may have shown another one's token, or none.
+        // The device may have shown the token of another device, or no token. So its own push token must be revoked
+        // explicitly.
         try await store.revoke(removeDevice ? .device(device, of: user) : .pushToken(device, of: user), now: time.now())
         guard token != nil || removeDevice else { return }
         var ended = [device]
@@ -345,9 +353,11 @@ package final class AccountService: Sendable {
         }
     }
 
-    /// Writes the traces of logins; called periodically, by one caller at a time. Traces that cannot be written wait.
+    /// Writes the traces of logins; called periodically, by one caller at a time. Traces that cannot be written wait
+    /// for the next call.
     ///
-    /// - Parameter isLast: writes everything; otherwise waits some seconds for more.
+    /// - Parameter isLast: whether everything is written now; otherwise a call writes only if the last write began at
+    ///   least 5 s ago.
     package func writeTraces(isLast: Bool = false) async {
         let now = time.uptime()
         let isDue = nextWrite.withLock { next in

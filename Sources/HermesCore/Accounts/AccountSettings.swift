@@ -6,7 +6,7 @@ import Foundation
 /// The rule for who may register.
 package enum RegistrationRule: String, Sendable, Hashable, CaseIterable {
     case open
-    /// Holders of an ``Invitation`` code.
+    /// Only holders of an ``Invitation`` code may register.
     case invitation
     case closed
 }
@@ -15,7 +15,7 @@ package enum RegistrationRule: String, Sendable, Hashable, CaseIterable {
 package struct AccountSettings: Sendable, Hashable {
     /// The rule for who may register.
     package var registration: RegistrationRule
-    /// The rates of registration without invitations.
+    /// The rate limits of registrations without an invitation.
     package var registrationLimits: RegistrationLimit.Limits
     /// The shortest password, in bytes.
     package var minPasswordBytes: Int
@@ -23,15 +23,17 @@ package struct AccountSettings: Sendable, Hashable {
     package var maxPasswordBytes: Int
     /// The cost of a new password hash.
     package var passwordParameters: PasswordHasher.Parameters
-    /// The number of login passwords hashed at once; new passwords not included.
+    /// The most login passwords that are hashed at the same time. New passwords are hashed on other threads and do not
+    /// count.
     package var maxConcurrentHashes: Int
-    /// The number of waiting hashes before `.overloaded`.
+    /// The most password hashes that may wait in each lane of ``PasswordHasher``. Beyond it, passwords are refused with
+    /// `.overloaded`.
     package var maxWaitingHashes: Int
-    /// The number of waiting hashes of one account or one address.
+    /// The most password hashes that may wait for one account or one address.
     package var maxWaitingHashesOfOne: Int
-    /// The delays after failed logins.
+    /// The limits of failed logins, beyond which logins are delayed.
     package var loginLimits: LoginThrottle.Limits
-    /// The number of devices of an account; a further one is refused.
+    /// The most devices that an account may have. A further device is refused.
     package var maxDevices: Int
 
     package init(

@@ -1,18 +1,18 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The proof that a client is an account. It has no device yet: the inbox stays closed until
+/// The proof that a client is an account. The client's device is not open yet: the inbox stays closed until
 /// ``AccountService/open(_:by:)``.
 package struct Admission: Sendable {
     package var account: Account { standing.stored.account }
-    /// The hash of the token that was shown; nil without one.
+    /// The hash of the token that was shown; nil if no token was shown.
     package let tokenHash: TokenHash?
     /// The device that owns the token; nil without a token.
     package let tokenOwner: DeviceID?
     let proof: DeviceProof
     let standing: LoginStanding
-    /// When the login began, as the number of ends that the ``DeviceRegistry`` had counted
-    /// (``DeviceRegistry/stamp()``).
+    /// The moment when the login began, as the number of forced ends of connections that the ``DeviceRegistry`` had
+    /// counted by then (``DeviceRegistry/stamp()``).
     let stamp: UInt64
     let login: LoginNumber
     let shown: ShownProof
@@ -36,7 +36,7 @@ package struct Admission: Sendable {
             shown ?? tokenHash.map { .token($0) } ?? (proof == .account ? .password(standing.stored.password) : .other)
     }
 
-    /// The principal for a device.
+    /// Returns the principal for a device.
     ///
     /// - Parameter token: the device's own new token, if it got one. The principal then depends on this token, not on
     ///   the proof that was shown.

@@ -8,12 +8,12 @@ package struct Invitation: Sendable, Hashable {
     package let id: Int64
     /// The name for people; unique.
     package let name: String
-    /// The number of accounts that it is valid for.
+    /// The number of accounts that may be created with it.
     package let uses: Int
     /// The number of accounts created with it.
     package let used: Int
     package let createdAt: Timestamp
-    /// Nil: never.
+    /// When the invitation expires; nil: never.
     package let expiresAt: Timestamp?
 
     package init(id: Int64, name: String, uses: Int, used: Int = 0, createdAt: Timestamp, expiresAt: Timestamp?) {
@@ -60,7 +60,7 @@ package struct InvitationCode: Sendable {
         text = stride(from: 0, to: Self.count, by: 5).map { String(characters[$0..<$0 + 5]) }.joined(separator: "-")
     }
 
-    /// The hash of a typed code; nil if the text cannot be one.
+    /// Returns the hash of a typed code; nil if the text cannot be a code.
     package static func hash(of text: String) -> TokenHash? {
         guard text.utf8.count <= maxBytes else { return nil }
         var characters: [Character] = []

@@ -24,7 +24,7 @@ package final class InvitationService: Sendable {
     /// - Parameters:
     ///   - name: 1 to 64 characters of printable ASCII without blanks.
     ///   - uses: the number of accounts that it is valid for.
-    ///   - days: its validity; 0: forever.
+    ///   - days: its validity in days; 0: forever.
     /// - Returns: the invitation, and its code, which cannot be shown again.
     /// - Throws: `.invalidArgument`, `.nameTaken`, `.storageUnavailable`.
     package func create(
@@ -59,7 +59,7 @@ package final class InvitationService: Sendable {
         return (try await store.create(new, now: now), code.text)
     }
 
-    /// All invitations, oldest first, used up and expired ones included.
+    /// Returns all invitations, including used-up and expired ones, oldest first.
     package func invitations() async throws(HermesError) -> [Invitation] {
         try await reads.turn(of: .server) { () async throws(HermesError) in try await store.invitations() }
     }

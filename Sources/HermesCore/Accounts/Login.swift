@@ -11,9 +11,9 @@ package enum Credential: Sendable, CustomStringConvertible {
     /// A password, or a token of any device of the account; the token admits any device, not only the one that it was
     /// issued to. For protocols with one field for both and no way to return a token (MQTT).
     case passwordOrToken(nickName: String, secret: String)
-    /// The mere claim to be this account: for QSIOP, where the configuration allows it.
+    /// A claim to be this account, without proof: for QSIOP, if the configuration allows it.
     case claim(UserID)
-    /// A trusted third party's statement that it is this account: a JSON Web Token, a certificate.
+    /// A trusted third party's statement that the client is this account: a JSON Web Token or a certificate.
     case vouched(UserID)
 
     /// A description without the secret, safe for logs.
@@ -23,7 +23,7 @@ package enum Credential: Sendable, CustomStringConvertible {
         case .passwordOrToken(let nickName, _): "password or token of \(nickName)"
         case .token, .tokenOfAnyDevice: "token"
         case .claim(let user): "claim to be \(user)"
-        case .vouched(let user): "word of others for \(user)"
+        case .vouched(let user): "third party's statement for \(user)"
         }
     }
 }
@@ -31,7 +31,8 @@ package enum Credential: Sendable, CustomStringConvertible {
 /// A successful login.
 package struct Login: Sendable {
     package let principal: Principal
-    /// A new token for the next login, in the clear; nil if the login itself was by token.
+    /// A new token for the next login, in the clear. Nil unless this was a registration or a login with
+    /// ``Credential/password(nickName:password:)``.
     package let token: String?
     /// The hash of the login's token, for ``AccountService/logOut(_:token:removeDevice:)``.
     package let tokenHash: TokenHash?

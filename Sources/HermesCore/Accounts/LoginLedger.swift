@@ -1,8 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Traces of logins that are not in the store yet. They are written periodically, so that the login of a known device
-/// needs no write. Bounded; a lost trace costs an older "last seen", or a known network that must become known again.
+/// The traces of logins that are not in the store yet. They are written periodically, so that the login of a known
+/// device needs no write. The table is bounded. If a trace is lost, the "last seen" of a device stays older than its
+/// last login, or a network is not recognized at the next login.
 struct LoginLedger: Sendable {
     private enum Key: Hashable, Sendable {
         case device(UserID, DeviceID)
@@ -22,7 +23,7 @@ struct LoginLedger: Sendable {
 
     private let maxCount: Int
     private var waiting: [Key: LoginTrace] = [:]
-    /// Traces being written.
+    /// The traces that are being written.
     private var leaving: [Key: LoginTrace] = [:]
 
     init(maxCount: Int = 65_536) { self.maxCount = maxCount }
@@ -38,7 +39,7 @@ struct LoginLedger: Sendable {
         return waiting[key] != nil || leaving[key] != nil
     }
 
-    /// A device with its latest "last seen".
+    /// Returns a device with the description and the "last seen" of its latest trace.
     func renewed(_ device: Device, of user: UserID) -> Device {
         let key = Key.device(user, device.description.id)
         guard case .device(let description, _, let time) = waiting[key] ?? leaving[key] else { return device }
@@ -48,7 +49,8 @@ struct LoginLedger: Sendable {
         return device
     }
 
-    /// Removes some waiting traces; they stay known until ``written()``.
+    /// Moves up to `limit` waiting traces to those that are being written, and returns the latter. They stay visible
+    /// until ``written()``.
     mutating func take(_ limit: Int) -> [LoginTrace] {
         for (key, trace) in waiting.prefix(limit) { leaving[key] = trace }
         for key in leaving.keys { waiting[key] = nil }
@@ -57,7 +59,7 @@ struct LoginLedger: Sendable {
 
     mutating func written() { leaving = [:] }
 
-    /// The traces could not be written.
+    /// Lets the traces wait again, because they could not be written. Newer traces replace them.
     mutating func putBack() {
         waiting.merge(leaving) { newer, _ in newer }
         leaving = [:]

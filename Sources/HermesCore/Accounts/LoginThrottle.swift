@@ -3,28 +3,30 @@
 
 /// Limits guesses at passwords: per account and address, per account, and per address. Pure; the time is passed in.
 ///
-/// An attempt is charged at its beginning, so that parallel attempts gain nothing; success returns the charge. Each
-/// budget is a bucket that fills with failures and empties evenly. An attempt uses the first of these that applies:
+/// An attempt is charged when it begins, so that parallel attempts gain nothing. If it succeeds, the charge is
+/// returned. Each budget is a bucket that fills with failures and empties evenly. An attempt uses the first of these
+/// budgets that applies to it:
 ///
 /// 1. for a device of the account: the budget of this device, while there is room;
-/// 2. at an address from which the account logged in before: the budget of this account at this address. Nobody
-///   elsewhere can use it up, so others never shut out an owner at a known address;
-/// 3. for a stranger: the budget of this account at this address, that of all strangers at this account, and that of
-///   the address for all accounts. Each must have room.
+/// 2. at an address from which the account logged in before: the budget of this account at this address. Nobody at
+///   another address can use it up, so attempts from elsewhere never shut out an owner at a known address;
+/// 3. for any other client (a stranger): three budgets, each of which must have room. The first is for this account at
+///   this address, the second for this account and all strangers, and the third for this address and all accounts.
 ///
-/// The tables are bounded. A full one drops the entries with the fewest failures, so that the entries of a
+/// The tables are bounded. A full table drops the entries with the fewest failures, so that the many entries of a
 /// flooding attacker go first.
 package struct LoginThrottle: Sendable {
     package struct Limits: Sendable, Hashable {
-        /// The burst of failures of one account from one address, or by one of its devices.
+        /// The most failures in a burst for one account from one address, or from one device of the account.
         package var failuresPerSource: Int
-        /// The burst of failures of one account from all unknown addresses together.
+        /// The most failures in a burst for one account from all unknown addresses together.
         package var failuresOfStrangers: Int
-        /// The time over which the two budgets above regenerate, evenly.
+        /// The time in which the two budgets above regenerate completely, at an even rate.
         package var accountPeriod: Duration
-        /// The burst of failures of one address over all accounts; it regenerates evenly over a minute.
+        /// The most failures in a burst from one address over all accounts. This budget regenerates completely in a
+        /// minute, at an even rate.
         package var failuresPerAddress: Int
-        /// The number of entries in each table.
+        /// The most entries in each table.
         package var maxEntries: Int
 
         package init(
@@ -42,13 +44,13 @@ package struct LoginThrottle: Sendable {
         }
     }
 
-    /// A login attempt, as the limits see it.
+    /// The properties of a login attempt that decide which limits apply.
     package struct Attempt: Sendable, Hashable {
         /// The key of the nick name; nil if no account is named.
         package var account: String?
         /// The key from ``NetworkAddress/key(of:)``; nil for local callers, which have no limit per address.
         package var address: String?
-        /// The device, if the account has it.
+        /// The client's device if the account has it; otherwise nil.
         package var device: DeviceID?
         /// Whether the account logged in from this address before.
         package var isAddressKnown: Bool
@@ -66,7 +68,7 @@ package struct LoginThrottle: Sendable {
         }
     }
 
-    /// The charge for an attempt, which can be returned.
+    /// The charge for an attempt. ``LoginThrottle/takeBack(_:)`` returns it to the budgets.
     package struct Charge: Sendable, Hashable {
         fileprivate enum Payer: Sendable, Hashable {
             case device(String, DeviceID)
@@ -79,7 +81,7 @@ package struct LoginThrottle: Sendable {
 
     package enum Decision: Sendable, Hashable {
         case go(Charge)
-        /// The time until the next attempt makes sense.
+        /// The attempt must wait; the value is the time until an attempt is allowed again.
         case wait(Duration)
     }
 
@@ -146,8 +148,8 @@ package struct LoginThrottle: Sendable {
         return .go(charge(.stranger(account: attempt.account, address: attempt.address), now: now))
     }
 
-    /// Charges an attempt that failed on another node. A bucket gets no fuller than full: several nodes may each have
-    /// let a burst through.
+    /// Charges an attempt that failed on another node. A full bucket stays full, even if several nodes have each let a
+    /// burst through.
     package mutating func add(_ charge: Charge, now: Duration) { _ = self.charge(charge.payer, now: now) }
 
     private mutating func charge(_ payer: Charge.Payer, now: Duration) -> Charge {
@@ -166,7 +168,7 @@ package struct LoginThrottle: Sendable {
         return Charge(payer: payer)
     }
 
-    /// Returns the charge of an attempt that succeeded, or that ended without a decision (overload, storage).
+    /// Returns the charge of an attempt that succeeded, or that overload or a storage failure left undecided.
     package mutating func takeBack(_ charge: Charge) {
         switch charge.payer {
         case .device(let account, let device):
@@ -186,7 +188,7 @@ package struct LoginThrottle: Sendable {
     private static let localAddress = ""
 }
 
-/// Buckets by key: each charge fills one, time empties it. Bounded.
+/// A bounded table of buckets, one for each key. Each charge adds 1 to a bucket, and the bucket empties with time.
 struct FailureTable<Key: Hashable & Sendable>: Sendable {
     private struct Entry: Sendable {
         var level: Double
@@ -201,7 +203,7 @@ struct FailureTable<Key: Hashable & Sendable>: Sendable {
     /// - Parameters:
     ///   - capacity: the number of charges that fill a bucket.
     ///   - period: the time in which a full bucket empties, evenly.
-    ///   - maxEntries: the number of buckets.
+    ///   - maxEntries: the most buckets.
     init(capacity: Double, per period: Duration, maxEntries: Int) {
         self.capacity = capacity
         perSecond = capacity / (period / .seconds(1))
@@ -210,7 +212,7 @@ struct FailureTable<Key: Hashable & Sendable>: Sendable {
 
     var count: Int { entries.count }
 
-    /// The time until another charge fits; nil: now.
+    /// Returns the time until another charge fits into a bucket; nil if it fits now.
     func wait(for key: Key, now: Duration) -> Duration? {
         guard let entry = entries[key] else { return nil }
         let excess = level(of: entry, now: now) + 1 - capacity
@@ -218,7 +220,7 @@ struct FailureTable<Key: Hashable & Sendable>: Sendable {
         return excess <= 1e-6 ? nil : .seconds(excess / perSecond)
     }
 
-    /// A full bucket stays full.
+    /// Adds a charge to a bucket. A full bucket stays full.
     mutating func charge(_ key: Key, now: Duration) {
         let before = entries[key].map { level(of: $0, now: now) } ?? 0
         entries[key] = Entry(level: max(before, min(before + 1, capacity)), changedAt: now)
@@ -235,7 +237,7 @@ struct FailureTable<Key: Hashable & Sendable>: Sendable {
         max(0, entry.level - (now - entry.changedAt) / .seconds(1) * perSecond)
     }
 
-    /// Drops empty buckets and, if that is less than half of them, those with the fewest failures.
+    /// Drops empty buckets, and then those with the fewest failures, so that at most half of ``maxEntries`` remain.
     private mutating func shrink(now: Duration) {
         let kept = entries.map { (key: $0.key, entry: $0.value, level: level(of: $0.value, now: now)) }
             .filter { $0.level > 0 }

@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Messenger {
-    /// Deletes an account for good, with everything that belongs to it alone; its connections are told
+    /// Permanently deletes an account and everything that belongs only to it. Its connections end with
     /// ``AttachmentEnd/accountDeleted``.
     ///
-    /// First the account is locked out, so that nobody is logged in when it is deleted. The messages that its members
-    /// of shared subscriptions leave behind go to others. The rest takes several commits, depending on the size of the
-    /// account (``AccountDeletions``). If a call fails before the first of these commits, the account stays disabled,
-    /// and the call can be repeated. After that commit the server continues by itself. The last commit keeps the name
-    /// (``KeptName``): nobody can take it until nothing is retained below it.
+    /// First the account is disabled, so that nobody is logged in when it is deleted. Its MQTT sessions end, and
+    /// messages of shared subscriptions that waited for them go to other members. The account is then deleted in one or
+    /// more commits, depending on its size (``AccountDeletions``). If a call fails before the first of these commits,
+    /// the account stays disabled, and the call can be repeated. After that commit, the server completes the deletion
+    /// by itself. The last commit reserves the name (``KeptName``): nobody can take it while publications are retained
+    /// below `user/NAME/`.
     ///
     /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func deleteAccount(_ user: UserID) async throws(HermesError) {
@@ -20,7 +21,7 @@ extension Messenger {
         // If the account was enabled meanwhile, somebody may have logged in.
         devices.end(user, .accountDeleted, .all)
         accounts.endTopicClients(user, name.key, .accountDeleted, .all)
-        // Usually the name is free when the caller knows; else the housekeeping goes on.
+        // Usually this frees the name before the call returns; otherwise the housekeeping frees it later.
         await accounts.free(name, givenUpAt: time.uptime())
     }
 }

@@ -5,8 +5,8 @@ import Crypto
 
 /// Normalizes addresses for limits per address.
 package enum NetworkAddress {
-    /// Returns the key under which an address counts. An IPv6 network of 64 bits is one key, because it belongs to one
-    /// customer; an IPv4 address inside IPv6 counts as the IPv4 address.
+    /// Returns the key under which the limits count an address. All addresses of a 64-bit IPv6 network have the same
+    /// key, because such a network belongs to one customer. An IPv4-mapped IPv6 address counts as its IPv4 address.
     ///
     /// - Parameter address: the system's text form, without port.
     package static func key(of address: String) -> String {
@@ -21,7 +21,7 @@ package enum NetworkAddress {
         return network.joined(separator: ":") + "::/64"
     }
 
-    /// The groups before and behind "::".
+    /// Returns the groups before and after "::".
     private static func halves(of address: Substring) -> (head: [Substring], tail: [Substring]) {
         let parts = address.split(separator: "::", maxSplits: 1, omittingEmptySubsequences: false)
         let groups = parts.map { $0.split(separator: ":") }
@@ -29,8 +29,9 @@ package enum NetworkAddress {
     }
 }
 
-/// A stored network of an account: the first 8 bytes of a hash of both. It recognizes a known address without listing
-/// addresses; trying all of IPv4 can still find them.
+/// A network from which an account has logged in, as it is stored: the first 8 bytes of a hash of the account and the
+/// network's key. So a known network is recognized although its address is not stored. Somebody who tries all IPv4
+/// addresses can still find the address.
 package struct NetworkMark: RawRepresentable, Sendable, Hashable {
     package let rawValue: UInt64
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NickName {
-    /// A name from a store: the validating initializer made both texts when it was stored.
+    /// Creates a name from its stored texts. The validating initializer made both texts before they were stored.
     package init(stored rawValue: String, key: String) {
         self.rawValue = rawValue
         self.key = key

@@ -5,7 +5,7 @@ import Foundation
 
 /// The name of an account, for people.
 ///
-/// 1 to 64 characters after Unicode normalisation, no control or invisible characters, no white space at either end.
+/// 1 to 64 characters after Unicode normalization, no control or invisible characters, no white space at either end.
 /// Names with equal ``key``s are equal.
 package struct NickName: Sendable, Hashable, CustomStringConvertible {
     /// The displayed form: Unicode NFC.
@@ -60,8 +60,8 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         try checkAsNew()
     }
 
-    /// Refuses some names that older accounts may have: those with a character that is drawn as a blank, with two
-    /// blanks in a row, or with the capital ẞ, which the compared form does not fold to ss.
+    /// Refuses some names that older accounts may still have: names with a character that is drawn as a blank, with two
+    /// blanks in a row, or with the capital ẞ. The compared form does not fold ẞ to ss.
     ///
     /// - Throws: `.invalidArgument`.
     func checkAsNew() throws(HermesError) {
@@ -86,30 +86,33 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         HermesError(.invalidArgument, "the nick name \(reason)")
     }
 
-    /// The compared form. Upper case comes first, so that characters with several lower-case forms (ß and ss, σ and ς)
-    /// fold alike.
+    /// Returns the compared form of a text. The text is converted to upper case first, so that characters with several
+    /// lower-case forms (ß and ss, σ and ς) fold alike.
     private static func folded(_ text: String) -> String {
         let compatible = text.precomposedStringWithCompatibilityMapping
         let lower = compatible.uppercased().lowercased().precomposedStringWithCompatibilityMapping
         var key = String.UnicodeScalarView()
         key.append(contentsOf: lower.unicodeScalars.filter { !isEmojiStyle($0) })
-        // Again, because a mark may now follow another character. So equal keys have the same bytes, for the store too.
+        // Normalized again, because a combining mark may now follow another character. So equal keys have equal bytes,
+        // also in the store.
         return String(key).precomposedStringWithCompatibilityMapping
     }
 
-    /// A part of a name in the compared form, for searches.
+    /// Returns the compared form of a searched part of a name; empty if the part is too long.
     static func searchKey(_ text: String) -> String {
         guard text.utf8.count <= maxBytes else { return "" }
         return text.utf8.allSatisfy { $0 < 0x80 } ? text.lowercased() : folded(text)
     }
 
-    /// Whether the scalar selects the text or picture form of a character, which does not distinguish names.
+    /// Whether the scalar is a variation selector for the text or the emoji form of a character. These forms do not
+    /// distinguish names.
     private static func isEmojiStyle(_ scalar: Unicode.Scalar) -> Bool {
         scalar.value == 0xFE0E || scalar.value == 0xFE0F
     }
 
-    /// Whether a scalar that is not white space is drawn like it, or is white space that is drawn as a line: BRAILLE
-    /// PATTERN BLANK, OBJECT REPLACEMENT CHARACTER, MUSICAL SYMBOL NULL NOTEHEAD, OGHAM SPACE MARK.
+    /// Whether a scalar looks like white space but is not, or is white space but does not look like it. BRAILLE PATTERN
+    /// BLANK, OBJECT REPLACEMENT CHARACTER and MUSICAL SYMBOL NULL NOTEHEAD are drawn as blanks. OGHAM SPACE
+    /// MARK is white space that is drawn as a line.
     private static func isDrawnEmpty(_ scalar: Unicode.Scalar) -> Bool {
         [0x2800, 0xFFFC, 0x1D159, 0x1680].contains(scalar.value)
     }

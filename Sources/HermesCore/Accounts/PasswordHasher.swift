@@ -7,8 +7,8 @@ import Foundation
 
 /// Hashes and checks passwords with scrypt, on a few threads of its own.
 ///
-/// Each computation takes tens of milliseconds and `128 · r · 2^ln` bytes, so only a few run at once. The waiting ones
-/// are bounded too, and take turns (``Turn``).
+/// Each computation takes tens of milliseconds and `128 · r · 2^ln` bytes, so only a few run at once. The number of
+/// waiting computations is bounded too, and their owners take turns (``Turn``).
 package final class PasswordHasher: Sendable {
     /// The cost parameters of a hash.
     package struct Parameters: Sendable, Hashable {
@@ -19,7 +19,7 @@ package final class PasswordHasher: Sendable {
         /// The parallelism: 1 … 16.
         package var p: Int
 
-        /// 16 MiB and some 40 ms.
+        /// The default: 16 MiB and some 40 ms for each hash.
         package static let standard = Parameters(ln: 14, r: 8, p: 1)
 
         package init(ln: Int, r: Int, p: Int) {
@@ -28,21 +28,25 @@ package final class PasswordHasher: Sendable {
             self.p = p
         }
 
-        /// Whether a hash with these parameters may be computed: at most 256 MiB, whatever the store says.
+        /// Whether a hash with these parameters may be computed. It may use at most 256 MiB, even if a stored hash asks
+        /// for more.
         package var isAllowed: Bool {
             (1...20).contains(ln) && (1...32).contains(r) && (1...16).contains(p) && 128 * r * (1 << ln) <= 256 << 20
         }
     }
 
-    /// The owner of a computation. In each lane addresses take turns, and the accounts of one address, so that many
-    /// computations of one do not delay another's (``LaneQueue``).
+    /// The owner of a computation, which decides its place among the waiting computations (``LaneQueue``). In each
+    /// lane, addresses take turns, and so do the accounts at one address. So many computations of one owner do not
+    /// delay those of another.
     package enum Turn: Sendable, Hashable {
-        /// A login to an account from a known place; it goes before logins of strangers. Address nil: the account is
-        /// logged in already, and has turns of its own, like an address.
+        /// A login to an account from a known address or with a known device. It has priority over logins of strangers.
+        /// If the address is nil, the client is already logged in to the account, and the account takes turns as if it
+        /// were an address.
         case known(account: String, address: String?)
-        /// A login from any other place.
+        /// Any other login, from this address.
         case stranger(address: String)
-        /// A new password of an existing account, or by an operator (nil); goes before registrations.
+        /// A new password of an existing account, or one that the operator sets (nil). It has priority over
+        /// registrations.
         case change(account: String? = nil)
         /// A new account from this address.
         case registration(address: String)
@@ -51,12 +55,13 @@ package final class PasswordHasher: Sendable {
     /// The result of a check.
     package struct Verification: Sendable {
         package let isRight: Bool
-        /// A new hash of the right password, if the stored one is of an older kind or has other parameters.
+        /// A new hash of the password, if the password is right and the stored hash has an older format or other
+        /// parameters; otherwise nil.
         package let renewed: PasswordHash?
     }
 
     private let parameters: Parameters
-    /// New passwords use other threads, so that registrations never delay logins.
+    /// The threads for logins. New passwords use ``changes`` instead, so that registrations never delay logins.
     private let logins: WorkerThreads
     private let changes: WorkerThreads
     /// The hash to check when there is no account, so that the answer takes the same time.
@@ -65,9 +70,9 @@ package final class PasswordHasher: Sendable {
     /// Creates a hasher; no thread starts before the first password.
     ///
     /// - Parameters:
-    ///   - parameters: for new hashes; old ones keep theirs until the next login.
-    ///   - maxConcurrent: the number of concurrent computations for logins, at least 1. New passwords may use half as
-    ///     many more.
+    ///   - parameters: the cost of new hashes. Stored hashes keep their own parameters until the next login.
+    ///   - maxConcurrent: the number of concurrent computations for logins, at least 1. New passwords use half as many
+    ///     additional threads, at least 1.
     ///   - maxWaiting: the number of computations that may wait in each lane; beyond it, `.overloaded`.
     ///   - maxWaitingOfOne: the number of computations that may wait for one account or address.
     package init(
@@ -106,9 +111,10 @@ package final class PasswordHasher: Sendable {
     ///
     /// - Parameters:
     ///   - password: the client's password.
-    ///   - stored: the account's hash; nil: there is no such account, which takes as long and fails.
+    ///   - stored: the account's hash; nil: there is no such account. The check then takes as long, and fails.
     ///   - turn: the owner of the check.
-    ///   - admit: called when the turn has come, right before the computation; an error it returns is thrown instead.
+    ///   - admit: called when the turn has come, right before the computation. If it returns an error, nothing is
+    ///     computed, and the error is thrown.
     /// - Throws: `.overloaded`; `.internalError` if the stored hash cannot be read; the error of `admit`.
     package func verify(
         _ password: String,
@@ -149,7 +155,7 @@ package final class PasswordHasher: Sendable {
     ) async throws(HermesError) -> Value {
         let (workers, isFirst, source, owner) =
             switch turn {
-            // No address begins with a slash.
+            // An account without an address takes turns as an address of its own. No real address begins with a slash.
             case .known(let account, let address): (logins, true, address ?? "/\(account)", account)
             case .stranger(let address): (logins, false, address, "")
             case .change(let account): (changes, true, account ?? "", "")
@@ -166,7 +172,7 @@ package final class PasswordHasher: Sendable {
             } refuse: {
                 let failure = HermesError(
                     .overloaded,
-                    "too many logins at once; try again shortly",
+                    "too many passwords to hash at once; try again shortly",
                     retryAfter: .seconds(2)
                 )
                 continuation.resume(returning: .failure(failure))
@@ -191,8 +197,8 @@ package final class PasswordHasher: Sendable {
         // The library takes no empty password; ``verify`` answers false for it whatever comes out here.
         let bytes = password.isEmpty ? [0] : Array(password.utf8)
         let key = try KDF.Scrypt.deriveKey(
-            // HMAC pads short keys with zeros and hashes long ones; a digest is always 32 bytes, which it leaves as
-            // they are.
+            // HMAC pads short keys with zeros and hashes long ones, so different passwords could become the same key.
+            // Digests all have 32 bytes, so different digests stay different keys.
             from: isDigested ? Array(SHA256.hash(data: bytes)) : bytes,
             salt: salt,
             outputByteCount: count,
@@ -212,7 +218,7 @@ struct StoredScrypt {
     /// Whether the password's SHA-256 was hashed; false in hashes of older servers.
     let isDigested: Bool
 
-    /// "scrypt": the password itself was hashed.
+    /// The algorithm in hashes of the password itself, which older servers made.
     private static let plain = "scrypt"
     private static let digested = "scrypt-sha256"
 

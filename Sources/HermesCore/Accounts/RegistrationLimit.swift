@@ -1,16 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits the accounts that strangers may register, per address and in total. Each budget allows an hour's number at
-/// once and refills evenly. Pure; the time is passed in.
+/// Limits how many accounts strangers may register, per address and in total. Each budget allows the number for one
+/// hour at once, and refills evenly. Pure; the time is passed in.
 ///
-/// A registration is charged at its beginning, so that parallel ones gain nothing. The charge is returned if no account
-/// is created.
+/// A registration is charged when it begins, so that parallel registrations gain nothing. The charge is returned if no
+/// account is created.
 package struct RegistrationLimit: Sendable {
     package struct Limits: Sendable, Hashable {
-        /// Accounts an hour from one address; 0: no limit.
+        /// The most accounts per hour from one address; 0: no limit.
         package var perAddress: Int
-        /// Accounts an hour in total; 0: no limit.
+        /// The most accounts per hour in total; 0: no limit.
         package var inTotal: Int
 
         package init(perAddress: Int = 60, inTotal: Int = 1000) {
@@ -31,12 +31,12 @@ package struct RegistrationLimit: Sendable {
         total = FailureTable(capacity: Double(max(1, limits.inTotal)), per: Self.period, maxEntries: 1)
     }
 
-    /// Charges a registration.
+    /// Charges a registration, unless it must wait.
     ///
     /// - Parameters:
     ///   - address: the key from ``NetworkAddress/key(of:)``; nil: a local caller, to which only the total applies.
     ///   - now: the uptime.
-    /// - Returns: the time until the next one makes sense; nil: allowed.
+    /// - Returns: the time until a registration is allowed again; nil: this one is allowed.
     package mutating func begin(address: String?, now: Duration) -> Duration? {
         if limits.inTotal > 0, let delay = total.wait(for: 0, now: now) { return delay }
         if limits.perAddress > 0, let address, let delay = addresses.wait(for: address, now: now) { return delay }
@@ -44,7 +44,7 @@ package struct RegistrationLimit: Sendable {
         return nil
     }
 
-    /// Charges a registration, also one of another node.
+    /// Charges a registration on this node or on another one.
     package mutating func add(address: String?, now: Duration) {
         if limits.inTotal > 0 { total.charge(0, now: now) }
         if limits.perAddress > 0, let address { addresses.charge(address, now: now) }

@@ -10,9 +10,9 @@ package struct TokenHash: Sendable, Hashable {
 
     package init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The hash of a token as a client sent it.
+    /// Hashes a token in the form in which a client sent it.
     ///
-    /// - Returns: nil if the text's length cannot be a token's.
+    /// - Returns: nil if the text is empty or too long for a token.
     package init?(ofToken text: String) {
         guard (1...AccessToken.maxBytes).contains(text.utf8.count) else { return nil }
         bytes = Array(SHA256.hash(data: Array(text.utf8)))
@@ -39,14 +39,15 @@ package struct AccessToken: Sendable {
 
 /// A password hash with its parameters.
 ///
-/// In the PHC string format (`$scrypt-sha256$ln=14,r=8,p=1$salt$hash`), so that parameters can be raised later.
+/// The format is that of PHC strings (`$scrypt-sha256$ln=14,r=8,p=1$salt$hash`), so that parameters can be raised
+/// later.
 package struct PasswordHash: Sendable, Hashable {
     package let phc: String
 
     package init(phc: String) { self.phc = phc }
 }
 
-/// Bytes from the system's secure source.
+/// Returns bytes from the system's secure random number generator.
 func randomBytes(_ count: Int) -> [UInt8] {
     var generator = SystemRandomNumberGenerator()
     var bytes: [UInt8] = []
@@ -60,7 +61,8 @@ func randomBytes(_ count: Int) -> [UInt8] {
     return bytes
 }
 
-/// Compares in a time that does not depend on where the bytes differ; the length is not secret.
+/// Whether the bytes are equal. The time of the comparison does not depend on where they differ; the length is not
+/// secret.
 func equalInConstantTime(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     guard left.count == right.count else { return false }
     var difference: UInt8 = 0

@@ -1,20 +1,20 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The accounts that were disabled since the start and still are. Several changes of one account may overlap, and end
-/// in another order than the order in which the store made them; in that case the store is asked. Pure; owner:
-/// ``AccountService``.
+/// The accounts that were disabled since the start of the process and still are. If changes of one account overlap,
+/// they may end in another order than the order in which the store made them. In that case the state is read from the
+/// store. Pure; owner: ``AccountService``.
 struct SuspendedAccounts: Sendable {
     private struct Changes: Sendable {
         var running = 0
-        /// Whether several have overlapped, and the store was not read since.
+        /// Whether the store must be read: since the last read, changes have overlapped, or a change has failed.
         var haveOverlapped = false
-        /// The number of the last one.
+        /// The number of the last change.
         var last: UInt64 = 0
     }
 
     private(set) var users: Set<UserID> = []
-    /// Of accounts that are being changed.
+    /// The changes of accounts that are being changed, or whose state must be read from the store.
     private var changes: [UserID: Changes] = [:]
     private var lastChange: UInt64 = 0
 
@@ -27,19 +27,21 @@ struct SuspendedAccounts: Sendable {
         changes[user] = own
     }
 
-    /// - Parameter isDisabled: what was stored; nil: the change failed, and may have been made or not.
-    /// - Returns: set if the store has to be read; for ``read(_:isDisabled:after:)``.
+    /// - Parameter isDisabled: the stored state; nil: the change failed, and may have been stored or not.
+    /// - Returns: if the store must be read now, the number of the last change, for ``read(_:isDisabled:after:)``;
+    ///   otherwise nil.
     mutating func changeEnded(_ user: UserID, isDisabled: Bool?) -> UInt64? {
         guard var own = changes[user] else { return nil }
         own.running -= 1
         if isDisabled == nil { own.haveOverlapped = true }
         changes[user] = own.running > 0 || own.haveOverlapped ? own : nil
-        // Until the store is read.
+        // If the store must be read, this holds only until then.
         if let isDisabled { set(user, isDisabled) }
         return own.running == 0 && own.haveOverlapped ? own.last : nil
     }
 
-    /// The store was read after a change; what changed since will be read again.
+    /// Takes the state that was read from the store after a change. If another change has begun since, the state is
+    /// ignored, because it will be read again.
     mutating func read(_ user: UserID, isDisabled: Bool, after change: UInt64) {
         guard let own = changes[user], own.running == 0, own.last == change else { return }
         changes[user] = nil

@@ -6,7 +6,7 @@ package struct Administrator: Sendable, Hashable {
     package let name: AdministratorName
     package var role: AdministratorRole
     package var password: PasswordHash
-    /// Nil: the password is enough.
+    /// The second factor; nil if the password alone is enough.
     package var secondFactor: SecondFactor?
     /// The last time step whose code was used.
     package var usedStep: Int64
@@ -32,11 +32,11 @@ package struct Administrator: Sendable, Hashable {
     }
 }
 
-/// An administrator's name: 1 to 64 ASCII letters, digits, `.`, `_`, `-` and `@`; upper and lower case are the same.
+/// An administrator's name: 1 to 64 ASCII letters, digits, `.`, `_`, `-` and `@`; case does not matter.
 package struct AdministratorName: Sendable, Hashable, Comparable, CustomStringConvertible {
     package static let maxBytes = 64
 
-    /// In lower case.
+    /// The name in lower case.
     package let rawValue: String
 
     /// - Throws: `.invalidArgument`.
@@ -63,9 +63,9 @@ package struct AdministratorName: Sendable, Hashable, Comparable, CustomStringCo
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The rights of an administrator; each role has those of the roles before it.
+/// The rights of an administrator; each role includes the rights of the roles before it.
 package enum AdministratorRole: String, Sendable, CaseIterable, Comparable {
-    /// Sees the figures and the state, and changes nothing.
+    /// Sees the metrics and the state, and changes nothing.
     case viewer
     /// Also acts on rooms, topics, devices and sessions.
     case `operator`
@@ -86,7 +86,7 @@ package enum AdministratorRole: String, Sendable, CaseIterable, Comparable {
 /// A shared secret for one-time codes, and the codes that replace a lost device.
 package struct SecondFactor: Sendable, Hashable {
     package let secret: [UInt8]
-    /// The hashes of the recovery codes that were not used.
+    /// The hashes of the recovery codes that were not used yet.
     package var recovery: [TokenHash]
 
     package init(secret: [UInt8], recovery: [TokenHash]) {
@@ -97,7 +97,7 @@ package struct SecondFactor: Sendable, Hashable {
 
 /// A code that can be used only once.
 package enum OneTimeCode: Sendable, Hashable {
-    /// The code of a time step.
+    /// The code of this time step (``TimeCode``).
     case step(Int64)
     case recovery(TokenHash)
 }
@@ -105,7 +105,7 @@ package enum OneTimeCode: Sendable, Hashable {
 /// A change of an administrator.
 package enum AdministratorChange: Sendable, Hashable {
     case password(PasswordHash)
-    /// Another hash of the same password; ignored if the stored one is not the expected one any more.
+    /// A new hash of the same password. It is ignored if the stored hash is no longer the one given as `of`.
     case renewedPassword(PasswordHash, of: PasswordHash)
     case role(AdministratorRole)
     case secondFactor(SecondFactor?)

@@ -3,7 +3,8 @@
 
 import Synchronization
 
-/// Administrators of several nodes: each node has the sessions of its own console, and counts the failed logins of all.
+/// Administration on several nodes. Each node keeps the sessions of its own console, and counts the failed logins on
+/// all nodes.
 extension AdministratorService {
     func observe(_ cluster: ClusterMember?) {
         cluster?.administratorChanged.observe { [weak self] in self?.endSessionsHere(of: $0) }
@@ -25,7 +26,7 @@ extension AdministratorService {
         state.withLock { $0.throttle.add(charge, now: now) }
     }
 
-    /// Messages of other nodes may be lost.
+    /// Starts to compare the sessions with the store, because messages of other nodes may have been lost.
     private func compareSoon() {
         let mustBegin = state.withLock { state in
             defer { (state.mustCompare, state.isComparing) = (true, true) }
@@ -35,12 +36,12 @@ extension AdministratorService {
         if mustBegin { Task { await compare() } }
     }
 
-    /// Ends the sessions of administrators who were removed, or have other rights, another password or another second
-    /// factor since the login. Another hash of the same password counts as another password.
+    /// Ends the sessions of administrators who were removed since the login, or whose role, password or second factor
+    /// has changed since. A new hash of the same password counts as a new password.
     private func compare() async {
         while let standings = state.withLock({ $0.beginComparing() }) {
             for (name, standings) in Dictionary(grouping: standings, by: \.value.name) {
-                // Who cannot be read now logs in again.
+                // An administrator who cannot be read now must log in again.
                 let current = try? await store.administrator(name)
                 for standing in standings where !standing.value.isSame(as: current) { logOut(standing.key) }
             }
@@ -49,7 +50,8 @@ extension AdministratorService {
 }
 
 extension Administrator {
-    /// Whether a login with the one is as good as with the other.
+    /// Whether a login with this state of an administrator is still valid with the other state: the password, the role
+    /// and the second factor are the same.
     func isSame(as other: Administrator?) -> Bool {
         password == other?.password && role == other?.role && secondFactor?.secret == other?.secondFactor?.secret
     }

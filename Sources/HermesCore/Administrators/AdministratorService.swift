@@ -9,26 +9,27 @@ import Synchronization
 package final class AdministratorService: Sendable {
     /// The number of recovery codes of a second factor.
     static let recoveryCodes = 8
-    /// The shortest password, in characters: more than accounts need, because it opens everything.
+    /// The shortest password, in characters. The limit is higher than the default for accounts, because this password
+    /// opens everything.
     package static let minPasswordCharacters = 10
     package static let maxPasswordBytes = 256
 
-    /// A second factor in the form that its owner sees, once.
+    /// A new second factor, in the form that its owner sees only once.
     package struct NewSecondFactor: Sendable {
-        /// The address that authenticator apps read.
+        /// The `otpauth` address that authenticator apps read.
         package let address: String
-        /// The secret, for typing it.
+        /// The secret as text, for typing it into an app.
         package let secret: String
         package let recovery: [String]
     }
 
     package enum LoginResult: Sendable {
         case session(AccessToken, ConsoleSessions.Session)
-        /// Name and password are right; a code is missing.
+        /// The name and the password are right; the code of the second factor is missing.
         case codeNeeded
     }
 
-    /// A place from which an administrator logged in.
+    /// An administrator at a network address.
     struct Place: Sendable, Hashable {
         let name: AdministratorName
         let address: String
@@ -36,17 +37,20 @@ package final class AdministratorService: Sendable {
 
     struct State {
         var throttle: LoginThrottle
-        /// The charge of the last attempt that lacked only the code of the second factor.
+        /// For each administrator and address, the charge of the last attempt that lacked only the code of the second
+        /// factor.
         var codesNeeded: [Place: LoginThrottle.Charge] = [:]
         var sessions: ConsoleSessions
         var known: Set<Place> = []
-        /// The administrators as they were when their sessions began, by session; some may have ended.
+        /// The administrators as they were when their sessions began, by the session's token. Some of these sessions
+        /// may have ended.
         var standings: [TokenHash: Administrator] = [:]
-        /// Whether ``standings`` must be compared with the store, and whether a task does so.
+        /// Whether ``standings`` must be compared with the store.
         var mustCompare = false
+        /// Whether a task compares them now.
         var isComparing = false
 
-        /// - Returns: what to compare; nil: this is not to be done now.
+        /// - Returns: the administrators to compare with the store; nil: no comparison is due.
         mutating func beginComparing() -> [TokenHash: Administrator]? {
             isComparing = mustCompare
             mustCompare = false
@@ -64,16 +68,16 @@ package final class AdministratorService: Sendable {
     let store: any AdministratorStore
     let time: any TimeSource
     let cluster: ClusterMember?
-    /// The turns of logins, by address.
+    /// The gate for reads. The reads of logins take turns by address.
     let reads = ReadGate(maxRunning: 1, maxWaiting: .max)
     private let hasher: PasswordHasher
     private let auditLimits: AuditLimits
     let state: Mutex<State>
-    /// An event was stored in the audit log, or could not be stored there.
+    /// Called when an event was stored in the audit log, or could not be stored there (`failure`).
     package let recorded = Hook<(event: AuditEvent, failure: HermesError?)>()
 
     /// - Parameters:
-    ///   - passwordCost: lowered only by tests.
+    ///   - passwordCost: the cost of password hashes; only tests lower it.
     ///   - cluster: the other nodes; nil: there are none.
     package init(
         store: any AdministratorStore,
@@ -117,29 +121,31 @@ package final class AdministratorService: Sendable {
         return administrator
     }
 
-    /// Removes an administrator and ends all sessions.
+    /// Removes an administrator and ends all sessions of that administrator.
     package func remove(_ name: AdministratorName) async throws(HermesError) {
         try await store.remove(administrator: name)
         endSessions(of: name)
     }
 
-    /// Sets a new password and ends all sessions.
+    /// Sets an administrator's password and ends all sessions of that administrator.
     package func setPassword(of name: AdministratorName, to password: String) async throws(HermesError) {
         try Self.check(newPassword: password)
         try await store.change(name, .password(try await hasher.hash(password)))
         endSessions(of: name)
     }
 
-    /// Changes the rights of an administrator and ends all sessions, because they have the old rights.
+    /// Changes the role of an administrator and ends all sessions of that administrator, because they have the old
+    /// role.
     package func setRole(of name: AdministratorName, to role: AdministratorRole) async throws(HermesError) {
         try await store.change(name, .role(role))
         endSessions(of: name)
     }
 
-    /// Replaces the second factor by a new one, which every login needs from now on.
+    /// Gives an administrator a new second factor, which every login needs from now on, and ends all sessions of that
+    /// administrator.
     package func newSecondFactor(of name: AdministratorName) async throws(HermesError) -> NewSecondFactor {
         let secret = randomBytes(TimeCode.secretBytes)
-        // 80 bits, which nobody guesses; so their hashes need no salt.
+        // Each recovery code has 80 random bits. Nobody can guess it, so its hash needs no salt.
         let codes = (0..<Self.recoveryCodes).map { _ in TimeCode.base32(randomBytes(10)).lowercased() }
         let factor = SecondFactor(secret: secret, recovery: codes.compactMap(TokenHash.init(ofToken:)))
         try await store.change(name, .secondFactor(factor))
@@ -171,12 +177,12 @@ package final class AdministratorService: Sendable {
 
     // MARK: Logging in
 
-    /// Logs an administrator in, with a session of its own.
+    /// Logs an administrator in and begins a new session.
     ///
     /// - Parameters:
-    ///   - code: of the second factor, or a recovery code; nil: none was given.
+    ///   - code: a code of the second factor, or a recovery code; nil: none was given.
     ///   - address: the network address, for limits and the audit log.
-    ///   - replacing: the session that the client had; it ends with a success.
+    ///   - replacing: the session that the client has until now. It ends if the login succeeds.
     /// - Throws: `.wrongCredentials`, `.loginDelayed`, `.overloaded`, `.storageUnavailable`.
     package func logIn(
         name text: String,
@@ -212,8 +218,9 @@ package final class AdministratorService: Sendable {
         }
         if let factor = administrator.secondFactor {
             guard let code = code.map({ $0.filter { !$0.isWhitespace } }), !code.isEmpty else {
-                // The attempt stays charged until the right code follows, or else a thief of the password could go on
-                // without end. The thief learns here that it is right, so its owner must be able to see the attempt.
+                // The attempt stays charged until the right code follows. Otherwise somebody with a stolen password
+                // could try without end. This answer reveals that the password is right, so the attempt is recorded
+                // where the password's owner can see it.
                 withoutCode(Place(name: administrator.name, address: network), charge)
                 let result = "right password, no code yet"
                 await recordRefusal(of: text, address, result, nil)
@@ -234,7 +241,7 @@ package final class AdministratorService: Sendable {
             if let old { state.sessions.end(old) }
             return state.sessions.begin(administrator.name, administrator.role, now: now)
         }
-        // A change that ended the sessions a moment ago has not seen this one.
+        // A change of the administrator that has just ended the sessions may not have seen this new one.
         let current = try? await reads.turn(of: .address(network)) { () async throws(HermesError) in
             try await store.administrator(administrator.name)
         }
@@ -243,7 +250,7 @@ package final class AdministratorService: Sendable {
             throw await refused(text, address, "changed meanwhile")
         }
         if cluster != nil { state.withLock { $0.began(token.hash, of: administrator) } }
-        // Neither keeps anybody out: the login is good, and the next one tries again.
+        // If one of these writes fails, the login still succeeds, and the next login tries again.
         if let renewed = verification.renewed {
             try? await store.change(administrator.name, .renewedPassword(renewed, of: administrator.password))
             state.withLock { $0.standings[token.hash]?.password = renewed }
@@ -326,15 +333,16 @@ package final class AdministratorService: Sendable {
 
     // MARK: Sessions
 
-    /// The session of a token.
+    /// Returns the session of a token; nil if there is none.
     ///
-    /// - Parameter isUse: false for requests that a page makes by itself; they do not keep a session alive.
+    /// - Parameter isUse: false for requests that a page makes without an action of its user. These do not keep a
+    ///   session alive.
     package func session(_ token: TokenHash, isUse: Bool) -> ConsoleSessions.Session? {
         let now = time.uptime()
         return state.withLock { $0.sessions.session(token, isUse: isUse, now: now) }
     }
 
-    /// Whether a session may change something now.
+    /// Whether a session may make a change now. If so, the change counts against the session's limit.
     package func mayChange(_ token: TokenHash) -> Bool {
         let now = time.uptime()
         return state.withLock { $0.sessions.mayChange(token, now: now) }
@@ -344,7 +352,8 @@ package final class AdministratorService: Sendable {
 
     // MARK: The audit log
 
-    /// Records an event. The operation itself is done: if the event cannot be recorded, only ``recorded`` tells so.
+    /// Records an event about an operation that is already done. If the event cannot be recorded, no error is thrown;
+    /// only ``recorded`` reports the failure.
     package func record(_ event: AuditEvent) async {
         var failure: HermesError?
         do throws(HermesError) {
@@ -355,7 +364,7 @@ package final class AdministratorService: Sendable {
         recorded((event, failure))
     }
 
-    /// The newest entries first.
+    /// Returns entries of the audit log, newest first.
     package func auditLog(before id: Int64?, limit: Int) async throws(HermesError) -> [AuditEntry] {
         try await reads.turn(of: .server) { () async throws(HermesError) in
             try await store.auditLog(before: id, limit: limit)

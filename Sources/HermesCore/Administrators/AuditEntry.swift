@@ -3,7 +3,7 @@
 
 /// Something that an administrator did or tried.
 package struct AuditEntry: Sendable, Hashable {
-    /// Ascending.
+    /// The entry's number. Later entries have higher numbers.
     package let id: Int64
     package let time: Timestamp
     package let event: AuditEvent
@@ -15,9 +15,10 @@ package struct AuditEntry: Sendable, Hashable {
     }
 }
 
-/// The contents of an ``AuditEntry``. Texts come from the network: they are cut, and hold no control characters.
+/// The contents of an ``AuditEntry``. Texts may come from the network, so they are cut to ``maxCharacters``, and each
+/// control character is replaced by a question mark.
 package struct AuditEvent: Sendable, Hashable {
-    /// The longest text, in characters.
+    /// The longest text, in Unicode scalars.
     package static let maxCharacters = 128
 
     /// The administrator, or the name that a failed login gave.
@@ -30,10 +31,10 @@ package struct AuditEvent: Sendable, Hashable {
     package let target: String
     /// "done", or the reason why nothing was done.
     package let result: String
-    /// The error's code; nil for what was carried out, and for entries of older servers.
+    /// The code of the error; nil without an error, and in entries of older servers.
     package let code: HermesError.Code?
-    /// Whether it was refused before anything was done. Refused operations have a bound of their own, so that a flood
-    /// of them does not displace the other entries.
+    /// Whether the operation was refused before anything was done. Entries about refused operations have a limit of
+    /// their own, so that a flood of them does not displace the other entries.
     package let isRefused: Bool
 
     package init(
@@ -56,7 +57,7 @@ package struct AuditEvent: Sendable, Hashable {
 
     private static func plain(_ text: String) -> String {
         var plain = String.UnicodeScalarView()
-        // A character may have any number of scalars.
+        // The text is cut by scalars, because a character may have any number of them.
         for scalar in text.unicodeScalars.prefix(maxCharacters) {
             switch scalar.properties.generalCategory {
             case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator:

@@ -1,15 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The logins to the console, in memory alone: a restart ends them all. Pure; the time is passed in.
+/// The sessions of the console. They are kept only in memory, so a restart ends them all. Pure; the time is passed in.
 ///
-/// A session is found by the hash of its token, and ends when it is not used, at the latest after a fixed time. The
-/// table is bounded: a further session of an administrator ends that administrator's oldest.
+/// A session is found by the hash of its token. It ends after a time without use, and at the latest after a fixed time.
+/// The table is bounded, for each administrator and in total: if there is no room for a new session, the least recently
+/// used one ends.
 package struct ConsoleSessions: Sendable {
     package struct Limits: Sendable, Hashable {
         /// A session that is not used for this time ends.
         package var idle: Duration
-        /// A session ends after this time, used or not.
+        /// A session ends after this time even if it is used.
         package var lifetime: Duration
         package var maxOfOne: Int
         package var maxInAll: Int
@@ -30,16 +31,18 @@ package struct ConsoleSessions: Sendable {
     package struct Session: Sendable, Hashable {
         package let name: AdministratorName
         package let role: AdministratorRole
-        /// The token that every request with a change repeats. A page of another origin does not know it.
+        /// The token that every request that changes something must repeat. It protects against requests from pages of
+        /// other origins, which do not know it.
         package let requestToken: String
         package let endsAt: Duration
         package fileprivate(set) var usedAt: Duration
-        /// The changes that it may still make, and since when.
+        /// The number of changes that the session could still make at ``changesAt``.
         fileprivate var changes: Double
         fileprivate var changesAt: Duration
     }
 
-    /// The changes that a session may make at once, and in a second, so that nobody floods the audit log.
+    /// The number of changes that a session may make at once, and per second in the long run. They are limited so that
+    /// nobody floods the audit log.
     static let changeBurst = 30.0
     static let changesPerSecond = 1.0
 
@@ -73,7 +76,7 @@ package struct ConsoleSessions: Sendable {
         return (token, session)
     }
 
-    /// The session that was used longest ago, if there is no room for another.
+    /// Returns the least recently used session if there is no room for another session; otherwise nil.
     private func oldest(of name: AdministratorName?, beyond most: Int) -> TokenHash? {
         let all = sessions.filter { name == nil || $0.value.name == name }
         guard all.count >= most else { return nil }
@@ -88,7 +91,8 @@ package struct ConsoleSessions: Sendable {
 
     /// Finds the session of a token.
     ///
-    /// - Parameter isUse: false for requests that a page makes by itself; they do not keep a session alive.
+    /// - Parameter isUse: false for requests that a page makes without an action of its user. These do not keep a
+    ///   session alive.
     package mutating func session(_ token: TokenHash, isUse: Bool, now: Duration) -> Session? {
         guard var session = sessions[token] else { return nil }
         guard isAlive(session, now: now) else {
@@ -102,7 +106,7 @@ package struct ConsoleSessions: Sendable {
         return session
     }
 
-    /// Takes one of the changes that a session may make.
+    /// Whether a session may make a change now. If so, the change counts against the session's limit.
     package mutating func mayChange(_ token: TokenHash, now: Duration) -> Bool {
         guard var session = sessions[token] else { return false }
         let returned = (now - session.changesAt) / .seconds(1) * Self.changesPerSecond
@@ -114,7 +118,9 @@ package struct ConsoleSessions: Sendable {
         return true
     }
 
-    /// - Returns: the session that ended.
+    /// Ends a session.
+    ///
+    /// - Returns: the session that ended; nil if there was none.
     @discardableResult package mutating func end(_ token: TokenHash) -> Session? { sessions.removeValue(forKey: token) }
 
     /// Ends all sessions of an administrator.

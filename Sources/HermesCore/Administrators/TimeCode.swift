@@ -6,15 +6,15 @@ import Crypto
 /// One-time codes from a shared secret and the time (TOTP, RFC 6238): SHA-1, 30 s, six digits, which every
 /// authenticator app supports. Pure.
 package enum TimeCode {
-    /// RFC 4226, section 4, requires 128 bits and recommends 160.
+    /// The length of a secret, in bytes: 160 bits, as RFC 4226, section 4, recommends.
     package static let secretBytes = 20
-    /// RFC 6238, section 5.2.
+    /// The length of a time step, in seconds (RFC 6238, section 5.2).
     package static let stepSeconds: Int64 = 30
     package static let digits = 6
-    /// The steps before and after the current one whose codes are accepted, for clocks that differ.
+    /// The number of steps before and after the current step whose codes are accepted too, because clocks differ.
     static let window: Int64 = 1
 
-    /// The code of a time step (RFC 4226, section 5.3).
+    /// Returns the code of a time step (RFC 4226, section 5.3).
     package static func code(of step: Int64, secret: [UInt8]) -> String {
         let counter = withUnsafeBytes(of: UInt64(bitPattern: step).bigEndian) { Array($0) }
         let mac = Array(
@@ -26,16 +26,16 @@ package enum TimeCode {
         return String(repeating: "0", count: digits - text.count) + text
     }
 
-    /// The step of a time.
+    /// Returns the time step that a time belongs to.
     package static func step(at time: Timestamp) -> Int64 { time.rawValue / 1000 / stepSeconds }
 
-    /// The step whose code this is, if it is near the current time and newer than the last used one (RFC 6238,
-    /// section 5.2: a code is accepted once).
+    /// Returns the time step of a code; nil unless that step is near the current time and later than the last used step
+    /// (RFC 6238, section 5.2: a code is accepted only once).
     package static func step(of code: String, secret: [UInt8], now: Timestamp, after used: Int64) -> Int64? {
         let current = step(at: now)
         let given = Array(code.utf8)
         var found: Int64?
-        // All are compared, so that the duration reveals nothing.
+        // All candidates are compared, so that the duration reveals nothing.
         for candidate in current - window...current + window {
             let isEqual = equalInConstantTime(Array(Self.code(of: candidate, secret: secret).utf8), given)
             if isEqual, candidate > used { found = found ?? candidate }
@@ -43,12 +43,12 @@ package enum TimeCode {
         return found
     }
 
-    /// The address that authenticator apps read, often from a QR code.
+    /// Returns the `otpauth` address that authenticator apps read, often from a QR code.
     package static func address(of name: AdministratorName, secret: [UInt8]) -> String {
         "otpauth://totp/Hermes:\(name.rawValue.replacing("@", with: "%40"))?secret=\(base32(secret))&issuer=Hermes"
     }
 
-    /// RFC 4648, section 6, without padding.
+    /// Encodes bytes in base32 (RFC 4648, section 6), without padding.
     package static func base32(_ bytes: [UInt8]) -> String {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
         var text = ""

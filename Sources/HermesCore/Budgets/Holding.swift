@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Somebody's part of a bounded resource, such as the entries in an inbox or the queue of a session.
+/// An owner's part of a bounded resource, such as the entries in an inbox or the queue of a session.
 package struct Holding: Sendable, Hashable {
     package var entries: Int
-    /// In an inbox, contents and ``InboxBudget/entryBytes`` for each entry.
+    /// The bytes. In an inbox: those of the contents, and ``InboxBudget/entryBytes`` for each entry.
     package var bytes: Int
 
     package init(entries: Int = 0, bytes: Int = 0) {

@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The source of an inbox entry, which decides whose share it counts for.
+/// The source of an inbox entry. It decides whose share of the inbox the entry counts for.
 public enum EntrySource: Hashable, Sendable {
-    /// The server: contact and group events, marks, pushes.
+    /// The server: contact and group events, read marks and pushes.
     case server
-    /// A 1:1 message.
+    /// The sender of a 1:1 message.
     case user(UserID)
-    /// A member's message to a group; nil: those of all members.
+    /// A member that sends to a group; nil: all members of the group together.
     case group(GroupID, by: UserID?)
 
     package init(_ message: MessageAppend) {
@@ -27,7 +27,7 @@ public enum EntrySource: Hashable, Sendable {
     /// The stored form: positive for users, negative for groups and their members.
     package var number: Int64 { numbers.upperBound }
 
-    /// The stored forms of everything that belongs to it.
+    /// The stored forms of everything that belongs to the source.
     package var numbers: ClosedRange<Int64> {
         switch self {
         case .server: return 0...0
@@ -46,17 +46,21 @@ public enum EntrySource: Hashable, Sendable {
     }
 }
 
-/// The limits of one inbox, and of one sender's share of it. The same for every store.
+/// The limits of one inbox, and of the shares of its senders. They are the same for every store.
 ///
-/// One sender, and one group, holds at most a quarter, so that none fills an inbox for all others. One member of a
-/// group may hold at most as much of the group's quarter as then remains free (half of it, if no other member holds
-/// anything), so that the others can still write. A member that holds nothing there may always add one message that
-/// fits. Once an inbox is half full, it takes only entries that its owner, the owner's contacts and back ends cause, in
-/// groups too. Accounts and groups cost nothing, so strangers could otherwise fill all of it together. Entries other
-/// than messages have a reserve of a further quarter. If a group message, another entry, or the sender's own copy finds
-/// no room, its place in the inbox stays empty, and devices are told as for an expired entry. From an eighth on, an
-/// entry that one device has taken waits for no other device (``InboxCursors``). Below a quarter every message has
-/// room, so there is time to delete such entries.
+/// - One sender, or one group, holds at most a quarter of an inbox, so that it does not fill the inbox for all others.
+/// - One member of a group may hold at most as much of the group's quarter as remains free, so that other members can
+///   still write. If no other member holds anything, this is half of the quarter. A member that holds nothing may
+///   always add one message that fits into what is left of the quarter.
+/// - Once an inbox is half full, it takes only entries that its owner, the owner's contacts or back ends cause. This is
+///   true for groups, too. Accounts and groups cost nothing, so strangers could otherwise fill the whole inbox
+///   together.
+/// - Entries other than messages have a reserve of a further quarter.
+/// - If a group message, an entry other than a message, or the sender's own copy of a message finds no room, its seq in
+///   the inbox stays empty. Devices are told as for an expired entry.
+/// - Once an eighth of an inbox is used, an entry that one device has taken waits for no other device
+///   (``InboxCursors``). A 1:1 message always finds room until a quarter is used, so there is time to delete such
+///   entries.
 package struct InboxBudget: Hashable, Sendable {
     /// The approximate size of an entry without its content.
     package static let entryBytes = 128
@@ -71,8 +75,8 @@ package struct InboxBudget: Hashable, Sendable {
 
     package static func weight(ofContent bytes: Int) -> Int { bytes + entryBytes }
 
-    /// Whether shares must be checked: below a quarter in all, no share can exceed a quarter, and below an eighth no
-    /// member's can exceed half of that.
+    /// Whether shares must be checked. While less than a quarter of the inbox is used, no share can exceed a quarter.
+    /// While less than an eighth is used, no share of a group's member can exceed half of the group's quarter.
     package func needsShare(_ inbox: Holding, of source: EntrySource, adding bytes: Int) -> Bool {
         let part = source == source.whole ? 4 : 8
         return inbox.entries >= maxEntries / part || inbox.bytes + bytes > maxBytes / part
@@ -80,7 +84,7 @@ package struct InboxBudget: Hashable, Sendable {
 
     /// Whether a message has room.
     ///
-    /// - Parameter share: the waiting entries of a source; asked for only if needed.
+    /// - Parameter share: returns the entries of a source that wait in the inbox; called only if needed.
     package func hasRoom(
         in inbox: Holding,
         from source: EntrySource,
@@ -93,11 +97,12 @@ package struct InboxBudget: Hashable, Sendable {
         var all = try share(source.whole)
         all.add(bytes)
         guard all.entries <= limit.entries, all.bytes <= limit.bytes else { return false }
-        // A member holds no more than the group.
+        // A member holds no more than its group. So if the group holds at most half of its quarter, the member's share
+        // need not be checked.
         let isMostOfIt = all.entries > limit.entries / 2 || all.bytes > limit.bytes / 2
         guard source != source.whole, isMostOfIt else { return true }
         var own = try share(source)
-        // One message may be longer than half of the quarter.
+        // The first message of a member may be longer than half of the quarter.
         guard own.entries > 0 else { return true }
         own.add(bytes)
         return own.entries <= limit.entries - all.entries && own.bytes <= limit.bytes - all.bytes
@@ -108,7 +113,8 @@ package struct InboxBudget: Hashable, Sendable {
         inbox.entries >= maxEntries / 8 || inbox.bytes >= maxBytes / 8
     }
 
-    /// Whether entries of strangers, who are no contacts of the inbox's owner, have no room any more.
+    /// Whether the inbox has no more room for entries of strangers, which are accounts that are not contacts of its
+    /// owner.
     package func isClosedToStrangers(_ inbox: Holding, adding bytes: Int) -> Bool {
         inbox.entries >= maxEntries / 2 || inbox.bytes + bytes > maxBytes / 2
     }
@@ -125,7 +131,7 @@ package struct InboxBudget: Hashable, Sendable {
     /// - Parameters:
     ///   - weight: the size of the message.
     ///   - unread: the sender's unread bytes in all inboxes.
-    ///   - share: the sender's unread bytes in the receiver's inbox; asked for only if needed.
+    ///   - share: returns the sender's unread bytes in the receiver's inbox; called only if needed.
     package static func leavesOthers(
         _ weight: Int,
         unread: Int,

@@ -6,13 +6,14 @@ import Synchronization
 /// The entries of all inboxes together, and the number of entries that found no room. Each store has one ledger and
 /// keeps it up to date.
 ///
-/// State: a `Mutex` around a few numbers, taken once a commit; nothing is called under it.
+/// State: a `Mutex` around a few numbers, taken once per commit; nothing is called under it.
 package final class InboxLedger: Sendable {
     /// The effect of a commit.
     package struct Changes: Sendable, Hashable {
         /// The added entries minus the removed ones.
         package var holding: Holding
-        /// The largest inbox that got an entry, by entries and by bytes.
+        /// The most entries, and the most bytes, of an inbox that got an entry. The two may come from different
+        /// inboxes.
         package private(set) var largest = Holding()
         /// The number of inbox entries that were left out, and of messages that were refused, because there was no
         /// room.
@@ -36,7 +37,7 @@ package final class InboxLedger: Sendable {
 
         var isEmpty: Bool { self == Changes() }
 
-        /// An entry was added to an inbox, which now holds `inbox`.
+        /// Counts an entry that was added to an inbox, which now holds `inbox`.
         package mutating func came(_ bytes: Int, into inbox: Holding) {
             holding.add(bytes)
             largest.entries = max(largest.entries, inbox.entries)
@@ -61,16 +62,16 @@ package final class InboxLedger: Sendable {
 
     private let sum: Mutex<Changes>
 
-    /// - Parameter lying: the entries that are there already.
+    /// - Parameter lying: the entries that the store already has.
     package init(lying: Holding = Holding()) { sum = Mutex(Changes(holding: lying)) }
 
     /// The sums of all changes since the store was opened, including the entries that it held at that time.
     package var now: Changes { sum.withLock { $0 } }
 
-    /// The largest inbox that got an entry since the last call, by entries and by bytes.
+    /// Returns the most entries, and the most bytes, of an inbox that got an entry since the last call.
     package func takeLargest() -> Holding { sum.withLock { $0.takeLargest() } }
 
-    /// A commit is done.
+    /// Adds the effect of a commit that is complete.
     package func apply(_ changes: Changes) {
         guard !changes.isEmpty else { return }
         sum.withLock { $0.add(changes) }

@@ -3,11 +3,13 @@
 
 import Synchronization
 
-/// The memory that waits for clients, over all connections: output queues, unacknowledged messages, incomplete frames,
-/// and requests in progress.
+/// The memory that is held for clients, over all connections: output queues, unacknowledged messages, incomplete
+/// frames, and requests in progress.
 ///
 /// Event loops sum up plain numbers and report in steps, so that deliveries pay nothing. Memory that several
-/// connections share counts for each, so the budget never allows too much.
+/// connections share counts at least once, so the budget never allows too much. A waiting frame counts for each of its
+/// connections. A large frame that is being written counts once for all connections of a loop that share it
+/// (`SharedFrames`).
 ///
 /// State: a few atomics; the sum lacks only what the loops have not reported yet.
 package final class MemoryBudget: Sendable {
@@ -17,7 +19,7 @@ package final class MemoryBudget: Sendable {
     private let isReclaiming = Atomic(false)
     private let reclaimed = Atomic(0)
 
-    /// - Parameter limit: in bytes; without one there is no bound.
+    /// - Parameter limit: the limit, in bytes. By default there is none.
     package init(limit: Int = .max) { self.limit = max(1, limit) }
 
     /// The reported memory, in bytes.
@@ -26,10 +28,11 @@ package final class MemoryBudget: Sendable {
     /// The memory taken back from the largest consumers since the start, in bytes.
     package var reclaimedBytes: Int { reclaimed.load(ordering: .relaxed) }
 
-    /// The number of bytes to free, with some room to spare, so that the next byte does not start it again.
+    /// The number of bytes to free. One eighth of the limit becomes free, so that the next byte does not exceed the
+    /// limit again.
     package var excess: Int { max(0, used - (limit - limit / 8)) }
 
-    /// Reports a change.
+    /// Reports a change of the held memory.
     ///
     /// - Returns: whether the limit is exceeded and the caller must free memory and then call ``reclaimEnded()``. Only
     ///   one caller at a time gets true.
@@ -38,25 +41,24 @@ package final class MemoryBudget: Sendable {
         return !isReclaiming.exchange(true, ordering: .acquiringAndReleasing)
     }
 
-    /// The largest consumers have freed memory, or were told to.
+    /// Allows the next reclaim, after the largest consumers have freed memory or were told to free it.
     package func reclaimEnded() { isReclaiming.store(false, ordering: .releasing) }
 
-    /// A consumer has freed this number of bytes because it had to.
+    /// Counts bytes that a consumer has freed because it was told to.
     package func gaveBack(_ bytes: Int) { reclaimed.add(bytes, ordering: .relaxed) }
 }
 
-/// Decides who pays when too much memory is held.
+/// Decides which consumers must free memory when too much is held.
 package enum MemoryReclaim {
-    /// Chooses the holdings to free, so that the largest consumers pay first. A consumer that holds less than the
-    /// others keep pays nothing.
+    /// Chooses the holdings to free, so that the largest consumers are the first to free memory.
     ///
-    /// Consumers are cut to one level, as high as possible; each frees its largest holdings until it is at most at that
-    /// level.
+    /// There is one level for all consumers, as high as possible. A consumer above the level frees its largest holdings
+    /// until it is at most at the level. Other consumers free nothing.
     ///
     /// - Parameters:
     ///   - holdings: the bytes of each holding and its consumer; a consumer may have any number of them.
     ///   - bytes: the number of bytes to free.
-    /// - Returns: indices of `holdings`.
+    /// - Returns: the indices of the `holdings` to free.
     package static func victims<Consumer: Hashable>(
         of holdings: [(consumer: Consumer, bytes: Int)],
         toFree bytes: Int
@@ -80,7 +82,7 @@ package enum MemoryReclaim {
         return victims
     }
 
-    /// The highest level above which there are enough bytes to free.
+    /// Returns the highest level above which there are enough bytes to free.
     private static func level(of totals: [Int], toFree bytes: Int) -> Int {
         let sorted = totals.sorted(by: >)
         var above = 0
@@ -88,7 +90,7 @@ package enum MemoryReclaim {
             above += total
             let count = index + 1
             let next = count < sorted.count ? sorted[count] : 0
-            // With the level at `next`, those above it give `above - count * next`.
+            // With the level at `next`, the consumers above it free `above - count * next` bytes.
             if above - count * next >= bytes { return max(0, (above - bytes) / count) }
         }
         return 0

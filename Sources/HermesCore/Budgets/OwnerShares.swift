@@ -1,15 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A bound that all owners share: in total, of one account, and of one address without an account.
+/// A limit that owners share: the most that all owners together, one account, and one address without an account may
+/// have.
 ///
-/// Nobody can use it up for others: an owner may never have more than is then left free, and all addresses without
-/// account have half of the total at most. So the owner that has the most is refused first, and addresses without
-/// account before accounts.
+/// No owner can use up the total for the others: an owner may get more only if it then has no more than what was free
+/// before. All addresses without an account together have at most half of the total. So the owner that has the most is
+/// refused first, and addresses without an account are refused before accounts.
 package struct SharedLimit: Sendable, Hashable {
     package var total: Int
     package var perAccount: Int
-    /// An IPv6 network of 64 bits is one address.
+    /// The limit of one address. An IPv6 network of 64 bits counts as one address.
     package var perAddress: Int
 
     package init(_ total: Int, perAccount: Int = .max, perAddress: Int = .max) {
@@ -27,12 +28,12 @@ package struct SharedLimit: Sendable, Hashable {
         }
     }
 
-    /// Whether an owner may have this much more by the present shares.
+    /// Whether the present shares allow an owner to have this much more.
     fileprivate func allows(_ adding: Int, of owner: CommitSource, own: Int, anonymous: Int, total used: Int) -> Bool {
         adding <= 0 || adding <= left(of: owner.kind, own: own, anonymous: anonymous, total: used)
     }
 
-    /// The room that is left for an owner; may be below 0.
+    /// Returns the room that is left for an owner; it may be below 0.
     fileprivate func left(of kind: CommitSource.Kind, own: Int, anonymous: Int, total used: Int) -> Int {
         let left = total - used
         return switch kind {
@@ -47,7 +48,7 @@ package struct SharedLimit: Sendable, Hashable {
 package struct OwnerTally: Sendable {
     private var holdings: [CommitSource: Holding] = [:]
     package private(set) var total = Holding()
-    /// The part of all addresses without an account.
+    /// The sum over all addresses without an account.
     package private(set) var anonymous = Holding()
 
     package init() {}
@@ -73,7 +74,7 @@ package struct OwnerTally: Sendable {
     }
 }
 
-/// The parts that owners have of a bounded resource, and whether one may have more. Pure.
+/// The parts that owners have of a bounded resource. It decides whether an owner may have more. Pure.
 package struct OwnerShares: Sendable {
     package let entries: SharedLimit
     package let bytes: SharedLimit
@@ -84,12 +85,12 @@ package struct OwnerShares: Sendable {
         self.bytes = bytes
     }
 
-    /// Whether an owner may have so much more.
+    /// Whether an owner may have another holding.
     ///
     /// - Parameters:
-    ///   - changes: the changes that are not counted yet.
-    ///   - old: the holding that goes for it.
-    ///   - payer: the owner of that holding.
+    ///   - changes: the changes that ``tally`` does not include yet.
+    ///   - old: the holding that the new one replaces.
+    ///   - payer: the owner of the replaced holding.
     package func hasRoom(
         for holding: Holding,
         of owner: CommitSource,

@@ -6,7 +6,7 @@ import Synchronization
 /// The queues of kept sessions, counted by owner. Each store has one budget and keeps it up to date; the rules are the
 /// same for every store.
 ///
-/// State: a `Mutex` around ``OwnerShares``, taken once for each publication in a queue and once a commit; nothing is
+/// State: a `Mutex` around ``OwnerShares``, taken once for each publication in a queue and once per commit; nothing is
 /// called under it.
 package final class QueueBudget: Sendable {
     /// The room in use, and the number of publications that found no room.
@@ -27,7 +27,7 @@ package final class QueueBudget: Sendable {
     package let maxEntriesPerQueue: Int
     private let state: Mutex<State>
 
-    /// - Parameter waiting: the publications that wait already.
+    /// - Parameter waiting: the publications that already wait.
     package init(_ settings: StoreSettings, waiting: OwnerTally = OwnerTally()) {
         var shares = OwnerShares(entries: settings.queuedMessages, bytes: settings.queuedBytes)
         shares.add(waiting)
@@ -35,9 +35,9 @@ package final class QueueBudget: Sendable {
         maxEntriesPerQueue = settings.maxQueuedMessages
     }
 
-    /// Whether an owner may have this much more. The table of owners is not copied.
+    /// Whether an owner may have this much more. This does not copy the table of owners.
     ///
-    /// - Parameter changes: the changes of a commit that is not done yet.
+    /// - Parameter changes: the changes of a commit that is not complete yet.
     package func hasRoom(for holding: Holding, of owner: CommitSource, with changes: OwnerTally? = nil) -> Bool {
         state.withLock { $0.shares.hasRoom(for: holding, of: owner, with: changes) }
     }
@@ -53,7 +53,8 @@ package final class QueueBudget: Sendable {
         }
     }
 
-    /// As ``room(for:weight:of:)``, but for a caller that queues nothing yet: no publication counts as refused.
+    /// Returns the same as ``room(for:weight:of:)``, for a caller that queues nothing yet: no publication counts as
+    /// refused.
     package func free(for count: Int, weight: Int, of owner: CommitSource) -> Int {
         state.withLock { $0.shares.room(for: count, bytes: weight, of: owner) }
     }
@@ -68,7 +69,7 @@ package final class QueueBudget: Sendable {
         }
     }
 
-    /// A commit is done.
+    /// Counts the changes of a commit that is complete.
     package func apply(_ changes: OwnerTally, refused: Int = 0) {
         guard !changes.isEmpty || refused > 0 else { return }
         state.withLock { state in

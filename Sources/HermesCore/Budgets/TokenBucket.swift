@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits a rate: each request takes tokens for its cost, and tokens return with time. A cost is known only afterwards,
-/// so the count may become negative; later requests then wait.
+/// Limits a rate: each request takes tokens for its cost, and tokens return with time. The cost of a request is known
+/// only afterwards, so the number of tokens may become negative. Later requests then wait.
 package struct TokenBucket: Sendable, Hashable {
     private var tokens: Double
     private var filledAt: Duration
@@ -13,12 +13,12 @@ package struct TokenBucket: Sendable, Hashable {
         filledAt = now
     }
 
-    /// Whether a token is available.
+    /// Whether a token is available, after the tokens that have returned by now were added.
     ///
     /// - Parameters:
     ///   - rate: the tokens that return per second.
     ///   - burst: the most tokens in the bucket.
-    ///   - now: of a clock that never goes back.
+    ///   - now: the time of a clock that never goes back.
     package mutating func hasToken(rate: Int, burst: Int, now: Duration) -> Bool {
         if now > filledAt {
             tokens = min(Double(burst), tokens + (now - filledAt) / .seconds(1) * Double(rate))
@@ -27,21 +27,21 @@ package struct TokenBucket: Sendable, Hashable {
         return tokens >= 1
     }
 
-    /// Takes tokens, available or not; called after ``hasToken(rate:burst:now:)``.
+    /// Takes tokens, even if they are not available; called after ``hasToken(rate:burst:now:)``.
     ///
-    /// - Parameter debt: the largest debt afterwards, so that no wait is endless.
+    /// - Parameter debt: the most tokens that may be missing afterwards, so that no wait is endless.
     package mutating func take(_ count: Int = 1, debt: Int = .max) {
         tokens = max(tokens - Double(count), min(tokens, -Double(debt)))
     }
 
-    /// The time until a token is available; as of the last ``hasToken(rate:burst:now:)``.
+    /// Returns the time until a token is available, as of the last ``hasToken(rate:burst:now:)``.
     package func delay(rate: Int) -> Duration {
         tokens >= 1 ? .zero : .seconds((1 - tokens) / Double(max(1, rate)))
     }
 
-    /// Whether a token is available; as of the last ``hasToken(rate:burst:now:)``.
+    /// Whether a token is available, as of the last ``hasToken(rate:burst:now:)``.
     package var hasToken: Bool { tokens >= 1 }
 
-    /// Whether at least a part of the burst is available; as of the last ``hasToken(rate:burst:now:)``.
+    /// Whether at least this part of the burst is available, as of the last ``hasToken(rate:burst:now:)``.
     package func holds(_ part: Double, ofBurst burst: Int) -> Bool { tokens >= part * Double(burst) }
 }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The speed at which a payer's tokens return, and the most that it may have.
+/// The rate at which a payer's tokens return, and the most tokens that it may have.
 package struct TokenRate: Sendable {
     package let perSecond: Int
     package let burst: Int
@@ -11,7 +11,7 @@ package struct TokenRate: Sendable {
         self.burst = burst
     }
 
-    /// The rate of one of several payers, each of which may use a part.
+    /// Returns one of this number of equal parts of the rate.
     package func part(_ parts: Int) -> TokenRate {
         TokenRate(perSecond: perSecond / parts, burst: max(1, burst / parts))
     }
@@ -19,7 +19,8 @@ package struct TokenRate: Sendable {
 
 /// The token buckets of many payers. Pure.
 ///
-/// Bounded: full buckets are forgotten first, then those above half, then all.
+/// The number of buckets is bounded. If there is no room for a new one, full buckets are forgotten; if that is not
+/// enough, those that are at least half full, and then all.
 package struct TokenBuckets<Payer: Hashable & Sendable>: Sendable {
     package typealias Rate = TokenRate
 
@@ -31,11 +32,11 @@ package struct TokenBuckets<Payer: Hashable & Sendable>: Sendable {
 
     package var count: Int { buckets.count }
 
-    /// Takes tokens of a payer's bucket.
+    /// Brings a payer's bucket up to date, and lets `body` change it.
     ///
     /// - Parameters:
-    ///   - now: of a clock that never goes back.
-    ///   - rate: of any payer.
+    ///   - now: the time of a clock that never goes back.
+    ///   - rate: returns the rate of a payer.
     ///   - body: gets the bucket as it is now.
     package mutating func change<Result>(
         _ payer: Payer,

@@ -6,9 +6,9 @@ import Synchronization
 /// The figures of a node's MQTT listeners, for `$SYS`.
 package struct BrokerFigures: Sendable, Hashable {
     package var connected = 0
-    /// Connections with a kept session.
+    /// The connections that have a kept session.
     package var online = 0
-    /// Since the start of the node, as all that follow.
+    /// The connections since the start of the node. The figures below are also counted since then.
     package var connections = 0
     package var framesReceived = 0
     package var framesSent = 0
@@ -32,7 +32,7 @@ package struct BrokerFigures: Sendable, Hashable {
     }
 }
 
-/// The last figures that the other nodes told.
+/// The last figures that each of the other nodes has told.
 ///
 /// State: a `Mutex` around a dictionary.
 final class PeerFigures: Sendable {
@@ -46,9 +46,9 @@ final class PeerFigures: Sendable {
 }
 
 extension ClusterMember {
-    /// Tells the other nodes this one's figures.
+    /// Tells the other nodes the figures of this node.
     ///
-    /// - Returns: the sum of all nodes, as far as their figures have come.
+    /// - Returns: the sum over all nodes, as far as their figures have arrived.
     package func exchange(_ own: BrokerFigures) -> BrokerFigures {
         bus.hint(.figures(own), to: roster.peers)
         return own + figures.sum

@@ -1,19 +1,20 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a node has published of one kind, for nodes that have missed some. Pure.
+/// The changes of one kind that a node has published, kept for nodes that have missed some of them. Pure.
 struct ChangeLog<Change: Sendable>: Sendable {
-    /// Changes of accounts and devices are rare beside everything else.
+    /// The number of changes that are kept. It is enough, because changes of accounts and devices are rare compared
+    /// with everything else.
     static var defaultLimit: Int { 16_384 }
 
     private let limit: Int
     private var changes: [Change] = []
-    /// The number of the last; they begin with 1.
+    /// The number of the last change; numbers begin with 1.
     private(set) var last: UInt64 = 0
 
     init(limit: Int = Self.defaultLimit) { self.limit = max(2, limit) }
 
-    /// - Returns: its number.
+    /// - Returns: the number of the change.
     mutating func append(_ change: Change) -> UInt64 {
         if changes.count >= limit { changes.removeFirst(limit / 2) }
         changes.append(change)
@@ -21,7 +22,7 @@ struct ChangeLog<Change: Sendable>: Sendable {
         return last
     }
 
-    /// - Returns: nil if some of them are forgotten.
+    /// - Returns: the changes after `number`; nil if some of them are no longer kept.
     func after(_ number: UInt64) -> [Change]? {
         guard number < last else { return [] }
         let count = last - number

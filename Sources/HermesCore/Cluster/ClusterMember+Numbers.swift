@@ -3,9 +3,10 @@
 
 import Synchronization
 
-/// Numbered publications: each topic is numbered by one node, so that its numbers follow each other.
+/// Numbered publications: one node numbers all such publications of a topic, so that the topic's numbers follow each
+/// other.
 extension ClusterMember {
-    /// Publishes on this node. Returns whether the publication is retained; nil if this was not asked for.
+    /// Publishes on this node. Returns whether the publication is retained, or nil if this was not asked for.
     package typealias Publisher = @Sendable (NumberedPublication) async -> Result<Bool?, HermesError>
 
     /// Sets the function that publishes what another node asks for; called once, before the first connection.
@@ -15,8 +16,8 @@ extension ClusterMember {
 
     /// Publishes on the node that numbers the topic.
     ///
-    /// - Returns: nil if this node numbers it. `.overloaded` if the node does not answer; it may have published all the
-    ///   same.
+    /// - Returns: nil if this node numbers the topic, or is not a member of the cluster; `.overloaded` if the node that
+    ///   numbers it does not answer, in which case that node may still have published.
     package func publishElsewhere(_ publication: NumberedPublication) async -> Result<Bool?, HermesError>? {
         let owner = owner(of: publication.topic)
         guard isMember, !isThis(owner) else { return nil }
@@ -34,15 +35,16 @@ extension ClusterMember {
         return await publisher.publish(publication)
     }
 
-    /// The node with the highest weight, so that a node that comes or goes changes the owner only of its own topics.
-    /// While nodes disagree, two may number a topic: their numbers have different epochs.
+    /// Returns the node that numbers a topic: the node with the highest weight for it. So if a node comes or goes, only
+    /// the topics of that node change their owner. While nodes disagree about the members, two nodes may number the
+    /// same topic; their numbers have different epochs.
     private func owner(of topic: TopicName) -> NodeID {
         var hash = StableHash()
         for byte in topic.rawValue.utf8 { hash.combine(byte) }
         return members.max { Self.weight(of: $0, hash.value) < Self.weight(of: $1, hash.value) } ?? roster.node.id
     }
 
-    /// The finalizer of SplitMix64.
+    /// Returns the weight of a node for the hash of a topic, by the finalizer of SplitMix64.
     private static func weight(of node: NodeID, _ hash: UInt64) -> UInt64 {
         var bits = hash &+ (UInt64(node.rawValue) + 1) &* 0x9E37_79B9_7F4A_7C15
         bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9
@@ -51,7 +53,7 @@ extension ClusterMember {
     }
 }
 
-/// A struct of its own: a function in a lock would be converted each time it is read, and grow (``Hook``).
+/// A struct around a function. A bare function in a lock would be wrapped once more each time it is read (``Hook``).
 struct NumberedPublisher: Sendable {
     let publish: ClusterMember.Publisher
 }

@@ -3,14 +3,14 @@
 
 import Synchronization
 
-/// Repairs what got lost: asks the others, and reads the record.
+/// Repairs the effects of lost messages: asks the other nodes, and reads the record.
 extension ClusterMember {
     func repair() async {
         let now = time.uptime()
         let (peers, mustReload, mustCheckAccounts, isOut) = state.withLock { state in
             let peers = state.peers.values.filter { $0.mustAsk && $0.silentUntil <= now }
             defer {
-                // A gap that shows from now on is another one.
+                // A gap that is noticed from now on is another one.
                 for peer in peers { state.peers[peer.node.id]?.mustAsk = false }
                 state.mustReload = false
                 state.mustCheckAccounts = false
@@ -41,8 +41,8 @@ extension ClusterMember {
         }
     }
 
-    /// Asks a node for the ends that were missed. A node that does not answer is asked again: until then the record is
-    /// read each time.
+    /// Asks a node for the ends (``AccountEnd``) that this node has missed. A node that does not answer is asked again
+    /// later, and each time the record is read, too.
     private func askForEnds(_ peer: Peer) async {
         guard case .ends(let ends, let last)? = await bus.ask(.ends(after: peer.ends), of: peer.node.id) else {
             return mustAskAgain(peer)
@@ -69,15 +69,16 @@ extension ClusterMember {
         }
     }
 
-    /// Until now this node has committed entries without regard to these devices. One that is starting has committed
-    /// none.
+    /// Handles devices whose push tokens this node has learned of too late: until now, it has committed entries without
+    /// regard to them. A node that is starting has committed none.
     private func heardLate(_ devices: [DeviceKey]) {
         if !devices.isEmpty, !state.withLock({ $0.isStarting }) { tokens.overlooked(devices) }
     }
 
-    /// A node has answered with what was missing in a count.
+    /// Sets a count of a node to the number up to which the node has answered.
     ///
-    /// - Returns: false if another message came meanwhile, and was the next: the answer may have it as well, or not.
+    /// - Returns: false if the next message of the count came meanwhile, so that it is not known whether the answer
+    ///   contains that message.
     private func answered(
         _ peer: Peer,
         _ count: WritableKeyPath<Peer, UInt64?>,
@@ -143,8 +144,8 @@ extension ClusterMember {
         }
     }
 
-    /// Ends the connections of accounts that are disabled or deleted, and renames the others: a node that has gone
-    /// cannot be asked for its last ends.
+    /// Ends the connections of accounts that are disabled or deleted, and gives connections the present names of their
+    /// accounts. This is needed because a node that has gone cannot be asked for its last ends.
     private func checkAccounts() async throws(HermesError) {
         for (user, held) in roster.held {
             guard let account = try await present(user, { devices.endHere(user, $0, .all) }) else { continue }
@@ -165,7 +166,7 @@ extension ClusterMember {
     }
 
     /// - Parameter end: called if the account is disabled or deleted.
-    /// - Returns: nil if it is deleted.
+    /// - Returns: the account; nil if it is deleted.
     private func present(_ user: UserID, _ end: (AttachmentEnd) -> Void) async throws(HermesError) -> Account? {
         guard let account = try await stores.accounts.find(.id(user))?.account else {
             end(.accountDeleted)

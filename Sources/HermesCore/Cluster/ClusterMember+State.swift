@@ -4,12 +4,12 @@
 extension ClusterMember {
     struct Peer: Sendable {
         let node: NodeIdentity
-        /// The last of its ends that was carried out; nil: unknown.
+        /// The number of the node's last end (``AccountEnd``) that was carried out here; nil: unknown.
         var ends: UInt64?
-        /// The last of its new push tokens that is known; nil: unknown.
+        /// The number of the node's last push token that is known here; nil: unknown.
         var tokens: UInt64?
         var mustAsk = true
-        /// Until then it is not asked again, because it did not answer.
+        /// The uptime until which the node is not asked again, because it did not answer.
         var silentUntil = Duration.zero
     }
 
@@ -20,7 +20,7 @@ extension ClusterMember {
 
     struct State: Sendable {
         var peers: [NodeID: Peer] = [:]
-        /// The last process of each node that has gone.
+        /// The epoch of the last process of each node that has gone.
         var gone: [NodeID: UInt64] = [:]
         var isStarting = true
         /// Whether this process was removed from the record, or has left.
@@ -29,15 +29,15 @@ extension ClusterMember {
         var mustReload = true
         /// Whether all devices with push tokens must be read.
         var mustLoadTokens = false
-        /// Whether a node has gone whose last ends may be lost.
+        /// Whether a node has gone whose last ends may be lost, so that the accounts must be read.
         var mustCheckAccounts = false
-        /// The last renewals of the nodes, and when this process saw the first of each.
+        /// The last number of renewals of each node, and when this process saw that number first.
         var leases: [NodeID: SeenLease] = [:]
         var renewedAt = Duration.zero
         var nextRenewal = Duration.zero
-        /// The last entry of each user that came from elsewhere.
+        /// The seq of the last inbox entry of each user that this process knows from other nodes or from the record.
         var heads: [UserID: UInt64] = [:]
-        /// With so many, those of users without a connection are forgotten.
+        /// The number of heads at which the heads of users without a connection are forgotten.
         var maxHeads = 1_024
 
         var nodes: NodeSet { peers.keys.reduce(into: NodeSet()) { $0.formUnion(NodeSet($1)) } }
@@ -53,7 +53,7 @@ extension ClusterMember {
             return .zero
         }
 
-        /// A process has gone: nobody can be asked what it published last, so the record is read.
+        /// Takes note that a process has gone. Nobody can be asked what it published last, so the record must be read.
         mutating func lost(_ node: NodeIdentity) {
             gone[node.id] = max(gone[node.id] ?? 0, node.epoch)
             mustCheckAccounts = true
@@ -62,16 +62,16 @@ extension ClusterMember {
         }
     }
 
-    /// Of the clients that have no inbox: those of MQTT.
+    /// The functions for the clients that have no inbox: those of MQTT.
     struct TopicClients: Sendable {
         let end: AccountService.EndOfTopicClients
         /// Ends all connections, because this process has left the cluster.
         let endAll: @Sendable () -> Void
-        /// The accounts with connections, each with the names under which these logged in.
+        /// The accounts with connections, each with the names under which these connections logged in.
         let names: @Sendable () -> [UserID: Set<String>]
     }
 
-    /// The stores behind the seams.
+    /// The stores that all nodes share.
     struct Stores: Sendable {
         let places: any PlaceStore
         let messages: any MessageStore

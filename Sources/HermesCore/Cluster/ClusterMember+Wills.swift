@@ -3,15 +3,16 @@
 
 import Synchronization
 
-/// Wills of clients: in the record, each is held by one node.
+/// Keeps the wills of clients in the record, where each will is held by one process.
 extension ClusterMember {
-    /// The transactions of one call of ``recordWills()``. Then the caller does its other work.
+    /// The most transactions of one call of ``recordWills()``. After them, the caller does its other work.
     private static let batchesPerCall = 16
-    /// The looks of a process that leaves for the wills of its last connections, and the time between two looks.
+    /// The number of times that a process which leaves the cluster checks whether the wills of its last connections are
+    /// done, and the time between two checks.
     private static let lastLooks = 100
     private static let lookInterval = Duration.milliseconds(20)
 
-    /// Writes what waits to the record. What cannot be written is written the next time.
+    /// Writes the changes that wait to the record. Changes that cannot be written are written by a later call.
     func recordWills() async {
         for _ in 0..<Self.batchesPerCall {
             let changes = wills.takeChanges(Self.batch)
@@ -24,7 +25,7 @@ extension ClusterMember {
                     guard case .take(let id) = change else { continue }
                     if !(await decide(id, isToBePublished)) { undecided.append(change) }
                 }
-                // Taken again, they have the same outcome.
+                // If these wills are taken again, the outcome is the same.
                 if !undecided.isEmpty { return wills.putBack(undecided) }
             } catch {
                 return wills.putBack(changes)
@@ -33,11 +34,12 @@ extension ClusterMember {
         roster.wakeUp.signal()
     }
 
-    /// Writes what waits, until the wills of this process's last connections are on their way.
+    /// Writes the changes that wait, until the wills of this process's last connections are published, for a few
+    /// seconds at most.
     func recordLastWills() async {
         await recordWills()
         for _ in 0..<Self.lastLooks where wills.isBusy {
-            // Event loops publish them; the store and the ticks of the loops take a moment.
+            // The event loops publish the wills; the store and the ticks of the loops take a moment.
             guard (try? await Task.sleep(for: Self.lookInterval)) != nil else { return }
             await recordWills()
         }
@@ -54,7 +56,8 @@ extension ClusterMember {
         return true
     }
 
-    /// The account may have changed on another node while the will waited.
+    /// Decides what is to be done with a will. Its client's account may have changed on another node while the will
+    /// waited.
     private func verdict(on taking: WillLedger.Taking) async throws(HermesError) -> WillLedger.Verdict {
         let identity = taking.will.identity
         guard taking.isLate, let user = identity.account else { return .publish }
@@ -63,11 +66,12 @@ extension ClusterMember {
         return account?.nickName.key == identity.userName ? .publish : .publishLeavingNothing
     }
 
-    /// Takes over the wills of a node that has gone. What is left at the end is taken over after the next renewal.
+    /// Takes over the wills of a node that has gone. Wills that are left at `end` are taken over after the next renewal
+    /// of the lease.
     ///
     /// - Parameter end: the uptime at which the lease must be renewed.
     func inheritWills(of node: NodeID, until end: Duration) async {
-        // One that is starting has nobody who would publish them.
+        // A process that is starting takes no wills over, because nothing in it could publish them yet.
         while isMember, !state.withLock({ $0.isStarting }), time.uptime() < end,
             let wills = try? await stores.places.inheritWills(of: node, by: roster.node, limit: Self.batch),
             !wills.isEmpty

@@ -4,23 +4,23 @@
 import Synchronization
 
 /// This process as a member of the cluster: renews its lease, records the places of its devices, hears of the other
-/// nodes, and repairs what got lost.
+/// nodes, and repairs the effects of lost messages. "The record" is the content of the stores that all nodes share.
 ///
-/// After a gap it asks the node for its ends, and reads from the record the places and heads of its own users and who
-/// is online. Everything that this repeats is recognized: entries by their seqs (``InboxFeed``), presence by versions,
-/// ends by numbers.
+/// After a gap in the messages of a node, it asks that node for its ends (``AccountEnd``). It reads from the record the
+/// places and inbox heads of its own users, and which accounts are online. Everything that this repeats is recognized:
+/// entries by their seqs (``InboxFeed``), presence by versions, ends by numbers.
 ///
 /// State: a `Mutex` around a struct; nothing is called under it but the atomic of the ``ClusterRoster``. One task at a
 /// time renews the lease, and one at a time does the rest.
 package final class ClusterMember: BusReceiver {
     /// The interval at which the lease is renewed.
     package static let renewal = Duration.seconds(1)
-    /// A node that could not renew its lease for this long ends its connections.
+    /// The time after which a node that could not renew its lease ends its connections.
     package static let patience = Duration.seconds(5)
-    /// The others remove a node that has not renewed its lease for this long. Longer than ``patience``, so that no
-    /// device has two connections.
+    /// The time after which the other nodes remove a node that has not renewed its lease. It is longer than
+    /// ``patience``, so that no device has two connections.
     package static let expulsion = Duration.seconds(8)
-    /// Rows in one transaction.
+    /// The number of rows in one transaction.
     static let batch = 256
 
     let roster: ClusterRoster
@@ -37,20 +37,20 @@ package final class ClusterMember: BusReceiver {
     let figures = PeerFigures()
     /// A client of another node has sent a report.
     let reported = Hook<ClientStatistics.Received>()
-    /// Nil before the first connection.
+    /// The function that publishes for other nodes; nil before the first connection.
     let numbered = Mutex<NumberedPublisher?>(nil)
-    /// Nodes have come or gone, or messages were lost: ``owner(of:)`` may be another, and may have missed what is to be
-    /// done.
+    /// Nodes have come or gone, or messages were lost: ``owner(of:)`` may be another node now, and may have missed what
+    /// it must do.
     package let repaired = Hook<Void>()
-    /// After ``repaired`` on one node, all nodes have repaired within this time, or are expelled.
+    /// The time within which, after ``repaired`` on one node, all other nodes have repaired as well or are expelled.
     static let agreement = expulsion + renewal + renewal
     /// Another node has stored webhooks, which this one posts.
     let webhooksStored = Hook<Void>()
-    /// What this node is to hand off to push services.
+    /// Another node has committed entries that this node hands off to push services.
     let handOffArrived = Hook<[HandOffDue]>()
-    /// An attempt of another node counts against the limits.
+    /// A failed login or a registration on another node counts against the limits.
     let attemptCounted = Hook<AccountService.CountedAttempt>()
-    /// The sessions of an administrator end.
+    /// Another node has changed an administrator, whose sessions on this node end.
     let administratorChanged = Hook<AdministratorName>()
     /// A login to the console of another node has failed.
     let administratorFailed = Hook<LoginThrottle.Charge>()
@@ -83,28 +83,29 @@ package final class ClusterMember: BusReceiver {
 
     private var durable: DurableSessions { sessions.copy.sessions }
 
-    /// Whether the record knows this process as a member. A process that was removed stays out: its node joins again
-    /// with another process.
+    /// Whether the record knows this process as a member. A process that was removed is not added again: its node joins
+    /// again with another process.
     package var isMember: Bool { state.withLock { !$0.isOut } }
 
-    /// The node that does for a user what one node must do, and no node in particular has to. While nodes come and go,
-    /// they may not agree: after ``repaired``, and again after ``agreement``, each looks for what it has to do.
+    /// Returns the node that does for a user the work that exactly one node must do; any node could do it. While nodes
+    /// come and go, they may disagree about the owner: after ``repaired``, and again after ``agreement``, each node
+    /// looks for what it has to do.
     func owner(of user: UserID) -> NodeID {
         let members = members
         return members[Int(user.rawValue) % members.count]
     }
 
-    /// This node and the others, ascending.
+    /// This node and the other nodes, ascending.
     var members: [NodeID] { roster.peers.union(NodeSet(roster.node.id)).nodes }
 
-    /// A process that is no member owns nobody.
+    /// Whether this node is the ``owner(of:)`` of a user. A process that is not a member owns nobody.
     func owns(_ user: UserID) -> Bool { isMember && isThis(owner(of: user)) }
 
-    /// The node that does what one node must do for all. While nodes come and go, two may do it, or none: after
-    /// ``repaired``, each looks for what it has to do.
+    /// The node that does the work that one node must do for all nodes. While nodes come and go, two nodes may do it,
+    /// or none: after ``repaired``, each node looks for what it has to do.
     private var nodeOnDuty: NodeID { members[0] }
 
-    /// Whether this is the node that does what one node must do for all.
+    /// Whether this node does the work that one node must do for all nodes.
     package var isOnDuty: Bool { isMember && isThis(nodeOnDuty) }
 
     /// Tells the node on duty of webhooks to post.
@@ -112,17 +113,17 @@ package final class ClusterMember: BusReceiver {
 
     func isThis(_ node: NodeID) -> Bool { node == roster.node.id }
 
-    /// Tells another node what it is to hand off.
+    /// Tells another node which entries it must hand off to push services.
     func tell(_ dues: [HandOffDue], to node: NodeID) { bus.publish(.handOff(dues), to: NodeSet(node)) }
 
     func tell(changed administrator: AdministratorName) { bus.publish(.administrator(administrator), to: roster.peers) }
 
-    /// A login to the console has failed.
+    /// Tells the other nodes that a login to the console has failed.
     func tell(failed charge: LoginThrottle.Charge) { bus.hint(.administratorFailed(charge), to: roster.peers) }
 
     // MARK: Working
 
-    /// Begins to receive, and learns of the others; called once, before the first connection.
+    /// Begins to receive messages, and learns of the other nodes; called once, before the first connection.
     package func start() async {
         let now = time.uptime()
         state.withLock { $0.renewedAt = now }
@@ -130,7 +131,7 @@ package final class ClusterMember: BusReceiver {
         await renew()
         await renewing {
             await workOnce()
-            // What cannot be read now is read the next time.
+            // Sessions that cannot be read now are read the next time.
             try? await sessions.finishReadingAll()
         }
         state.withLock { $0.isStarting = false }
@@ -146,7 +147,7 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Renews the lease while something else is done, however long that takes.
+    /// Renews the lease while `work` runs, however long that takes.
     private func renewing(_ work: () async -> Void) async {
         await withDiscardingTaskGroup { group in
             group.addTask { [self] in
@@ -184,7 +185,7 @@ package final class ClusterMember: BusReceiver {
 
     /// Leaves the cluster; called after ``run()`` and after the last connection.
     ///
-    /// - Parameter work: commits what waits; while it runs, this node is a member.
+    /// - Parameter work: commits the operations that wait. This node remains a member while it runs.
     package func leave(after work: () async -> Void = {}) async {
         await renewing {
             await recordLastWills()
@@ -256,7 +257,7 @@ package final class ClusterMember: BusReceiver {
         let peers = state.withLock { state in
             state.isOut = true
             defer { state.peers = [:] }
-            // Nobody hears it any more.
+            // This process sends nothing more to other nodes.
             roster.setPeers(NodeSet())
             return state.peers.values.map(\.node)
         }
@@ -265,13 +266,13 @@ package final class ClusterMember: BusReceiver {
         endAll()
     }
 
-    /// Ends all connections, whose clients log in again: elsewhere, or here.
+    /// Ends all connections. Their clients log in again, on another node or on this one.
     func endAll() {
         for held in roster.held.values.joined() { devices.end(held.attachment, .shuttingDown) }
         topicClients.endAll()
     }
 
-    /// The record has these nodes.
+    /// Takes over the nodes that the record has.
     private func view(_ leases: [NodeLease]) {
         for lease in leases where lease.isIn { _ = know(lease.node) }
         let gone = state.withLock { state in
@@ -303,7 +304,8 @@ package final class ClusterMember: BusReceiver {
                 if peer.node.epoch >= node.epoch { return (peer.node == node, false) }
                 state.lost(peer.node)
             }
-            // What a process published before this one began is in the record; what a new process published counts.
+            // While this process starts, other processes have already published messages that it does not count: their
+            // effects are in the record. A process that comes later is counted from its first message.
             let first: UInt64? = state.isStarting ? nil : 0
             state.peers[node.id] = Peer(node: node, ends: first, tokens: first)
             roster.setPeers(state.nodes)
@@ -311,14 +313,14 @@ package final class ClusterMember: BusReceiver {
         }
         if isNew {
             topics.joined(node)
-            // It may have gone meanwhile.
+            // The process may have gone meanwhile.
             if !isPresent(node) { left(node) }
             roster.wakeUp.signal()
         }
         return isKnown
     }
 
-    /// A process has gone.
+    /// Forgets the topics and figures of a process that has gone.
     private func left(_ node: NodeIdentity) {
         topics.left(node)
         figures.left(node.id)
@@ -350,7 +352,7 @@ package final class ClusterMember: BusReceiver {
             guard case .claim(let key, let connection) = change,
                 let attachment = roster.claimed(key, connection: connection)
             else { continue }
-            // Entries that others committed before the claim were sent nowhere.
+            // Entries that other nodes committed before the claim were not sent to this node.
             do throws(HermesError) {
                 try await show(upTo: outcome.head, of: key.user, to: [attachment])
             } catch {
@@ -369,13 +371,13 @@ package final class ClusterMember: BusReceiver {
 
     // MARK: Presence
 
-    /// Tells everybody of transitions that this node has made, and reports them to observers, who hear of each from one
-    /// node.
+    /// Tells the other nodes and this node's watchers of presence transitions that this node has made. Reports the
+    /// transitions to observers, who hear of each transition from one node only.
     private func tell(_ changes: [PresenceChange]) {
         guard !changes.isEmpty else { return }
         bus.publish(.presence(changes), to: roster.peers)
         let turned = roster.note(changes)
-        // Two in a row say nothing new.
+        // Two transitions of an account in a row cancel each other out.
         let reported = changes.reduce(into: Set<UserID>()) { $0.formSymmetricDifference([$1.user]) }
         for user in turned.union(reported) {
             devices.presenceTurned(of: user, isTold: turned.contains(user), isReported: reported.contains(user))
@@ -407,7 +409,7 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Whether a message is the next one of a count. If some are missing, the node is asked.
+    /// Whether a message is the next one of a count. If messages are missing, the node is asked for them.
     private func isNext(
         _ number: UInt64,
         in count: WritableKeyPath<Peer, UInt64?>,
@@ -466,7 +468,7 @@ package final class ClusterMember: BusReceiver {
     package func hinted(_ hint: ClusterHint, from node: NodeIdentity) {
         guard know(node) else { return }
         switch hint {
-        // The other node has told its caller how many got it.
+        // The number of receivers is not needed: the other node has already answered its caller.
         case .ephemeral(let user, let event): _ = devices.notifyHere(user, event)
         case .publications(let publications, let loop, let number):
             topics.received(publications, loop: loop, number: number, from: node)
@@ -475,7 +477,7 @@ package final class ClusterMember: BusReceiver {
         case .administratorFailed(let charge): administratorFailed(charge)
         case .figures(let figures):
             self.figures.told(figures, by: node.id)
-            // It may have gone meanwhile.
+            // The node may have gone meanwhile.
             if !isPresent(node) { self.figures.left(node.id) }
         case .report(let report): reported(report)
         case .attached(let client): durable.attachedElsewhere(client)
@@ -483,7 +485,7 @@ package final class ClusterMember: BusReceiver {
     }
 
     package func answer(to question: ClusterQuestion, from node: NodeIdentity) async -> ClusterAnswer {
-        // From now on it is told everything.
+        // From now on, the asking node is told everything.
         _ = know(node)
         switch question {
         case .ends(let number): return roster.ends(after: number)

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A message that a node publishes. The loss of one shows as a gap in the link's numbers, and is then repaired.
+/// A message that a node publishes. The loss of a message shows as a gap in the link's numbers. Each case says how the
+/// receiver then repairs it ("Lost: …").
 package enum ClusterMessage: Sendable {
     /// Entries that were committed to inboxes, ascending for each user. Lost: the heads of the inboxes are read.
     case entries([UserID: [InboxEntry]])
@@ -9,9 +10,9 @@ package enum ClusterMessage: Sendable {
     case taken([DevicePlace])
     /// Accounts came online or went offline. Lost: the accounts that are online are read.
     case presence([PresenceChange])
-    /// An account's connections end. Numbered by the node in the count of its ends. Lost: the node is asked.
+    /// An account's connections end. The sending node numbers its ends. Lost: the receiver asks that node.
     case ended(AccountEnd, number: UInt64)
-    /// A device has a push token. Numbered by the node in the count of its tokens. Lost: the node is asked.
+    /// A device has a push token. The sending node numbers such messages. Lost: the receiver asks that node.
     case token(DeviceKey, number: UInt64)
     /// Entries that the receiver hands off to push services. Lost: the users with entries to push are read.
     case handOff([HandOffDue])
@@ -25,8 +26,8 @@ package enum ClusterMessage: Sendable {
     /// Publications were queued for kept sessions that the receiver has open: the new heads of their queues. Lost: all
     /// sessions are read.
     case queued([DurableSessionID: UInt64])
-    /// An administrator was removed, or has other rights, another password or another second factor. Lost: all with
-    /// sessions are read.
+    /// An administrator was removed, or has other rights, another password or another second factor. Lost: all
+    /// administrators who have sessions are read.
     case administrator(AdministratorName)
 }
 
@@ -34,34 +35,36 @@ package enum ClusterMessage: Sendable {
 package enum ClusterHint: Sendable {
     /// An event for the connected devices of a user.
     case ephemeral(UserID, EphemeralEvent)
-    /// Publications of a loop for the node's subscribers. Each loop numbers them for each node; those that come late
-    /// are lost.
+    /// Publications of one event loop for the receiving node's subscribers. Each loop numbers them for each node;
+    /// publications that come late are dropped.
     case publications([NodePublication], loop: Int, number: UInt64)
     /// Webhooks were stored, and the receiver posts them. Lost: it finds them within a minute.
     case webhooksStored
     /// A login failed, or an account was created; it counts against the limits. Lost: it counts on its node alone.
     /// Repeated: it counts twice.
     case attempt(AccountService.CountedAttempt)
-    /// The same for a login to the console.
+    /// A login to the console failed; it counts against the limits. Lost: it counts on its node alone. Repeated: it
+    /// counts twice.
     case administratorFailed(LoginThrottle.Charge)
-    /// The node's figures. Lost: its last ones count.
+    /// The node's figures. Lost: the figures that it sent before still count.
     case figures(BrokerFigures)
     /// A client's report. Lost: it counts on its node alone. Repeated: it counts twice.
     case report(ClientStatistics.Received)
-    /// A client has a connection and a session that is not stored. Its earlier connection ends. Lost: it stays.
+    /// A client has a connection and a session that is not stored. Its earlier connection ends. Lost: the earlier
+    /// connection stays.
     case attached(DurableSessions.AttachedClient)
 }
 
 package enum ClusterQuestion: Sendable, Hashable {
-    /// The node's ends after a number; nil: only the number of the last.
+    /// The node's ends after a number; nil: only the number of its last end is asked for.
     case ends(after: UInt64?)
-    /// The devices that got a push token after a number; nil: only the number of the last.
+    /// The devices that got a push token after a number; nil: only the number of the last token is asked for.
     case tokens(after: UInt64?)
     /// The node's subscribers, by filter.
     case topics
     /// The number of the node's subscribers of a topic.
     case subscriberCount(TopicName)
-    /// The same for all topics that begin with a text.
+    /// The numbers of the node's subscribers of all topics that begin with a text.
     case subscriberCounts(String)
     /// Removes the node's connections from a room.
     case remove(RoomExpulsion)
@@ -78,7 +81,7 @@ package enum ClusterAnswer: Sendable {
     case ends([AccountEnd]?, upTo: UInt64)
     /// The devices up to a number; nil if the node has forgotten some of them.
     case tokens([DeviceKey]?, upTo: UInt64)
-    /// All, as of the message with this number.
+    /// All subscribers of the node, as of the message with this number.
     case topics([TopicInterest], upTo: UInt64)
     case subscriberCount(Int)
     case subscriberCounts([TopicName: Int])
@@ -87,11 +90,13 @@ package enum ClusterAnswer: Sendable {
     case devices([DeviceID])
     /// The session was read.
     case session
-    /// It was published, or was not; nil: it was not asked whether it is retained.
+    /// Whether the publication is retained, or the error that prevented the publication; nil: it was published, and
+    /// retaining was not asked for.
     case published(Result<Bool?, HermesError>)
 }
 
-/// A change of an account that ends connections of it, gives them another name, or hides the account from another.
+/// A change of an account that ends its connections, gives them another name, or hides the account from another
+/// account.
 package enum AccountEnd: Sendable, Hashable {
     case devices(UserID, AttachmentEnd, EndedDevices)
     /// Connections that are logged in and have no inbox; as ``AccountService/EndOfTopicClients``.

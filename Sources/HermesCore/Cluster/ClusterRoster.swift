@@ -3,30 +3,32 @@
 
 import Synchronization
 
-/// The shared knowledge of this node's connections and the other nodes: the places of its devices, who is online
-/// anywhere, and the ends that it has published. Called by the ``DeviceRegistry`` and the ``InboxCommitter``; the
-/// ``ClusterMember`` does what takes time. A process that is alone has none.
+/// What this node knows of its connections and of the other nodes: the places of its devices, which accounts are online
+/// on any node, and the ends of connections that it has published. The ``DeviceRegistry`` and the ``InboxCommitter``
+/// call it; the ``ClusterMember`` does the work that takes time. A process that is alone has no roster.
 ///
-/// State: a `Mutex` around each struct, none taken inside another; the nodes to tell are an atomic.
+/// "The record" is the content of the stores that all nodes share.
+///
+/// State: a `Mutex` around each struct, none of which is taken inside another; the set of the other nodes is an atomic.
 package final class ClusterRoster: Sendable {
     /// A connection of this node.
     struct Held: Sendable {
         let key: DeviceKey
         let attachment: any Attachment
         let connection: UInt64
-        /// Whether the record has had its place.
+        /// Whether its place was claimed in the record.
         var isClaimed = false
     }
 
     private struct Places: Sendable {
         var held: [DeviceKey: Held] = [:]
-        /// The changes that the record does not have yet; of each device only the last one counts.
+        /// The changes that the record does not have yet. For each device, only the last change counts.
         var changes: [DeviceKey: PlaceChange] = [:]
     }
 
     let node: NodeIdentity
     let bus: any ClusterBus
-    /// There is something for the member to do.
+    /// Wakes up the ``ClusterMember`` when there is something for it to do.
     let wakeUp = WakeUp()
     private let time: any TimeSource
     private let others = Atomic<UInt64>(0)
@@ -48,10 +50,10 @@ package final class ClusterRoster: Sendable {
 
     // MARK: Places
 
-    /// A device is connected.
+    /// Takes note that a device is connected.
     ///
-    /// - Parameter connection: higher than those of the device's earlier connections. A lower one comes late, and has
-    ///   been replaced.
+    /// - Parameter connection: the number of the connection, which is higher than those of the device's earlier
+    ///   connections. A call with a lower number comes late: that connection has been replaced.
     func attached(_ attachment: any Attachment, connection: UInt64) {
         let key = DeviceKey(attachment.principal.user, attachment.principal.device)
         places.withLock { places in
@@ -62,7 +64,7 @@ package final class ClusterRoster: Sendable {
         wakeUp.signal()
     }
 
-    /// A device is no longer connected; no effect if another connection has its place.
+    /// Takes note that a device is no longer connected; has no effect if another connection has its place.
     func detached(_ attachment: any Attachment) {
         let key = DeviceKey(attachment.principal.user, attachment.principal.device)
         let isHeld = places.withLock { places in
@@ -82,16 +84,16 @@ package final class ClusterRoster: Sendable {
         }
     }
 
-    /// The record did not take these changes.
+    /// Puts back changes that the record did not take.
     func putBack(_ changes: [PlaceChange]) {
         places.withLock { places in
             for change in changes where places.changes[change.key] == nil { places.changes[change.key] = change }
         }
     }
 
-    /// The record has a place.
+    /// Takes note that the record has the place of a connection.
     ///
-    /// - Returns: its connection, if it is still there.
+    /// - Returns: the connection, if it still exists.
     func claimed(_ key: DeviceKey, connection: UInt64) -> (any Attachment)? {
         places.withLock { places in
             guard places.held[key]?.connection == connection else { return nil }
@@ -100,7 +102,7 @@ package final class ClusterRoster: Sendable {
         }
     }
 
-    /// The connection at a place; nil if it has another by now.
+    /// Returns the connection at a place; nil if the device has another connection by now.
     func attachment(at place: DevicePlace) -> (any Attachment)? {
         guard place.node == node else { return nil }
         return places.withLock { places in
@@ -115,7 +117,7 @@ package final class ClusterRoster: Sendable {
 
     func isOnline(_ user: UserID) -> Bool { directory.withLock { $0.isOnline(user) } }
 
-    /// Odd: online.
+    /// Returns the version of a user's presence, which is odd while the user is online.
     func presenceVersion(of user: UserID) -> UInt64 { directory.withLock { $0.version(of: user) } }
 
     /// - Returns: the accounts that these changes bring online or take offline, each once. An account that goes and
@@ -131,7 +133,7 @@ package final class ClusterRoster: Sendable {
         }
     }
 
-    /// The count of changes in the directory.
+    /// The number of changes of the directory.
     var presenceChanges: UInt64 { directory.withLock { $0.changes } }
 
     func reload(_ online: [PresenceChange], changesBefore: UInt64) -> [UserID] {
@@ -148,13 +150,13 @@ package final class ClusterRoster: Sendable {
 
     /// Sends committed entries to the nodes of their users, one message for each node.
     ///
-    /// - Parameter nodes: those of all entries.
+    /// - Parameter nodes: the nodes of all these entries.
     func deliver(_ outcomes: [WriteOutcome], to nodes: NodeSet) {
         for target in nodes.subtracting(NodeSet(node.id)).nodes {
             var entries: [UserID: [InboxEntry]] = [:]
             for delivery in outcomes.lazy.flatMap(\.deliveries) where delivery.nodes.contains(target) {
                 var entry = delivery.entry
-                // In the time of this process.
+                // This time is in the uptime of this process, which other nodes cannot use.
                 entry.acceptedAt = nil
                 entries[delivery.user, default: []].append(entry)
             }
@@ -162,20 +164,20 @@ package final class ClusterRoster: Sendable {
         }
     }
 
-    /// A change of an account has its effect on the connections of every node.
+    /// Tells the other nodes of a change of an account, which affects the connections of every node.
     func tell(_ end: AccountEnd) {
         let end = end.elsewhere
         let number = ends.withLock { $0.append(end) }
         bus.publish(.ended(end, number: number), to: peers)
     }
 
-    /// A device of this node has a push token.
+    /// Tells the other nodes that a device has a new push token.
     func tellToken(of key: DeviceKey) {
         let number = tokens.withLock { $0.append(key) }
         bus.publish(.token(key, number: number), to: peers)
     }
 
-    /// - Returns: false if nobody is there to hear it.
+    /// - Returns: false if nothing is sent, because there are no other nodes or the user is not online.
     func hint(_ user: UserID, _ event: EphemeralEvent) -> Bool {
         let peers = peers
         guard !peers.isEmpty, isOnline(user) else { return false }

@@ -3,9 +3,9 @@
 
 import Synchronization
 
-/// Completions that wait until all other nodes have read what this node has changed in a session, so that they store
-/// for it what they take from then on. For each session they run in the order of the changes. A process that is alone
-/// has none.
+/// Holds completions until all other nodes have read what this node has changed in a session. From then on, those nodes
+/// store for the session what they take. The completions of one session run in the order of its changes. A process that
+/// is alone has no confirmations.
 ///
 /// State: a `Mutex` around a dictionary; nothing is called under it.
 final class Confirmations: Sendable {
@@ -28,7 +28,8 @@ final class Confirmations: Sendable {
             return (true, waiting[id]?.count == 1)
         }
         guard mustWait else { return completion() }
-        // A task of its own, because the committer's thread calls; it ends with the last one that waits.
+        // This needs a task of its own, because the caller is the committer's thread. The task ends with the last
+        // completion that waits.
         if isFirst { Task { await run(id) } }
     }
 
@@ -38,7 +39,8 @@ final class Confirmations: Sendable {
             let batch = waiting.withLock { $0[id] ?? [] }
             _ = await roster.askAll(.session(id))
             for one in batch { one.completion() }
-            // Those that came meanwhile may have changed it after it was read.
+            // Changes that came meanwhile may have been made after the session was read, so their completions wait for
+            // another reading.
             isDone = waiting.withLock { waiting in
                 waiting[id]?.removeFirst(batch.count)
                 guard waiting[id]?.isEmpty ?? true else { return false }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The bus of a process that is alone. Nothing asks it for anything: without a node there is no ``ClusterRoster``.
+/// The bus of a process that is alone. Nothing uses it: without a node there is no ``ClusterRoster``.
 package struct LoneNode: ClusterBus {
     package init() {}
 

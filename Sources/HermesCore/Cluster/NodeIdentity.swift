@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The number of a node: 0 … 63, its bit in a ``NodeSet``. Given by the operator; a process that takes the place of
-/// another has the same.
+/// The number of a node, 0 … 63, which is its bit in a ``NodeSet``. The operator assigns it. A process that takes the
+/// place of another process has the same number.
 package struct NodeID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
     package let rawValue: UInt8
 
-    /// - Returns: nil above 63.
+    /// - Returns: nil if the number is above 63.
     package init?(rawValue: UInt8) {
         guard rawValue < NodeSet.maxNodes else { return nil }
         self.rawValue = rawValue
@@ -20,7 +20,7 @@ package struct NodeID: RawRepresentable, Hashable, Comparable, Sendable, CustomS
 /// A process of the server: its node, and which process of that node it is.
 package struct NodeIdentity: Hashable, Sendable, CustomStringConvertible {
     package let id: NodeID
-    /// Grows with each process of the node (``PlaceStore/join(_:now:)``).
+    /// A number that grows with each process of the node (``PlaceStore/join(_:)``).
     package let epoch: UInt64
 
     package init(id: NodeID, epoch: UInt64) {

@@ -3,8 +3,8 @@
 
 import Synchronization
 
-/// A value whose changes have consequences outside of its lock: steps, carried out in the order of the changes, by one
-/// thread at a time. The others do not wait for it.
+/// A value whose changes have consequences outside of its lock, which are called steps. One thread at a time carries
+/// out the steps, in the order of the changes. Other threads do not wait for it.
 ///
 /// State: a `Mutex` around a struct; nothing is called under it.
 final class OrderedState<Value: Sendable, Step: Sendable>: Sendable {
@@ -22,7 +22,7 @@ final class OrderedState<Value: Sendable, Step: Sendable>: Sendable {
 
     /// Changes the value; `change` may add steps.
     ///
-    /// - Parameter carryOut: carries out a step, of this change or of others.
+    /// - Parameter carryOut: carries out a step of this change or of another one.
     func change<Result: Sendable>(
         _ change: (inout Value, inout [Step]) -> Result,
         carryOut: (Step) -> Void

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The name of something in the record of which each node has a copy.
+/// The name of an item of which each node has a copy. The items themselves are in the record (the content of the stores
+/// that all nodes share).
 package protocol ReplicaName: Hashable, Sendable {
     /// Its approximate length in a message between nodes.
     var messageBytes: Int { get }
@@ -15,18 +16,19 @@ extension DurableSessionID: ReplicaName {
     package var messageBytes: Int { MemoryLayout<RawValue>.size }
 }
 
-/// The names of what a node has changed.
+/// The names of the items that a node has changed.
 package enum ChangedNames<Name: ReplicaName>: Sendable, Hashable {
     case some([Name])
     /// There are too many to name them.
     case all
 }
 
-/// Names that wait to be told or read. Beyond its limits it stands for all names. Pure.
+/// The names of items that wait to be told to other nodes, or to be read from the record. If they exceed the limits,
+/// the value stands for all names. Pure.
 struct PendingChanges<Name: ReplicaName>: Sendable {
     static var limit: Int { 65_536 }
     static var maxBytes: Int { 4 << 20 }
-    /// The bounds of what is taken at once.
+    /// The limits of what ``take()`` returns at once.
     static var partLimit: Int { 256 }
     static var maxPartBytes: Int { 256 << 10 }
 
@@ -45,7 +47,7 @@ struct PendingChanges<Name: ReplicaName>: Sendable {
         isAll = true
     }
 
-    /// - Returns: nil if there are none.
+    /// - Returns: some names, which no longer wait; nil if there are none.
     mutating func take() -> ChangedNames<Name>? {
         if isAll {
             isAll = false

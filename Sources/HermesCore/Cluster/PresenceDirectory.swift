@@ -6,7 +6,7 @@
 struct PresenceDirectory: Sendable {
     private struct Entry: Sendable {
         var version: UInt64
-        /// The count of changes when it was noted.
+        /// The value of ``changes`` when this version was noted.
         var notedAt: UInt64
         var since: Duration
     }
@@ -18,12 +18,12 @@ struct PresenceDirectory: Sendable {
     /// The number of changes.
     private(set) var changes: UInt64 = 0
 
-    /// 0: never heard of.
+    /// Returns the version of an account's presence; 0: the account was never heard of.
     func version(of user: UserID) -> UInt64 { entries[user]?.version ?? 0 }
 
     func isOnline(_ user: UserID) -> Bool { version(of: user) & 1 == 1 }
 
-    /// - Returns: whether the account comes or goes by this.
+    /// - Returns: whether the change takes the account online or offline.
     mutating func note(_ change: PresenceChange, now: Duration) -> Bool {
         let known = version(of: change.user)
         guard change.version > known else { return false }
@@ -33,10 +33,10 @@ struct PresenceDirectory: Sendable {
         return hasTurned
     }
 
-    /// All that are online have been read from the record.
+    /// Takes over all accounts that are online, as read from the record.
     ///
     /// - Parameter changesBefore: ``changes`` before the reading began: changes noted since then are newer.
-    /// - Returns: the accounts that come or go by this.
+    /// - Returns: the accounts that this takes online or offline.
     mutating func reload(_ online: [PresenceChange], changesBefore: UInt64, now: Duration) -> [UserID] {
         let listed = Set(online.map(\.user))
         var turned = online.filter { note($0, now: now) }.map(\.user)
@@ -51,7 +51,7 @@ struct PresenceDirectory: Sendable {
         return turned
     }
 
-    /// Forgets those who went offline a while ago.
+    /// Forgets the accounts that went offline a while ago.
     mutating func forget(now: Duration) {
         entries = entries.filter { $1.version & 1 == 1 || now - $1.since < Self.memory }
     }

@@ -3,61 +3,63 @@
 
 import Synchronization
 
-/// A part of the record of which each node has a copy. Read by one task at a time.
+/// A part of the record of which each node has a copy. The record is the content of the stores that all nodes share.
+/// One task at a time reads it.
 protocol Replica: Sendable {
     associatedtype Name: ReplicaName
 
     /// The names of everything in this node's copy.
     var names: Set<Name> { get }
 
-    /// The record is going to be read, by one task at a time. ``endReading()`` follows.
+    /// Begins a reading of the record. One task at a time reads it, and ``endReading()`` follows.
     func beginReading()
 
     func endReading()
 
-    /// Reads these from the record, and takes over what it finds.
+    /// Reads the items with these names from the record, and takes over what it finds.
     ///
-    /// - Returns: what cannot be taken over now; it is read again by a later call.
+    /// - Returns: the names of items that cannot be taken over now; a later call reads them again.
     func read(_ names: [Name]) async throws(HermesError) -> [Name]
 
-    /// Reads a page of everything in the record in the same way.
+    /// Reads a page of all items in the record, and takes over what it finds.
     ///
-    /// - Parameter name: the end of the page before; nil: from the first.
+    /// - Parameter name: the end of the previous page; nil: the first page is read.
     func readPage(after name: Name?) async throws(HermesError) -> ReplicaPage<Name>
 
-    /// The message that tells other nodes of changes.
+    /// Returns the message that tells other nodes of changes.
     func message(_ changes: ChangedNames<Name>) -> ClusterMessage
 }
 
-/// What a reading of a page has found.
+/// The result of reading a page.
 struct ReplicaPage<Name: ReplicaName>: Sendable {
     let names: [Name]
-    /// What cannot be taken over now.
+    /// The names of items that cannot be taken over now.
     let later: [Name]
     /// The end of the page; nil if it is the last one.
     let next: Name?
 }
 
-/// Keeps this node's copy of a part of the record like the record. A node tells the others what it has changed there;
-/// they read this from the record. After a gap they read everything. A process that is alone has none.
+/// Keeps this node's copy of a part of the record up to date. A node tells the others what it has changed in the
+/// record, and they read it from there. If messages are lost, they read everything. A process that is alone has no such
+/// links.
 ///
 /// State: a `Mutex` around a struct; nothing is called under it. One task at a time calls ``tell()`` and ``read()``.
 final class ReplicaLinks<Copy: Replica>: Sendable {
     typealias Name = Copy.Name
 
     private struct State: Sendable {
-        /// What the others have not been told yet.
+        /// Changes of this node that the others have not been told yet.
         var changed = PendingChanges<Name>()
-        /// What must be read from the record.
+        /// The names that must be read from the record.
         var due = PendingChanges<Name>()
-        /// What must be read by the next call.
+        /// The names that the next call of ``read()`` must read.
         var later: Set<Name> = []
-        /// What somebody waits for.
+        /// The names that callers of ``readNow(_:)`` wait for.
         var urgent: Set<Name> = []
-        /// Everything is being read.
+        /// The reading of everything that is under way.
         var scan: Scan?
 
-        /// - Returns: this name and some others; none if another reading has had it since somebody waits for it.
+        /// - Returns: this name and some other urgent names; none if another reading has taken this name meanwhile.
         mutating func takeUrgent(_ name: Name) -> [Name] {
             guard urgent.remove(name) != nil else { return [] }
             var part = [name]
@@ -66,26 +68,28 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         }
     }
 
-    /// First come all pages of the record, then the names that this node has and none of the pages had.
+    /// A reading of everything: first of all pages of the record, then of the names that this node's copy has and that
+    /// were in none of the pages.
     private struct Scan: Sendable {
         /// The last name that was read; nil: none yet.
         var place: Name?
         var isAtEnd = false
         var missing: Set<Name>
-        /// Whether messages were lost since it began. It goes on all the same: while a link is bad, a scan that began
-        /// anew each time would never end.
+        /// Whether messages were lost since the scan began, so that it must be repeated. It still goes on to its end:
+        /// while a link is bad, a scan that began anew each time would never end.
         var mustRepeat = false
     }
 
-    /// The parts that one call reads. Then the caller does its other work.
+    /// The most parts that one call reads. After them, the caller does its other work.
     private static var partsPerCall: Int { 16 }
-    /// The names that are read at once.
+    /// The most names that are read at once.
     private static var slice: Int { 500 }
 
     private let roster: ClusterRoster
     let copy: Copy
     private let state = Mutex(State())
-    /// One reading at a time: what an earlier one finds must not be taken over after what a later one finds.
+    /// Allows one reading at a time: what an earlier reading finds must not be taken over after what a later reading
+    /// finds.
     private let turns = ReadGate(maxRunning: 1, maxWaiting: .max)
 
     init(_ roster: ClusterRoster, _ copy: Copy) {
@@ -93,19 +97,19 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         self.copy = copy
     }
 
-    /// This node has changed something in the record.
+    /// Takes note that this node has changed an item in the record.
     func changed(_ name: Name) {
         state.withLock { $0.changed.add([name]) }
         roster.wakeUp.signal()
     }
 
-    /// Another node has changed these, or this node's copy of them may be old.
+    /// Takes note that another node has changed these items, or that this node's copy of them may be old.
     func told(_ names: ChangedNames<Name>) {
         due(names)
         roster.wakeUp.signal()
     }
 
-    /// Messages of other nodes may be lost.
+    /// Takes note that messages of other nodes may be lost, so that everything must be read.
     func missed() { due(.all) }
 
     private func due(_ names: ChangedNames<Name>) {
@@ -142,7 +146,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
                     throw error
                 }
             }
-            // Taken out, so that it is changed in its place.
+            // The scan is taken out of the state, so that it is changed in place and not copied.
             if var scan = state.withLock({ $0.scan.take() }) {
                 defer { putBack(scan) }
                 try await readOn(&scan)
@@ -153,9 +157,10 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         roster.wakeUp.signal()
     }
 
-    /// Reads this before it returns. What cannot be read now is read by the next ``read()``.
+    /// Reads an item before it returns. If the item cannot be read now, the next ``read()`` reads it.
     ///
-    /// - Returns: false if this call could not read it. If another call has read it since, true, whatever that found.
+    /// - Returns: false if this call has tried to read the item and failed. If another call has taken the name
+    ///   meanwhile, the result is true, whatever that call has found.
     func readNow(_ name: Name) async -> Bool {
         state.withLock { _ = $0.urgent.insert(name) }
         do throws(HermesError) {
@@ -200,7 +205,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         }
     }
 
-    /// Reads in a turn of its own.
+    /// Runs a reading while no other reading runs.
     private func reading<Value: Sendable>(
         _ body: () async throws(HermesError) -> Value
     ) async throws(HermesError) -> Value {
@@ -215,12 +220,12 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         later(try await reading { () async throws(HermesError) in try await copy.read(names) })
     }
 
-    /// The record may have another state of these: they are read by the next call.
+    /// Takes note that the record may have another state of these items, so that the next ``read()`` reads them.
     func later(_ names: [Name]) {
         if !names.isEmpty { state.withLock { $0.later.formUnion(names) } }
     }
 
-    /// Reads the next part of everything.
+    /// Reads the next part of a scan.
     private func readOn(_ scan: inout Scan) async throws(HermesError) {
         guard !scan.isAtEnd else {
             let part = Array(scan.missing.prefix(Self.slice))

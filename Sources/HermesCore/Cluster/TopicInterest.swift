@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many subscribers of a filter a node has.
+/// The number of subscribers that a node has for a filter.
 package struct TopicInterest: Sendable, Hashable {
     package struct Key: Sendable, Hashable {
         package let filter: TopicFilter
@@ -15,7 +15,8 @@ package struct TopicInterest: Sendable, Hashable {
     }
 
     package let key: Key
-    /// Of ordinary subscriptions 0 or 1: only whether there are any counts.
+    /// The number of subscribers. For ordinary subscriptions it is 0 or 1, because it matters only whether there are
+    /// any.
     package let subscribers: Int
 
     package init(_ key: Key, subscribers: Int) {
@@ -24,11 +25,11 @@ package struct TopicInterest: Sendable, Hashable {
     }
 }
 
-/// What this node has told the others of its own subscribers. Pure.
+/// The subscribers of this node, and the changes that the other nodes must be told. Pure.
 struct OwnInterest: Sendable {
     private var subscribers: [TopicInterest.Key: Int] = [:]
     private var changed: Set<TopicInterest.Key> = []
-    /// The number of the last message; they begin with 1.
+    /// The number of the last message; numbers begin with 1.
     private(set) var last: UInt64 = 0
 
     mutating func change(_ key: TopicInterest.Key, by count: Int) {
@@ -38,7 +39,7 @@ struct OwnInterest: Sendable {
         if key.share != nil || before == 0 || now == 0 { changed.insert(key) }
     }
 
-    /// - Returns: what the others must hear, and the number of the message; nil: nothing.
+    /// - Returns: the changes that the other nodes must be told, and the number of the message; nil if there are none.
     mutating func takeChanges() -> (interest: [TopicInterest], number: UInt64)? {
         guard !changed.isEmpty else { return nil }
         last += 1
@@ -49,25 +50,25 @@ struct OwnInterest: Sendable {
     var all: [TopicInterest] { subscribers.map { TopicInterest($0.key, subscribers: $0.value) } }
 }
 
-/// What another node has told of its subscribers. Pure.
+/// The subscribers of another node, as that node has told. Pure.
 struct PeerInterest: Sendable {
-    /// The most messages that wait for one that is missing, or for an answer.
+    /// The most messages that wait for a missing message or for an answer.
     private static let maxEarly = 1_024
 
     private var subscribers: [TopicInterest.Key: Int] = [:]
-    /// The number of the last message that counts; nil: the node has not been asked.
+    /// The number of the last message that is taken into account; nil: the node has not answered yet.
     private var last: UInt64?
-    /// Messages after a gap, by number.
+    /// The messages that came after a gap, by number.
     private var early: [UInt64: [TopicInterest]] = [:]
 
     var all: [TopicInterest] { subscribers.map { TopicInterest($0.key, subscribers: $0.value) } }
 
-    /// What the shards learn once the node has gone.
+    /// What the shards are told once the node has gone: no filter has subscribers there.
     var none: [TopicInterest] { subscribers.keys.map { TopicInterest($0, subscribers: 0) } }
 
-    /// The node has told of changes.
+    /// Takes a message of the node about changes.
     ///
-    /// - Returns: what is new, and whether the node must be asked.
+    /// - Returns: the changes that now take effect, and whether the node must be asked for everything.
     mutating func told(_ interest: [TopicInterest], number: UInt64) -> (new: [TopicInterest], mustAsk: Bool) {
         if let last, number <= last { return ([], false) }
         if early.count >= Self.maxEarly { early = [:] }
@@ -76,12 +77,12 @@ struct PeerInterest: Sendable {
         return (new, !early.isEmpty)
     }
 
-    /// The node has answered with all that it has.
+    /// Takes the node's answer, which contains all its subscribers.
     ///
-    /// - Parameter number: of the last message before the answer.
-    /// - Returns: what is new, and whether it must be asked again.
+    /// - Parameter number: the number of the last message before the answer.
+    /// - Returns: the changes that now take effect, and whether the node must be asked again.
     mutating func answered(_ all: [TopicInterest], upTo number: UInt64) -> (new: [TopicInterest], mustAsk: Bool) {
-        // It was overtaken by a later answer.
+        // A later answer has overtaken this one.
         if let last, number < last { return ([], !early.isEmpty) }
         let now = Dictionary(all.map { ($0.key, $0.subscribers) }) { _, later in later }
         var new = subscribers.keys.filter { now[$0] == nil }.map { TopicInterest($0, subscribers: 0) }

@@ -3,19 +3,19 @@
 
 import Synchronization
 
-/// The topics of this node and the others: each knows which filters have subscribers where, and sends its publications
-/// there. A process that is alone has none.
+/// Links the topics of this node with those of the other nodes: each node knows which filters have subscribers on which
+/// nodes, and sends its publications there. A process that is alone has no such links.
 ///
 /// State: two ``OrderedState``s, one for what the event loops change and one for what comes from the other nodes, and a
 /// `Mutex` around the plane. Nothing is called under a lock.
 package final class TopicLinks: Sendable {
-    /// The others hear of this node's subscribers.
+    /// A message that tells the other nodes of this node's subscribers.
     private struct Telling: Sendable {
         let interest: [TopicInterest]
         let number: UInt64
     }
 
-    /// The shards hear of another node's subscribers.
+    /// A change of another node's subscribers, which the shards are told.
     private struct Learning: Sendable {
         let interest: [TopicInterest]
         let node: NodeID
@@ -24,14 +24,15 @@ package final class TopicLinks: Sendable {
     private struct Peer: Sendable {
         let node: NodeIdentity
         var interest = PeerInterest()
-        /// The publications that came from each of its loops.
+        /// The numbers of the publications that came from each event loop of the node.
         var publications: [Int: LinkNumbers] = [:]
     }
 
-    /// Removes connections of this node from a room, and tells how many there were.
+    /// Removes connections of this node from a room, and returns their number.
     package typealias RoomRemover = @Sendable (RoomExpulsion) async -> Int
 
-    /// A struct of its own: a tuple with a function would be converted each time it is read, and grow (``Hook``).
+    /// A struct of its own. In a lock, the function in a tuple would be wrapped once more each time it is read
+    /// (``Hook``).
     private struct Connected: Sendable {
         let plane: TopicPlane
         let remove: RoomRemover
@@ -62,11 +63,11 @@ package final class TopicLinks: Sendable {
         peers.change(change) { plane?.learn($0.interest, of: $0.node) }
     }
 
-    /// The topics of this process; called once, before the first subscription.
+    /// Connects the topics of this process; called once, before the first subscription.
     package func connect(to plane: TopicPlane, remove: @escaping RoomRemover) {
         plane.connect(to: self)
         connected.withLock { $0 = Connected(plane: plane, remove: remove) }
-        // What was learned before.
+        // The plane is told what was learned before.
         changePeers { peers, steps in
             for (id, peer) in peers { steps.append(Learning(interest: peer.interest.all, node: id)) }
         }
@@ -74,8 +75,8 @@ package final class TopicLinks: Sendable {
 
     // MARK: From the shards
 
-    /// Subscriptions were added or removed. The other nodes are told by ``tellChanges()``, unless the topics are about
-    /// one node; such topics begin with `$`.
+    /// Takes note that subscriptions were added or removed. ``tellChanges()`` tells the other nodes, unless the filter
+    /// begins with `$`: topics that begin with `$` concern a single node.
     func change(_ key: TopicInterest.Key, by count: Int) {
         guard key.filter.rawValue.utf8.first != UInt8(ascii: "$") else { return }
         changeOwn { own, _ in own.change(key, by: count) }
@@ -88,15 +89,16 @@ package final class TopicLinks: Sendable {
         }
     }
 
-    /// Sends publications of a loop, as a hint: a loss is not repaired, so it must not look like the loss of a message
-    /// that is.
+    /// Sends publications of an event loop to a node, as a hint. The loss of a hint is not repaired, so it must not
+    /// look like the loss of a message, which is repaired.
     func send(_ publications: [NodePublication], loop: Int, number: UInt64, to node: NodeID) {
         roster.bus.hint(.publications(publications, loop: loop, number: number), to: NodeSet(node))
     }
 
     // MARK: From the other nodes
 
-    /// A process has come, perhaps in the place of an earlier one. It must be asked.
+    /// Takes note that a process has come, perhaps in the place of an earlier one. The process must be asked for its
+    /// subscribers.
     func joined(_ node: NodeIdentity) {
         changePeers { peers, steps in
             if let known = peers[node.id] {
@@ -107,7 +109,7 @@ package final class TopicLinks: Sendable {
         }
     }
 
-    /// A process has gone.
+    /// Forgets a process that has gone.
     func left(_ node: NodeIdentity) {
         changePeers { peers, steps in
             guard let peer = peers[node.id], peer.node.epoch <= node.epoch else { return }
@@ -132,7 +134,8 @@ package final class TopicLinks: Sendable {
         } ?? false
     }
 
-    /// Publications came from a node; one that was overtaken is lost.
+    /// Delivers publications that came from a node. If later publications of the same loop have overtaken them, drops
+    /// them.
     func received(_ publications: [NodePublication], loop: Int, number: UInt64, from node: NodeIdentity) {
         let isLate =
             learn(node) { peer in
@@ -141,7 +144,7 @@ package final class TopicLinks: Sendable {
         if !isLate { plane?.received(publications) }
     }
 
-    /// All that this node has.
+    /// The answer that contains all subscribers of this node.
     var answer: ClusterAnswer {
         let own = own.value
         return .topics(own.all, upTo: own.last)
@@ -156,7 +159,7 @@ package final class TopicLinks: Sendable {
     ) -> Value? {
         changePeers { peers, steps in
             guard peers[node.id]?.node == node else { return nil }
-            // In its place: a copy would be one of all its filters.
+            // Changed in place: a copy would copy all filters of the node.
             let (new, value) = change(&peers[node.id, default: Peer(node: node)])
             if !new.isEmpty { steps.append(Learning(interest: new, node: node.id)) }
             return value
@@ -165,14 +168,16 @@ package final class TopicLinks: Sendable {
 
     // MARK: Asking
 
-    /// The subscribers of a topic on the other nodes. A node that does not answer has none.
+    /// Returns the number of subscribers of a topic on the other nodes. A node that does not answer counts as having
+    /// none.
     func subscriberCount(of topic: TopicName) async -> Int {
         await roster.askAll(.subscriberCount(topic)).reduce(0) { sum, answer in
             if case .subscriberCount(let count)? = answer { sum + count } else { sum }
         }
     }
 
-    /// The topics with subscribers on the other nodes, by ``TopicPlane/subscriberCounts(withPrefix:)``.
+    /// Returns the topics with subscribers on the other nodes, in the form of
+    /// ``TopicPlane/subscriberCounts(withPrefix:)``.
     func subscriberCounts(withPrefix prefix: String) async -> [TopicName: Int] {
         await roster.askAll(.subscriberCounts(prefix)).reduce(into: [:]) { sums, answer in
             if case .subscriberCounts(let counts)? = answer { sums.merge(counts, uniquingKeysWith: +) }
@@ -181,7 +186,7 @@ package final class TopicLinks: Sendable {
 
     /// Removes connections of the other nodes from a room.
     ///
-    /// - Returns: how many there were; nil if a node does not answer, so that some may be left.
+    /// - Returns: the number of these connections; nil if a node does not answer, so that some may be left.
     package func remove(_ expulsion: RoomExpulsion) async -> Int? {
         let answers = await roster.askAll(.remove(expulsion))
         return answers.reduce(0 as Int?) { sum, answer in
@@ -190,7 +195,7 @@ package final class TopicLinks: Sendable {
         }
     }
 
-    /// The answer to a question of another node.
+    /// Returns the number of subscribers of a topic on this node, for another node that asks.
     func subscriberCountHere(of topic: TopicName) async -> Int {
         await plane?.subscriberCountHere(of: topic) ?? 0
     }

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The allowance of each account for something that costs others: an amount per period, which may be used at once.
-/// Pure; times are of a clock that never goes back.
+/// The allowance of each account for something that costs others: an amount per period, which may be used all at once.
+/// Pure; the times come from a clock that never goes back.
 ///
 /// A cost may be known only afterwards, so an account can get into debt; it then waits until the debt is paid off.
 struct AccountAllowance {
@@ -11,9 +11,9 @@ struct AccountAllowance {
         var at: Duration
     }
 
-    /// The number of accounts that are remembered at most. 100,000 take about 5 MiB.
+    /// The most accounts that are remembered. 100,000 accounts take about 5 MiB.
     static let maxRemembered = 100_000
-    /// The number of accounts beyond which those with a full allowance are forgotten.
+    /// The most accounts that ``trim(_:)`` leaves.
     private static let remembered = 50_000
 
     private let amount: Double
@@ -32,8 +32,8 @@ struct AccountAllowance {
         self.period = period
     }
 
-    /// The allowance for changes of an account's own, such as its profile: each is a transaction that no other
-    /// operation shares.
+    /// The allowance for changes that an account makes to itself, such as to its profile. It limits them because each
+    /// such change is a transaction of its own.
     static var changes: Self { Self(60, each: .seconds(60)) }
 
     /// Charges one change.
@@ -41,7 +41,7 @@ struct AccountAllowance {
     /// - Throws: `.rateLimited`.
     mutating func takeChange(of user: UserID, now: Duration) throws(HermesError) {
         guard let wait = take(1, of: user, now: now) else { return }
-        throw HermesError(.rateLimited, "you have changed too much this minute; try again shortly", retryAfter: wait)
+        throw HermesError(.rateLimited, "you have made too many changes this minute; try again shortly", retryAfter: wait)
     }
 
     /// The number of remembered accounts.
@@ -89,8 +89,8 @@ struct AccountAllowance {
         return Bucket(left: min(amount, bucket.left + elapsed * amount), at: max(bucket.at, now))
     }
 
-    /// Forgets those with a full allowance and, if that is not enough, those that have used the least, so that the
-    /// table stays bounded whoever comes.
+    /// Forgets the accounts with a full allowance and, if that is not enough, the accounts that have used the least. So
+    /// the table stays bounded.
     private mutating func trim(_ now: Duration) {
         var classes = [Int](repeating: 0, count: Self.classes + 1)
         for bucket in buckets.values { classes[useClass(bucket, now)] += 1 }
@@ -100,7 +100,7 @@ struct AccountAllowance {
             last += 1
             kept -= classes[last]
         }
-        // Among those that have used about as much as the last ones, any may go.
+        // The accounts in the last class have used about the same amount, so any of them may be forgotten.
         var spared = last > 0 ? Self.remembered - kept : 0
         buckets = buckets.filter { _, bucket in
             let use = useClass(bucket, now)
@@ -114,7 +114,7 @@ struct AccountAllowance {
 
     private static let classes = 256
 
-    /// 0: nothing is used; otherwise more the more is used.
+    /// Returns the class of a bucket by its use: 0 if nothing is used, otherwise a number that grows with the use.
     private func useClass(_ bucket: Bucket, _ now: Duration) -> Int {
         let used = 1 - refilled(bucket, now).left / amount
         guard used > 0 else { return 0 }

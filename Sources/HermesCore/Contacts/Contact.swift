@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The relation of one account to another, as the first one sees it.
+/// The relation of one account to another, as the first account sees it.
 package enum ContactState: Sendable, Hashable, CaseIterable {
-    /// Both agreed.
+    /// Both accounts agreed to the contact.
     case accepted
-    /// This account asked.
+    /// This account asked for contact.
     case requested
-    /// The other account asked.
+    /// The other account asked for contact.
     case incoming
     /// This account blocked the other.
     case blocked
@@ -33,15 +33,15 @@ package enum ContactCommand: Sendable, Hashable, CaseIterable {
     case accept
     /// Declines the other's request.
     case decline
-    /// Ends the contact for both, or withdraws the own request.
+    /// Ends the contact for both accounts, withdraws this account's request, or declines the other's.
     case remove
-    /// Blocks the other: its 1:1 messages and requests are refused from now on.
+    /// Blocks the other account: its 1:1 messages and requests are refused from now on.
     case block
     /// Ends a block.
     case unblock
 }
 
-/// An event for the other account's inbox.
+/// An event about a change of the relation, for the inbox of the other account.
 package struct ContactEvent: Sendable, Hashable {
     package enum Kind: UInt8, Sendable, Hashable {
         case requested = 1
@@ -53,9 +53,9 @@ package struct ContactEvent: Sendable, Hashable {
     package let kind: Kind
     /// The account that acted.
     package let user: UserID
-    /// Its name at that time.
+    /// The name of the acting account at that time.
     package let nickName: String
-    /// Its text, at most ``maxMessageBytes``.
+    /// The text of the request or the answer, at most ``maxMessageBytes``.
     package let message: String
 
     /// The longest text of a request or an answer, in bytes.

@@ -3,7 +3,7 @@
 
 /// One account's wishes about another: one stored row.
 package struct ContactRow: Sendable, Hashable {
-    /// Whether it wants the contact: it asked or accepted.
+    /// Whether the account wants the contact, because it asked or accepted.
     package var wants: Bool
     package var blocks: Bool
 
@@ -13,10 +13,10 @@ package struct ContactRow: Sendable, Hashable {
     }
 }
 
-/// Two accounts and their relation: the rules of contacts. Pure; the stores apply it inside a commit.
+/// The relation of two accounts, with the rules of contacts. Pure; the stores apply it inside a commit.
 ///
 /// Everything follows from the two rows. A block clears both sides' ``ContactRow/wants``, so that nothing of the
-/// relation returns when it ends.
+/// relation returns when the block ends.
 package struct ContactPair: Sendable, Hashable {
     /// The row of the acting account.
     package var own: ContactRow
@@ -28,7 +28,7 @@ package struct ContactPair: Sendable, Hashable {
         self.other = other
     }
 
-    /// The relation as the acting account sees it; nil if there is none, or only the other blocks.
+    /// The relation as the acting account sees it; nil if there is no relation, or if only the other account blocks.
     package var state: ContactState? {
         if own.blocks { return .blocked }
         switch (own.wants, other.wants) {
@@ -42,8 +42,8 @@ package struct ContactPair: Sendable, Hashable {
     /// Applies an action of the acting account.
     ///
     /// - Returns: the event for the other account; nil if nothing changed for it.
-    /// - Throws: `.forbidden` (the other blocks, or the acting account blocks the other), `.notFound` (nothing to
-    ///   answer or end).
+    /// - Throws: `.forbidden` for a request if one of the two accounts blocks the other; `.notFound` if there is
+    ///   nothing to answer or end.
     package mutating func apply(_ command: ContactCommand) throws(HermesError) -> ContactEvent.Kind? {
         switch command {
         case .request: try request()
@@ -62,7 +62,7 @@ package struct ContactPair: Sendable, Hashable {
         case .accepted, .requested, .blocked:
             return nil
         case .incoming:
-            // Both asked, which counts as acceptance.
+            // Both accounts have asked, which counts as acceptance.
             own.wants = true
             return .accepted
         case nil:
@@ -106,7 +106,7 @@ package struct ContactPair: Sendable, Hashable {
         }
     }
 
-    /// The event for the other account when the acting account is deleted; nil if they have no relation.
+    /// The event for the other account when the acting account is deleted; nil if the other account need not be told.
     package var farewell: ContactEvent.Kind? {
         switch state {
         case .accepted, .requested: .removed
@@ -132,9 +132,9 @@ package struct ContactPair: Sendable, Hashable {
         return nil
     }
 
-    /// Also the error for a blocked sender of a message.
+    /// The error for a request, a message, or an addition to a group that the other account's block forbids.
     package static let blockedByOther = HermesError(.forbidden, "this account does not accept anything from you")
-    /// The error for a stranger where only contacts may write.
-    package static let notAContact = HermesError(.forbidden, "only contacts can write to each other here; ask first")
+    /// The error for an account that is not a contact, on a server where only contacts may write to each other.
+    package static let notAContact = HermesError(.forbidden, "only contacts can write to each other here; send a contact request first")
     private static let noRequest = HermesError(.notFound, "this account has not asked to be a contact")
 }

@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Requests, answers, blocks and contact lists. Thread-safe.
+/// Applies contact requests, answers and blocks, and reads contact lists. Thread-safe.
 ///
 /// Changes go through the same committer as messages: an acknowledged change applies to every message sent after it.
 ///
@@ -18,9 +18,10 @@ package final class ContactService: Sendable {
     private let allowance: Mutex<AccountAllowance>
     private let blocks = Mutex(AccountAllowance(perHour: ContactService.blocksPerHour))
 
-    /// The accounts that one may block within an hour: each stays in its list.
+    /// The most accounts that an account may block within an hour. It is limited because each blocked account stays in
+    /// the contact list.
     package static let blocksPerHour = 600
-    /// The rows of a list that one page of ``accepted(of:skipped:limit:)`` looks at.
+    /// The most rows of a contact list that one call of ``accepted(of:skipped:limit:)`` looks at.
     package static let maxLookedAt = 10_000
 
     init(
@@ -41,7 +42,7 @@ package final class ContactService: Sendable {
         allowance = Mutex(AccountAllowance(perHour: requestsPerHour))
     }
 
-    /// Applies an action to another account, and tells that account if it is concerned.
+    /// Applies an action to another account, and tells that account if something changes for it.
     ///
     /// - Parameters:
     ///   - command: the action.
@@ -49,7 +50,7 @@ package final class ContactService: Sendable {
     ///   - message: the text of a request or an answer, at most ``ContactEvent/maxMessageBytes``.
     ///   - principal: the acting account.
     /// - Throws: `.notFound` (no such account, nothing to answer or end), `.forbidden`, `.invalidArgument`,
-    ///   `.rateLimited` (too many requests), and the errors of the store and the committer.
+    ///   `.tooLarge`, `.rateLimited` (too many requests or blocks), and the errors of the store and the committer.
     package func apply(
         _ command: ContactCommand,
         to peer: UserID,
@@ -75,11 +76,11 @@ package final class ContactService: Sendable {
                 .contact(command, by: principal, peer: peer, message: message) { continuation.resume(returning: $0) }
             )
         }.get()
-        // After the commit: later questions find the block.
+        // This comes after the commit, so that every later read finds the block.
         if command == .block { devices.hide(principal.user, from: peer) }
     }
 
-    /// The contacts, requests and blocks of an account, ascending by id.
+    /// Returns the contacts, requests and blocks of an account, ascending by id.
     package func contacts(of user: UserID, after: UserID?, limit: Int) async throws(HermesError) -> [Contact] {
         try await page(of: user, after: after, limit: min(max(1, limit), StoreSettings.maxPageEntries))
     }
@@ -90,7 +91,7 @@ package final class ContactService: Sendable {
         }
     }
 
-    /// In a turn of `user`.
+    /// Returns those of the other accounts that block `user`. The read takes a turn of `user`.
     private func blockers(of user: UserID, among others: [UserID]) async throws(HermesError) -> Set<UserID> {
         if others.isEmpty { return [] }
         return try await reads.turn(of: .account(user)) { () async throws(HermesError) in
@@ -103,7 +104,8 @@ package final class ContactService: Sendable {
         try await !blockers(of: user, among: [peer]).isEmpty
     }
 
-    /// Whether `user` may write to `peer`. For what is not stored; the store asks the same within a message's commit.
+    /// Whether `user` may write to `peer`. This is for events that are not stored. For messages, the store checks the
+    /// same within the commit.
     package func mayWrite(_ user: UserID, to peer: UserID) async throws(HermesError) -> Bool {
         switch acceptedFrom {
         case .everyone:
@@ -114,40 +116,43 @@ package final class ContactService: Sendable {
         }
     }
 
-    /// Whether the two are contacts: both agreed, and neither blocks the other.
+    /// Whether the two accounts are contacts: both agreed, and neither blocks the other.
     package func areContacts(_ user: UserID, _ peer: UserID) async throws(HermesError) -> Bool {
         let before = UserID(rawValue: peer.rawValue - 1)
         let next = try await page(of: user, after: before, limit: 1).first
         return next.map { $0.account.id == peer && $0.state == .accepted } ?? false
     }
 
-    /// The connected accounts among `users` that `viewer` may see: an account that blocks it never counts as connected.
+    /// Returns the accounts among `users` that are connected. An account that blocks `viewer` never counts as
+    /// connected.
     package func online(among users: [UserID], for viewer: UserID) async throws(HermesError) -> Set<UserID> {
         let online = Set(users.filter { devices.isOnline($0) })
         guard !online.isEmpty else { return [] }
         return online.subtracting(try await blockers(of: viewer, among: Array(online)))
     }
 
-    /// Tells an attachment from now on when these accounts come and go, except for those that block its user.
+    /// Sends an attachment presence events of these accounts from now on, except of those that block the attachment's
+    /// user.
     ///
-    /// - Returns: the connected ones that it may see.
+    /// - Returns: those of the accounts that are connected and do not block the attachment's user.
     package func watch(_ users: [UserID], by attachment: any Attachment) async throws(HermesError) -> Set<UserID> {
         let viewer = attachment.principal.user
         let hidden = try await blockers(of: viewer, among: users)
         let visible = users.filter { !hidden.contains($0) }
         devices.watch(visible, by: attachment)
         let online = visible.filter { devices.isOnline($0) }
-        // A block committed since then either found nobody to hide from, or is found now.
+        // If a block was committed after the first read, it may have hidden its account before the attachment watched
+        // it. Such a block is found now.
         let late = try await blockers(of: viewer, among: visible)
         if !late.isEmpty { devices.unwatch(Array(late), by: attachment) }
         return Set(online).subtracting(late)
     }
 
-    /// A page of the contacts on which both agreed, ascending by id.
+    /// Returns a page of the contacts on which both accounts agreed, ascending by id.
     ///
-    /// - Parameter skipped: the number to skip at the start.
-    /// - Returns: the contacts, and the number of rows that were read for them, at most ``maxLookedAt``: the list also
-    ///   holds requests and blocks.
+    /// - Parameter skipped: the number of contacts to skip at the start.
+    /// - Returns: the contacts, and the number of rows that were read for them, at most ``maxLookedAt``. It may be
+    ///   higher than the number of contacts, because the list also holds requests and blocks.
     package func accepted(
         of user: UserID,
         skipped: Int,

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Messenger {
-    /// Sends an ephemeral event of `user` to the devices of `peer`, if `user` may write to it.
+    /// Sends an ephemeral event of `user` to the devices of `peer`, if `user` may write to `peer`.
     ///
     /// - Returns: the number of devices that got it.
     /// - Throws: `.storageUnavailable`.
@@ -10,12 +10,12 @@ extension Messenger {
         try await contacts.mayWrite(user, to: peer) ? devices.notify(peer, event) : 0
     }
 
-    /// Sends an ephemeral event that only contacts may send, such as a signal: signals make telephones ring and contain
-    /// addresses. An account may also send one to its own other devices.
+    /// Sends an ephemeral event that only contacts may send to each other, such as a signal: signals make telephones
+    /// ring and contain network addresses. An account may also send such an event to its own other devices.
     ///
     /// - Returns: the number of devices that got it.
-    /// - Throws: `.forbidden` unless the two are contacts; the error does not reveal whether `peer` blocks `user`, or
-    ///   exists; `.storageUnavailable`.
+    /// - Throws: `.forbidden` unless the two are contacts; the error does not reveal whether `peer` blocks `user` or
+    ///   exists at all; `.storageUnavailable`.
     package func tellContact(
         _ peer: UserID,
         _ event: EphemeralEvent,

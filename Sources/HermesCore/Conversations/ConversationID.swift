@@ -13,18 +13,20 @@ public struct GroupID: RawRepresentable, Hashable, Sendable {
     }
 }
 
-/// The place that messages are addressed to and numbered in.
+/// A conversation. Messages are addressed to a conversation, and numbered in it.
 public enum ConversationID: Hashable, Sendable {
-    /// 1:1; the lower id comes first, so that both sides use the same value. Made by ``direct(between:and:)``.
+    /// A 1:1 conversation. The lower id comes first, so that both sides use the same value. Use
+    /// ``direct(between:and:)`` to create it.
     case direct(UserID, UserID)
     case group(GroupID)
 
-    /// The conversation of two users in either order, or of a user with itself.
+    /// Returns the conversation of two users in either order, or of a user with itself.
     package static func direct(between one: UserID, and other: UserID) -> ConversationID {
         one < other ? .direct(one, other) : .direct(other, one)
     }
 
-    /// A conversation as it is stored: the kind, and the accounts or the group. Nil if the numbers are damaged.
+    /// Creates a conversation from its stored form: the kind, and the two accounts or the group. Nil if the numbers are
+    /// damaged.
     package init?(kind: Int64, a: Int64, b: Int64) {
         switch kind {
         case 1:
@@ -38,17 +40,17 @@ public enum ConversationID: Hashable, Sendable {
         }
     }
 
-    /// The other side of a 1:1 conversation as `user` sees it; nil for groups and for outsiders.
+    /// Returns the other side of a 1:1 conversation as `user` sees it; nil for groups and for outsiders.
     package func peer(of user: UserID) -> UserID? {
         guard case .direct(let low, let high) = self else { return nil }
         if user == low { return high }
         return user == high ? low : nil
     }
 
-    /// The account, beside the reader, that gets a read mark: the other side of a 1:1 conversation; nil for a group and
-    /// for a conversation with oneself.
+    /// Returns the account that gets a read mark of `user`, apart from `user` itself: the other side of a 1:1
+    /// conversation. Nil for a group and for a conversation with oneself.
     ///
-    /// - Throws: `.forbidden` if the reader is neither of the two.
+    /// - Throws: `.forbidden` if `user` is neither of the two accounts.
     package func reader(_ user: UserID) throws(HermesError) -> UserID? {
         guard case .direct(let low, let high) = self else { return nil }
         guard low <= high, let peer = peer(of: user) else {
@@ -57,10 +59,10 @@ public enum ConversationID: Hashable, Sendable {
         return peer == user ? nil : peer
     }
 
-    /// The accounts that get a message of `user`, the sender first. Empty for a group: the commit decides, in one order
-    /// with the changes of members.
+    /// Returns the accounts that get a message of `user`, the sender first. Empty for a group: the commit determines
+    /// its recipients, because commits also change its members.
     ///
-    /// - Throws: `.forbidden` if it is none of the two.
+    /// - Throws: `.forbidden` if `user` is neither of the two accounts of a 1:1 conversation.
     func recipients(for user: UserID) throws(HermesError) -> [UserID] {
         if case .group = self { return [] }
         guard let peer = try reader(user) else { return [user] }

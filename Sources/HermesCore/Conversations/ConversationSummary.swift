@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A conversation in an account's list: the other account, or the group. Accounts come before groups, each by number.
+/// The place of a conversation in an account's list, given by the other account or the group. Accounts come before
+/// groups, and both are in the order of their numbers.
 package enum ConversationPlace: Sendable, Hashable, Comparable {
     case user(UserID)
     case group(GroupID)
@@ -16,7 +17,7 @@ package enum ConversationPlace: Sendable, Hashable, Comparable {
         }
     }
 
-    /// Reads the form of ``text``.
+    /// Reads a place from the form of ``text``.
     ///
     /// - Returns: nil for any other text.
     package init?(text: some StringProtocol) {
@@ -35,7 +36,7 @@ package enum ConversationPlace: Sendable, Hashable, Comparable {
         }
     }
 
-    /// `user:7` or `group:9`.
+    /// The place as text, for example `user:7` or `group:9`.
     package var text: String {
         switch self {
         case .user(let user): "user:\(user.rawValue)"
@@ -60,14 +61,16 @@ package struct ConversationSummary: Sendable, Hashable {
     package let name: String
     /// The conversation seq of the last message; 0 in a group without messages.
     package let lastSeq: UInt64
-    /// When the last message was sent; nil: there is none, or it was sent before servers kept this time.
+    /// The time at which the last message was sent; nil: there is no message, or it was sent before servers kept this
+    /// time.
     package let lastAt: Timestamp?
-    /// The participant has read up to this conversation seq.
+    /// The conversation seq up to which the participant has read.
     package let readUpTo: UInt64
-    /// The messages of others behind the mark that were not recalled; of a group those since the participant joined.
+    /// The number of messages of others after ``readUpTo`` that were not recalled. In a group, only messages since the
+    /// participant joined count.
     ///
-    /// Exact if the mark is among the last ``RecentSeqs/window`` messages. Among earlier ones, the participant's own
-    /// and recalled messages count, too.
+    /// The number is exact if ``readUpTo`` is among the last ``RecentSeqs/window`` messages. Otherwise, the
+    /// participant's own messages and recalled messages count, too, if they are older than those.
     package let unread: UInt64
 
     package init(
@@ -90,7 +93,7 @@ package struct ConversationSummary: Sendable, Hashable {
 /// A page of an account's conversations.
 package struct ConversationPage: Sendable, Hashable {
     package let conversations: [ConversationSummary]
-    /// The beginning of the next page; nil: this is the last one.
+    /// The place after which the next page begins; nil: this is the last page.
     package let next: ConversationPlace?
 
     package init(conversations: [ConversationSummary], next: ConversationPlace?) {

@@ -20,7 +20,7 @@ package final class InboxCommitter: Sendable {
     private struct DeviceKey: Sendable, Hashable {
         let user: UserID
         let device: DeviceID
-        /// False: by a mere claim.
+        /// Whether the device has proved that it belongs to the account; false: it was merely claimed.
         let isProven: Bool
     }
 
@@ -43,9 +43,9 @@ package final class InboxCommitter: Sendable {
     private let acknowledgementCounter = Atomic<UInt64>(0)
     /// The number of commits with acknowledgements.
     var acknowledgementCommits: UInt64 { acknowledgementCounter.load(ordering: .acquiring) }
-    /// Observes everything that is committed and acknowledged.
+    /// The hooks for everything that is committed and acknowledged.
     let watch = DeliveryWatch()
-    /// Remembers where the last messages went.
+    /// The record of where the last messages went.
     let traces: MessageTraces
 
     /// Creates the committer and starts its thread, which ends with ``shutdown()``.
@@ -64,11 +64,11 @@ package final class InboxCommitter: Sendable {
         queue.start(named: "hermes-commit") { [self] acknowledgements in commit(acknowledgements) }
     }
 
-    /// Counts since the start.
+    /// The counts since the start.
     package var statistics: CommitStatistics { queue.statistics }
 
-    /// Submits an operation. Accounts take turns; the operations of one are committed and completed in the order of the
-    /// calls.
+    /// Submits an operation. Sources take turns. The operations of one source are committed and completed in the order
+    /// of the calls.
     func submit(_ submission: InboxSubmission) {
         do throws(HermesError) {
             let pending = Pending(submission: submission, submittedAt: time.uptime())
@@ -78,7 +78,7 @@ package final class InboxCommitter: Sendable {
         }
     }
 
-    /// Notes the cursor of a device; committed with the next operation, or after a short while.
+    /// Notes the cursor of a device, which is committed with the next operation, or after a short while.
     func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64, isProven: Bool = true) {
         watch.acknowledged(user, device, upTo: seq, isProven: isProven)
         traces.acknowledged(user, device, upTo: seq)
@@ -88,16 +88,18 @@ package final class InboxCommitter: Sendable {
                 if seq > known { noted.seqs[key] = seq }
                 return false
             }
-            // A loss costs a repetition; unbounded memory costs more.
+            // Without room, the acknowledgement is lost. This causes a repetition, which costs less than unbounded
+            // memory.
             guard noted.seqs.count < limits.maxWaiting else { return false }
             noted.seqs[key] = seq
             return true
         }
     }
 
-    /// The cursor of a device that is not in the store yet; nil if there is none.
+    /// Returns the seq that a device has acknowledged, if it is not in the store yet; otherwise nil.
     ///
-    /// - Parameter proof: the strongest proof of the device: what a mere claim has acknowledged counts for no other.
+    /// - Parameter proof: the strongest proof of the device. What a mere claim has acknowledged counts only for a
+    ///   device that was merely claimed.
     func acknowledged(_ user: UserID, _ device: DeviceID, by proof: DeviceProof) -> UInt64? {
         queue.withRiders { waiting, inProgress in
             // The newer cursor is the higher one.
@@ -127,7 +129,8 @@ package final class InboxCommitter: Sendable {
                 try store.commit(taking: next, now: time.now())
             } committed: { transaction in
                 left -= transaction.riderCount
-                // Before the queue forgets them: a concurrent reader of the store looks again.
+                // Count before the queue forgets the acknowledgements: the count tells a concurrent reader of the store
+                // to look again.
                 if transaction.riderCount > 0, left == 0 {
                     acknowledgementCounter.add(1, ordering: .acquiringAndReleasing)
                 }
@@ -142,7 +145,7 @@ package final class InboxCommitter: Sendable {
 
     private func committed(_ batch: [Queue.Entry], _ outcomes: [WriteOutcome]) {
         let (now, clock) = (time.uptime(), time.latest())
-        // Before anybody hears of them, so that a search for what was confirmed finds it.
+        // Record the messages before anybody hears of them, so that a search finds every message that was confirmed.
         traces.committed(
             zip(batch, outcomes).compactMap { entry, outcome in
                 TracedMessage(
@@ -160,7 +163,8 @@ package final class InboxCommitter: Sendable {
             }
         }
         var deliveries: [UserID: [InboxEntry]] = [:]
-        // A device that attaches from here on reads the store, which has the entries.
+        // A device that attaches after its user's attachments were looked up here reads the store, which has the
+        // entries.
         var attachments: [UserID: [any Attachment]] = [:]
         var nodes = NodeSet()
         for (entry, outcome) in zip(batch, outcomes) {

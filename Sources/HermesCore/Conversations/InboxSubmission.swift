@@ -1,16 +1,17 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A write operation, and who gets its outcome: on the committer's thread, or on the caller's if refused at once.
+/// A write operation, and the function that gets its outcome. The function is called on the committer's thread, or on
+/// the caller's thread if the operation is refused at once.
 struct InboxSubmission: Sendable {
     typealias Completion<Value> = @Sendable (Result<Value, HermesError>) -> Void
 
     let operation: WriteOperation
-    /// Gets the outcome, and the number of connected devices that its entries are for.
+    /// The function that gets the outcome, and the number of connected devices that the outcome's entries are for.
     let complete: @Sendable (Result<WriteOutcome, HermesError>, Int) -> Void
 
-    /// - Parameter value: makes the caller's value from an outcome and its devices; nil: the outcome is not one of this
-    ///   operation.
+    /// - Parameter value: makes the caller's value from an outcome and the number of devices; returns nil if the
+    ///   outcome is not of this kind of operation.
     private init<Value>(
         _ operation: WriteOperation,
         _ completion: @escaping Completion<Value>,
@@ -102,21 +103,22 @@ struct InboxSubmission: Sendable {
         }
     }
 
-    /// - Parameter completion: gets whether the deletion is complete.
+    /// - Parameter completion: is told whether the deletion is complete.
     static func deleteAccount(_ user: UserID, _ completion: @escaping Completion<Bool>) -> Self {
         Self(.deleteAccount(user), completion) { outcome, _ in
             if case .deleted(_, let isDone) = outcome { isDone } else { nil }
         }
     }
 
-    /// The source of the operation: sources take turns in the commits.
+    /// The source of the operation. Sources take turns in the commits.
     var source: CommitSource {
         switch operation {
         case .append(let message): .account(message.sender.user)
         case .acknowledge(let user, _, _, _), .markRead(_, let user, _), .recall(_, _, let user, _): .account(user)
         case .contact(_, let principal, _, _): .account(principal.user)
         case .group(_, let user, _): .account(user)
-        // Anybody may claim to be a device: claims wait for one another, and not before what the account does.
+        // Anybody may claim to be a device. So all claims are one source: they wait for one another, and do not delay
+        // the account.
         case .openDevice(let opening): opening.proof > .claim ? .account(opening.user) : CommitSource(host: nil)
         case .push, .deleteAccount: .server
         }

@@ -4,10 +4,11 @@
 /// A message to be sent.
 package struct MessageDraft: Sendable, Hashable {
     package var conversation: ConversationID
-    /// Makes sending again safe: unique per sender, 1 to 64 bytes. Nil: every send is a new message.
+    /// The id that makes it safe to send a message again. It is unique per sender, and has 1 to 64 bytes. Nil: every
+    /// send is a new message.
     package var clientID: String?
     package var content: MessageContent
-    /// The time after which it is not delivered; nil: the server's retention.
+    /// The time between the sending of the message and its expiry; nil: the server's retention.
     package var expiresAfter: Duration?
 
     package init(
@@ -27,14 +28,14 @@ package struct MessageDraft: Sendable, Hashable {
 package struct Message: Sendable, Hashable {
     package let id: MessageID
     package let conversation: ConversationID
-    /// Contiguous within the conversation, from 1.
+    /// The number of the message in its conversation. The numbers are contiguous, from 1.
     package let conversationSeq: UInt64
     package let sender: UserID
     package let senderName: String
     /// The sending device, which does not get its own message back.
     package let senderDevice: DeviceID?
     package let clientID: String?
-    /// The content; empty once recalled.
+    /// The content; empty once the message is recalled.
     package var content: MessageContent
     package var sentAt: Timestamp
     package var expiresAt: Timestamp
@@ -67,7 +68,7 @@ package struct Message: Sendable, Hashable {
     }
 }
 
-/// The sender's result of a committed message.
+/// The result that a sender gets for a committed message.
 package struct SendReceipt: Sendable, Hashable {
     package let messageID: MessageID
     package let clientID: String?
@@ -77,7 +78,7 @@ package struct SendReceipt: Sendable, Hashable {
     package let sentAt: Timestamp
     /// Whether this client id had been committed before, so that nothing was sent.
     package let isDuplicate: Bool
-    /// The number of inboxes that got it, as far as known: the cost of the message.
+    /// The number of inboxes that got the message, as far as known. The sender is charged for them.
     package var recipientCount = 1
     /// The number of connected devices of these inboxes.
     package var deviceCount = 0

@@ -3,13 +3,13 @@
 
 import Synchronization
 
-/// The content of a message. Opaque to the core, which passes, limits and stores it: the canonical encoding of
-/// `hermes.v1.Content`, written and read by the gateways' translations.
+/// The content of a message: the canonical encoding of `hermes.v1.Content`, which the gateways' translations write and
+/// read. The core passes on the bytes, limits their number and stores them, but does not interpret them.
 ///
-/// All entries of a message share one content, and with it the ``reading(_:)``: so it is parsed once, however many get
-/// it and over which protocols.
+/// All entries of a message share one content, and with it the parsed form (``reading(_:)``). So the content is parsed
+/// once, however many devices get it, and over whatever protocols.
 ///
-/// State: immutable, but for the reading, which is set once.
+/// State: immutable except for the parsed form, which is set once.
 package struct MessageContent: Sendable, Hashable {
     private final class Shared: Sendable {
         let bytes: [UInt8]
@@ -30,16 +30,16 @@ package struct MessageContent: Sendable, Hashable {
 
     package var bytes: [UInt8] { shared.bytes }
 
-    /// Returns the gateways' reading of the bytes.
+    /// Returns the bytes in the form that the gateways parsed.
     ///
-    /// - Parameter read: called if nobody has read the bytes yet. Two callers at the same time may both run theirs; all
-    ///   callers get the same result.
+    /// - Parameter read: parses the bytes; called if they are not parsed yet. If two callers come at the same time,
+    ///   both functions may be called, but all callers get the same result.
     package func reading(_ read: ([UInt8]) -> any ContentReading) -> any ContentReading {
         let kept = shared.kept.load() ?? shared.kept.storeIfNil(Kept(read(bytes)))
         return kept.reading
     }
 
-    /// The same bytes without a reading, for holders that keep them for long.
+    /// A content with the same bytes and without the parsed form, for holders that keep it for long.
     package var unread: MessageContent { MessageContent(bytes: bytes) }
 
     package static func == (left: Self, right: Self) -> Bool {
@@ -49,5 +49,5 @@ package struct MessageContent: Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }
 
-/// The gateways' reading of a content, made once; a class of theirs.
+/// A parsed content. The gateways define the class.
 package protocol ContentReading: AnyObject, Sendable {}

@@ -3,8 +3,8 @@
 
 /// The id of a message: 16 bytes, sortable by time and unguessable.
 ///
-/// 48 bits of milliseconds, 16 bits that count within one from a random number, 64 random bits. As text: 26 characters
-/// of Crockford's base 32, like a ULID.
+/// An id has 48 bits of milliseconds, 16 bits that count within a millisecond from a random number, and 64 random bits.
+/// Its text has 26 characters of Crockford's base 32, like a ULID.
 public struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible {
     package let high: UInt64
     package let low: UInt64
@@ -14,16 +14,16 @@ public struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible
         self.low = low
     }
 
-    /// Reads the 16 bytes.
+    /// Creates an id from its 16 bytes.
     ///
-    /// - Returns: nil if there are not exactly 16.
+    /// - Returns: nil if there are not exactly 16 bytes.
     package init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
         high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
         low = bytes.suffix(8).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// Reads the text form, in either case.
+    /// Reads the text form, in upper or lower case.
     ///
     /// - Returns: nil for any other length or character, and for more than 128 bits.
     package init?(_ text: some StringProtocol) {
@@ -46,10 +46,10 @@ public struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible
         }
     }
 
-    /// The time of its creation, if the clock was right.
+    /// The time at which the id was created, if the clock was right then.
     package var timestamp: Timestamp { Timestamp(rawValue: Int64(high >> 16)) }
 
-    /// The 26 digits of its text.
+    /// The text form, of 26 characters.
     public var description: String {
         String(unsafeUninitializedCapacity: 26) { text in
             var high = high
@@ -74,7 +74,7 @@ public struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible
     }
 }
 
-/// Generates growing message ids, even within one millisecond and when the clock goes back. Owner: its holder.
+/// Generates ascending message ids, even within one millisecond and when the clock goes back. Owner: whoever holds it.
 package struct MessageIDGenerator: Sendable {
     private var last = MessageID(high: 0, low: 0)
     private var random = SystemRandomNumberGenerator()
@@ -84,9 +84,9 @@ package struct MessageIDGenerator: Sendable {
     /// Returns the next id.
     package mutating func next(now: Timestamp) -> MessageID {
         let milliseconds = UInt64(max(0, now.rawValue)) & 0xFFFF_FFFF_FFFF
-        // No two upper halves are the same, so that a store can use them as keys: the first one in a millisecond is
-        // random, and the next ones count up from it. A millisecond has room for at least 32,768 ids; further ones take
-        // the numbers of the next millisecond.
+        // No two ids have the same upper half, so a store can use upper halves as keys. The count of the first id in a
+        // millisecond begins at a random number, and the next ids count up from there. A millisecond has room for at
+        // least 32,768 ids; further ids take the numbers of the next millisecond.
         let isLater = milliseconds > last.high >> 16
         let high = isLater ? milliseconds << 16 | random.next() & 0x7FFF : last.high &+ 1
         last = MessageID(high: high, low: random.next())

@@ -6,7 +6,7 @@ import Synchronization
 /// Sends messages. ``InboxRequests`` answers all other requests about them. Thread-safe.
 ///
 /// A send takes a completion instead of being `async`: thousands of them share one commit and are completed together,
-/// without a task each. Completions run on the committer's thread, or at once on the caller's if the call is
+/// without a task each. Completions run on the committer's thread, or at once on the caller's thread if the call is
 /// refused. They must not block; a gateway posts the result to its loop's mailbox. Operations of one caller are
 /// committed and completed in the order of its calls.
 package final class MessageService: Sendable {
@@ -16,9 +16,9 @@ package final class MessageService: Sendable {
     private let store: any MessageStore
     private let time: any TimeSource
     private let settings: MessageSettings
-    /// The committer, which contacts and groups share, so that all changes have one order.
+    /// The committer. The services for contacts and groups share it, so that all changes have one order.
     let committer: InboxCommitter
-    /// The turns of all reads for accounts; contacts, groups and accounts share it.
+    /// The gate in which all reads for accounts take turns. The services for contacts, groups and accounts share it.
     let reads: ReadGate
     private let ids = Mutex(MessageIDGenerator())
     private let stored: Mutex<StoredAllowance>
@@ -77,14 +77,14 @@ package final class MessageService: Sendable {
         }
     }
 
-    /// A device's acknowledgement that is not in the store yet; 0 if there is none.
+    /// Returns the seq that a device has acknowledged, if it is not in the store yet; otherwise 0.
     ///
     /// - Parameter proof: the device's strongest proof.
     func acknowledged(_ user: UserID, _ device: DeviceID, by proof: DeviceProof) -> UInt64 {
         committer.acknowledged(user, device, by: proof) ?? 0
     }
 
-    /// The position of a user's inbox.
+    /// Returns the position of a user's inbox.
     package func position(of user: UserID) async throws(HermesError) -> InboxPosition {
         try await reads.turn(of: .account(user)) { () async throws(HermesError) in try await store.position(of: user) }
     }

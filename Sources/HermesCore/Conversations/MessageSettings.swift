@@ -19,12 +19,11 @@ package struct MessageSettings: Sendable, Hashable {
     package var recallWindow: Duration
     /// The accounts that may write to an account, unless it blocks them.
     package var acceptedFrom: Senders
-    /// The number of contact requests of one account in an hour.
+    /// The largest number of contact requests of one account in an hour.
     package var contactRequestsPerHour: Int
     /// The number of inbox entries that one account may cause in an hour by creating and changing groups.
     package var groupEntriesPerHour: Int
-    /// The bytes that one account's messages may add to the store in ``storedPeriod``, as ``MessageService`` counts
-    /// them.
+    /// The bytes that one account's messages may add to the store in ``storedPeriod`` (``StoredAllowance``).
     package var maxStoredBytes: Int
     /// The limits of the group commit.
     package var commit: CommitLimits

@@ -4,15 +4,15 @@
 import Synchronization
 
 /// Lets a bounded number of reads run at once and a bounded number wait. Waiting sources take turns, however many reads
-/// one of them has; one source may use an eighth of the room.
+/// each of them has. One source may use an eighth of the room for waiting reads.
 ///
-/// A read that runs waits for no other turn: nothing may enter a gate from within one.
+/// A read that runs must not wait for another turn: code that runs in a gate must not enter a gate.
 ///
 /// State: a `Mutex` around the queue; nothing is called under it.
 package final class ReadGate: Sendable {
     /// A caller that waits for its turn.
     private enum Waiter: Sendable {
-        /// A read that nobody waits for.
+        /// A read whose caller does not wait.
         case read(@Sendable () async -> Void)
         /// A task that reads by itself once it is its turn.
         case task(CheckedContinuation<Void, Never>)
@@ -32,9 +32,10 @@ package final class ReadGate: Sendable {
         self.maxWaiting = max(0, maxWaiting)
     }
 
-    /// Waits for the turn of a source, reads, and lets the next one in.
+    /// Waits for the turn of a source, reads, and then lets the next read run.
     ///
-    /// - Throws: `.overloaded` if too many reads wait already, in all or of this source; the error of the read.
+    /// - Throws: `.overloaded` if too many reads wait already, in total or of this source; otherwise the error of the
+    ///   read.
     func turn<Value: Sendable>(
         of source: CommitSource,
         _ read: () async throws(HermesError) -> Value
@@ -44,7 +45,9 @@ package final class ReadGate: Sendable {
         return try await read()
     }
 
-    /// - Returns: false if too many reads wait already, in all or of this source; this one then does not run.
+    /// Runs a read when it is its source's turn; the caller does not wait for it.
+    ///
+    /// - Returns: false if too many reads wait already, in total or of this source; the read then does not run.
     func run(for source: CommitSource = .server, _ read: @escaping @Sendable () async -> Void) -> Bool {
         switch state.withLock({ ask(source, &$0, { .read(read) }) }) {
         case .go: start(read)
@@ -82,7 +85,7 @@ package final class ReadGate: Sendable {
     }
 
     private func enter(_ source: CommitSource) async -> Bool {
-        // Without a continuation where there is room, as nearly always.
+        // If there is room, which is nearly always the case, no continuation is needed.
         let isFree = state.withLock { state in
             guard state.running < maxRunning else { return false }
             state.running += 1
@@ -104,8 +107,8 @@ package final class ReadGate: Sendable {
 
     /// Runs a read, and then the reads that wait behind it.
     private func start(_ read: @escaping @Sendable () async -> Void) {
-        // A task of its own, because the callers are event loops; at most `maxRunning` exist, each ends when nothing
-        // waits, or who waits has a task.
+        // The reads run in a task of their own, because the callers are event loops. At most `maxRunning` such tasks
+        // exist. A task ends when nothing waits, or when the next waiter has a task of its own.
         Task {
             var next: (@Sendable () async -> Void)? = read
             while let read = next {
@@ -119,7 +122,7 @@ package final class ReadGate: Sendable {
         if let next = finishOne() { start(next) }
     }
 
-    /// Gives the place of a read that has ended to the next one.
+    /// Gives the place of a read that has ended to the next waiter.
     ///
     /// - Returns: the next read, if the caller has to run it.
     private func finishOne() -> (@Sendable () async -> Void)? {

@@ -4,7 +4,7 @@
 /// A set of seqs of one conversation that remembers only the seqs in a window up to the newest one. Such a set tells
 /// which recent messages an account sent, even if the messages are deleted.
 package struct RecentSeqs: Sendable, Hashable {
-    /// The number of seqs in the window: the newest one and those before it.
+    /// The number of seqs in the window, including the newest one.
     package static let window: UInt64 = 64
 
     /// The last seq of the window.
@@ -20,7 +20,7 @@ package struct RecentSeqs: Sendable, Hashable {
     /// Moves the window forward; seqs before the window are forgotten.
     package mutating func advance(to seq: UInt64) {
         guard seq > newest else { return }
-        // A smart shift: by 64 or more nothing is left.
+        // `<<=` is a smart shift: a shift by 64 or more clears all bits.
         bits <<= seq - newest
         newest = seq
     }
@@ -32,10 +32,10 @@ package struct RecentSeqs: Sendable, Hashable {
         bits |= 1 << (newest - seq)
     }
 
-    /// The number of seqs behind `mark` up to `last` that are in neither of two sets.
+    /// Returns the number of seqs after `mark` and up to `last` that are in neither of two sets.
     ///
-    /// Exact if `mark` is within the window that ends with `last`. Otherwise seqs before that window count as in
-    /// neither set.
+    /// The number is exact if `mark` is within the window that ends with `last`. Otherwise, seqs before that window
+    /// count as if they were in neither set.
     package static func count(
         after mark: UInt64,
         upTo last: UInt64,
@@ -49,7 +49,7 @@ package struct RecentSeqs: Sendable, Hashable {
         return span - UInt64(known.nonzeroBitCount)
     }
 
-    /// The bits of a window that ends with `last`.
+    /// Returns the bits of the window that ends with `last`.
     private func bits(upTo last: UInt64) -> UInt64 {
         last >= newest ? bits << (last - newest) : bits >> (newest - last)
     }

@@ -3,12 +3,12 @@
 
 /// The bytes that each account's messages may add to the store in a period. Pure.
 ///
-/// The budgets of inboxes bound the waiting entries. This allowance bounds the records that stay when recipients
-/// acknowledge at once: a message's record outlives its delivery (``StoreSettings/recordPeriod``). The allowance can be
-/// used at once and returns evenly, so of one account there is at most twice as much in the store. It is not stored: a
-/// new process begins with full ones.
+/// The budgets of inboxes bound the waiting entries. This allowance bounds the records that stay even if recipients
+/// acknowledge at once, because a message's record outlives its delivery (``StoreSettings/recordPeriod``). An account
+/// can use its whole allowance at once, and gets it back evenly. So the store holds at most twice the allowance for one
+/// account. Allowances are not stored: a new process begins with full allowances.
 struct StoredAllowance {
-    /// The approximate size of a message's rows and of their places in the indices, without content.
+    /// The approximate size of a message's rows and their index entries in the store, without the content.
     static let recordBytes = 256
     /// The approximate size of one recipient's place in a record.
     static let recipientBytes = 16
@@ -34,7 +34,8 @@ struct StoredAllowance {
         )
     }
 
-    /// The message was stored; if it was not, the charge is given back.
+    /// Settles the charge for a message: if the message was stored, also charges for its recipients; otherwise gives
+    /// the charge back.
     mutating func settle(_ cost: Int, of user: UserID, _ result: Result<SendReceipt, HermesError>, now: Duration) {
         guard case .success(let receipt) = result, !receipt.isDuplicate else {
             return allowance.giveBack(cost, to: user)

@@ -8,24 +8,24 @@
 package protocol Attachment: AnyObject, Sendable {
     var principal: Principal { get }
 
-    /// Whether it takes entries and ephemeral events. One that does not is there to be ended with the account, and for
-    /// its presence.
+    /// Whether the attachment takes entries and ephemeral events. An attachment that does not take them is registered
+    /// only to be ended with the account, and to count for the account's presence.
     var takesEvents: Bool { get }
 
-    /// Whether very much waits for the attachment's event loop: notices of presence follow later.
+    /// Whether very much work waits for the attachment's event loop. If so, notices of presence are sent later.
     var isBehind: Bool { get }
 
-    /// Entries were committed to the user's inbox. They are contiguous within one call; ``InboxFeed`` notices and
-    /// fetches what is missing between calls.
+    /// Takes entries that were committed to the user's inbox. They are contiguous within one call; ``InboxFeed``
+    /// notices and fetches what is missing between calls.
     func inboxAdvanced(_ entries: [InboxEntry])
 
-    /// An ephemeral event.
+    /// Takes an ephemeral event.
     ///
     /// - Returns: whether it was taken; false: it was dropped, because very much waits for the attachment's event loop.
     ///   Notices of presence are always taken.
     func ephemeralArrived(_ event: EphemeralEvent) -> Bool
 
-    /// The connection must end: tell the client the reason, then close.
+    /// Ends the connection: tells the client the reason, then closes.
     func ended(_ reason: AttachmentEnd)
 }
 

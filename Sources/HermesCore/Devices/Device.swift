@@ -23,7 +23,7 @@ public struct DeviceID: Hashable, Sendable, CustomStringConvertible {
     /// devices of the account get these messages.
     package static let backEnd = DeviceID(reserved: "back end")
 
-    /// The id as a store has it.
+    /// Creates the id from its stored form; nil if it is invalid.
     package init?(stored text: String) {
         guard text != Self.backEnd.rawValue else {
             self = .backEnd
@@ -39,11 +39,11 @@ public struct DeviceID: Hashable, Sendable, CustomStringConvertible {
 /// A client's description of its device at login. Longer texts are cut, not refused.
 package struct DeviceDescription: Sendable, Hashable {
     package var id: DeviceID
-    /// For people, at most 64 bytes.
+    /// The device's name for people, at most 64 bytes.
     package var name: String
-    /// For example "iOS 18.2", at most 64 bytes.
+    /// The platform, for example "iOS 18.2", at most 64 bytes.
     package var platform: String
-    /// At most 32 bytes.
+    /// The version of the app, at most 32 bytes.
     package var appVersion: String
 
     package init(id: DeviceID, name: String = "", platform: String = "", appVersion: String = "") {
@@ -75,7 +75,7 @@ package struct DeviceDescription: Sendable, Hashable {
     }
 }
 
-/// A device, and whose it is.
+/// A device and its owner.
 package struct OwnedDevice: Sendable, Hashable {
     package let owner: UserID
     package let description: DeviceDescription
@@ -86,7 +86,7 @@ package struct OwnedDevice: Sendable, Hashable {
     }
 }
 
-/// A token with which a device logs in. The store knows its hash alone.
+/// A token with which a device logs in. The store has only its hash.
 package struct DeviceToken: Sendable, Hashable {
     package let device: DeviceID
     package let issuedAt: Timestamp
@@ -97,8 +97,8 @@ package struct DeviceToken: Sendable, Hashable {
     }
 }
 
-/// A login's proof that it is a device. A device keeps the strongest proof that it ever showed: a weaker one does
-/// not open it.
+/// The kind of proof by which a login shows that it is a certain device. The strongest proof that was ever shown for a
+/// device is stored, and no login with a weaker proof can open the device.
 package enum DeviceProof: Int, Sendable, Hashable, Comparable, CaseIterable {
     /// A mere claim.
     case claim

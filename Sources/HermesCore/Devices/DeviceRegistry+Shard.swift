@@ -31,7 +31,7 @@ extension DeviceRegistry {
 
         private struct State: Sendable {
             var records: [UserID: Record] = [:]
-            /// The users that the attachments of this shard's users watch.
+            /// For each attachment of this shard's users, the users that it watches.
             var watched: [ObjectIdentifier: Set<UserID>] = [:]
             var lastVersion: UInt64 = 0
             /// The number of the last attachment.
@@ -53,8 +53,8 @@ extension DeviceRegistry {
 
         private let state = Mutex(State())
 
-        /// - Returns: the attachment that it replaces, whether it brings the user online, and its number; 0: it was
-        ///   attached before.
+        /// - Returns: the attachment that it replaces, whether it brings the user online, and the number of the
+        ///   connection; the number is 0 if the attachment was attached already.
         func attach(
             _ attachment: any Attachment,
             _ principal: Principal,
@@ -66,7 +66,8 @@ extension DeviceRegistry {
                 let isFirst = attachments.isEmpty
                 if attachment.takesEvents { state.records[principal.user]?.resting.remove(principal.device) }
                 var replaced: (any Attachment)?
-                // Whoever takes no events is no device of the account, whatever it calls itself.
+                // An attachment that takes no events is not a device of the account, whatever device id it has. So it
+                // does not replace a device, and no device replaces it.
                 let index = attachments.firstIndex {
                     $0.principal.device == principal.device && $0.takesEvents == attachment.takesEvents
                 }
@@ -144,7 +145,7 @@ extension DeviceRegistry {
             state.withLock { $0.records.values.reduce(0) { $0 + $1.attachments.count } }
         }
 
-        /// Those of some attachments that watch the user.
+        /// Returns the attachments among `some` that watch the user.
         func watching(_ user: UserID, among some: ArraySlice<any Attachment>) -> [any Attachment] {
             state.withLock { state in
                 some.filter { state.records[user]?.watchers[ObjectIdentifier($0)] != nil }
@@ -164,9 +165,9 @@ extension DeviceRegistry {
             }
         }
 
-        /// Counts a change.
+        /// Counts a change of a user's presence.
         ///
-        /// - Returns: whether it may be told at once, and the number of watchers.
+        /// - Returns: whether the change may be told at once, and the number of watchers.
         func countChange(of user: UserID, now: Duration) -> (mayTell: Bool, watchers: Int) {
             state.withLock { state in
                 let watchers = state.records[user]?.watchers.count ?? 0

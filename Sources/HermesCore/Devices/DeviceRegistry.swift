@@ -3,16 +3,16 @@
 
 import Synchronization
 
-/// The connected devices of this node: the attachments of each user, by device. Presence follows from these
-/// attachments. If there are several nodes, it follows from the record of all nodes (``ClusterRoster``).
+/// The connected devices of this node: the attachments of each user, by device. These attachments determine which users
+/// are online. If there are several nodes, the record that all nodes share determines this instead (``ClusterRoster``).
 ///
-/// State: ``Shard``s by user, each a `Mutex` around a struct, a ``PresenceBudget``, and what ``tellLate()`` has begun. No
-/// attachment is called under a lock, and no lock is taken inside another.
+/// State: ``Shard``s by user, each a `Mutex` around a struct; a ``PresenceBudget``; and what ``tellLate()`` has begun.
+/// No attachment is called under a lock, and no lock is taken inside another.
 package final class DeviceRegistry: Sendable {
     /// The most users that one attachment can watch.
     package static let maxWatchedUsers = 1000
-    /// The number of changes of one user's presence that watchers get within a second. Of further changes they get only
-    /// the last one.
+    /// The number of changes of one user's presence that watchers are told of within a second. Of further changes, they
+    /// are told of only the last one.
     package static let maxToldPerSecond = 4
     /// The time between two parts of the notices that wait. A part keeps the event loops busy for some milliseconds.
     package static let lateInterval = Duration.milliseconds(50)
@@ -48,12 +48,12 @@ package final class DeviceRegistry: Sendable {
 
     // MARK: Attaching
 
-    /// Adds an attachment. One with the same user and device is ended with ``AttachmentEnd/replaced``.
+    /// Adds an attachment. Another attachment of the same user and device is ended with ``AttachmentEnd/replaced``.
     ///
     /// Watchers are told if the user was offline. If the account was disabled, the device removed or the like after the
     /// login began, the attachment is ended for that reason instead.
     ///
-    /// - Parameter source: who pays for the notices that watchers get at once.
+    /// - Parameter source: the source that pays for the notices that watchers get at once.
     /// - Returns: the number of watchers that are told, at once or later; 0 where there are several nodes.
     @discardableResult
     package func attach(_ attachment: any Attachment, by source: @autoclosure () -> CommitSource = .server) -> Int {
@@ -65,7 +65,7 @@ package final class DeviceRegistry: Sendable {
             unwatchAll(replaced)
             replaced.ended(.replaced)
         }
-        // Checked after the addition: a later end finds it; an earlier end is found here.
+        // This is checked after the addition: a later end finds the attachment, and an earlier end is found here.
         if let reason = reason(toEnd: principal) {
             let told = detach(attachment, by: source())
             attachment.ended(reason)
@@ -84,8 +84,8 @@ package final class DeviceRegistry: Sendable {
         return told
     }
 
-    /// Removes an attachment as ``detach(_:)`` does, but leaves what it watched to the caller, who calls
-    /// ``unwatch(_:by:)`` for some at a time.
+    /// Removes an attachment as ``detach(_:by:)`` does, but leaves the users that it watched to the caller, who passes
+    /// them to ``unwatch(_:by:)``, some at a time.
     ///
     /// - Returns: the number of watchers that are told, at once or later, and the users that it watched.
     package func leave(
@@ -99,12 +99,13 @@ package final class DeviceRegistry: Sendable {
         return (isOffline ? tellOwnPresence(of: user, by: source()) : 0, Array(watched))
     }
 
-    /// Whether any device of the user is connected, to any node.
+    /// Whether any device of the user is connected to any node.
     package func isOnline(_ user: UserID) -> Bool {
         !attachments(of: user).isEmpty || roster?.isOnline(user) == true
     }
 
-    /// The devices of the user that are connected to any node. Those of a node that does not answer are missing.
+    /// Returns the devices of the user that are connected to any node. Devices on a node that does not answer are
+    /// missing.
     package func connectedDevices(of user: UserID) async -> Set<DeviceID> {
         let answers = await roster?.askAll(.devices(of: user)) ?? []
         return answers.reduce(into: Set(attachedDevices(of: user))) { all, answer in
@@ -112,7 +113,7 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// The devices of the user that are connected to this node.
+    /// Returns the devices of the user that are connected to this node.
     package func attachedDevices(of user: UserID) -> [DeviceID] { attachments(of: user).map(\.principal.device) }
 
     /// Records whether the app behind an attachment is in the foreground; initially it is.
@@ -121,7 +122,7 @@ package final class DeviceRegistry: Sendable {
         shard(of: principal.user).setResting(isResting, attachment, principal)
     }
 
-    /// The connected devices of the user whose apps are in the foreground.
+    /// Returns the connected devices of the user whose apps are in the foreground.
     package func awakeDevices(of user: UserID) -> [DeviceID] { shard(of: user).awakeDevices(of: user) }
 
     /// Whether a device of the user may be connected to another node.
@@ -129,10 +130,10 @@ package final class DeviceRegistry: Sendable {
         roster.map { $0.isOnline(user) && !$0.peers.isEmpty } ?? false
     }
 
-    /// All connections of the user to this node.
+    /// Returns all connections of the user to this node.
     package func attachments(of user: UserID) -> [any Attachment] { shard(of: user).attachments(of: user) }
 
-    /// The connections of the user to this node that take entries and events.
+    /// Returns the connections of the user to this node that take entries and events.
     package func takers(of user: UserID) -> [any Attachment] { attachments(of: user).filter(\.takesEvents) }
 
     /// Whether the account may have another connection to this node that takes no events. There is a limit, because
@@ -155,7 +156,7 @@ package final class DeviceRegistry: Sendable {
             roster?.detached(attachment)
             attachment.ended(reason)
         }
-        // The operator does this, or an account that has paid for it otherwise.
+        // The server pays: an operator ends connections, or an account that is charged for it in another way.
         if isOffline { _ = tellOwnPresence(of: user, by: .server) }
     }
 
@@ -179,8 +180,8 @@ package final class DeviceRegistry: Sendable {
         end(user, reason) { $0.device != kept && devices.contains($0) }
     }
 
-    /// The account has another name: its connections have it from now on. Logins under way, which may have read the old
-    /// name, are ended.
+    /// Gives the connections of an account on all nodes its new name. Ends logins under way, which may have read the
+    /// old name.
     func rename(_ user: UserID, to name: NickName) {
         renameHere(user, to: name)
         roster?.tell(.renamed(user, name))
@@ -197,15 +198,15 @@ package final class DeviceRegistry: Sendable {
         return ends.reason(toEnd: principal.user, since: stamp) { $0.contains(principal) }
     }
 
-    /// A stamp for a login that begins now: ``Principal/loginStamp``.
+    /// Returns a stamp for a login that begins now (``Principal/loginStamp``).
     func stamp() -> UInt64 { ends.stamp() }
 
     // MARK: Events that matter only now
 
     /// Passes an ephemeral event to all attachments of a user, on every node.
     ///
-    /// - Returns: the number of attachments on this node that took it; 1 if the event went only to other nodes, where it may be
-    ///   lost.
+    /// - Returns: the number of attachments on this node that took it; 1 if the event went only to other nodes, where
+    ///   it may get lost.
     package func notify(_ user: UserID, _ event: EphemeralEvent) -> Int {
         let count = notifyHere(user, event)
         guard let roster, roster.hint(user, event) else { return count }
@@ -214,26 +215,27 @@ package final class DeviceRegistry: Sendable {
 
     /// Passes an ephemeral event to all attachments of a user on this node.
     ///
-    /// - Returns: the number of those that took it.
+    /// - Returns: the number of attachments that took it.
     func notifyHere(_ user: UserID, _ event: EphemeralEvent) -> Int {
         takers(of: user).count { $0.ephemeralArrived(event) }
     }
 
-    /// Sends the attachment presence events of these users from now on; at most 1,000 per attachment.
+    /// Makes the attachment a watcher of these users: it gets their presence events from now on. One attachment can
+    /// watch at most ``maxWatchedUsers`` users.
     ///
     /// Further users are left out. The present states are not sent: call ``isOnline(_:)`` afterwards.
     package func watch(_ users: [UserID], by attachment: any Attachment) {
         let own = attachment.principal.user
         let added = shard(of: own).addWatched(users, by: attachment, own, limit: Self.maxWatchedUsers)
         for user in added { shard(of: user).addWatcher(attachment, of: user) }
-        // Detached meanwhile: nothing else would remove it from the lists.
+        // The attachment was detached meanwhile: nothing else would remove it from the lists.
         if !attachments(of: own).contains(where: { $0 === attachment }) {
             unwatchAll(attachment)
             for user in added { shard(of: user).removeWatcher(attachment, of: user) }
         }
     }
 
-    /// The number of users that the attachment watches.
+    /// Returns the number of users that the attachment watches.
     package func watchedCount(by attachment: any Attachment) -> Int {
         shard(of: attachment.principal.user).watchedCount(by: attachment)
     }
@@ -241,7 +243,7 @@ package final class DeviceRegistry: Sendable {
     /// The approximate memory of one watched user.
     package static let bytesOfWatched = 240
 
-    /// Ends the presence events of these users.
+    /// Ends the presence events of these users for an attachment.
     package func unwatch(_ users: [UserID], by attachment: any Attachment) {
         shard(of: attachment.principal.user).removeWatched(users, by: attachment)
         for user in users { shard(of: user).removeWatcher(attachment, of: user) }
@@ -269,9 +271,9 @@ package final class DeviceRegistry: Sendable {
     }
 
     /// Tells watchers and observers about users of whom they were not told at once, as far as the rate allows; called
-    /// every ``lateInterval`` while any wait, by one caller.
+    /// every ``lateInterval`` while any such users wait, by one caller.
     ///
-    /// - Returns: whether any wait.
+    /// - Returns: whether any such users still wait.
     @discardableResult
     package func tellLate() -> Bool {
         forgetChanges()
@@ -282,7 +284,7 @@ package final class DeviceRegistry: Sendable {
         }
         tellSome(of: &crowd)
         while let user = budget.next(.fewestWatchers) { tellLate(user, .fewestWatchers, &crowd) }
-        // One crowd after another: it has the turn until all of it is told.
+        // One crowd is told after another: a crowd (a user's very many watchers) has the turn until all of it is told.
         while crowd == nil, let user = budget.next(.turns) { tellLate(user, .turns, &crowd) }
         return late.withLock { late in
             late.crowd = crowd
@@ -290,18 +292,18 @@ package final class DeviceRegistry: Sendable {
         } || budget.isWaiting
     }
 
-    /// What ``tellLate()`` remembers.
+    /// What ``tellLate()`` remembers between two calls.
     private struct Late: Sendable {
         var crowd: Crowd?
         /// When old changes were last forgotten.
         var forgotAt: Duration?
     }
 
-    /// A user with very many watchers, and those that are still to be told, some in each part.
+    /// A user with very many watchers, and the watchers that are still to be told, some of them in each part.
     private struct Crowd: Sendable {
         let user: UserID
         var watchers: ArraySlice<any Attachment>
-        /// The loops of some watchers were behind.
+        /// Whether some watchers were left out, because their event loops were behind.
         var isIncomplete = false
     }
 
@@ -329,8 +331,8 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// Tells the next watchers of a crowd, if the rate allows it. If the loops of some are behind, all of the crowd is
-    /// told again later.
+    /// Tells the next watchers of a crowd, if the rate allows it. If the event loops of some watchers are behind, the
+    /// whole crowd is told again later.
     private func tellSome(of crowd: inout Crowd?) {
         guard var begun = crowd, budget.mayTell(.turns) else { return }
         let next = begun.watchers.prefix(PresenceBudget.maxAtOnce)
@@ -345,24 +347,25 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// A second later at the earliest.
+    /// Tells the user's watchers again, a second later at the earliest.
     private func tellAgain(_ user: UserID, _ watchers: Int) {
         budget.tellLater(of: user, watchers: watchers, isReported: false, by: .server)
     }
 
-    /// The user came online or went offline because of a connection of this node. If there are several nodes, the
-    /// record of all nodes decides, and ``presenceTurned(of:)`` follows.
+    /// Tells watchers and observers that the user came online or went offline because of a connection to this node. If
+    /// there are several nodes, it does nothing: the record of all nodes decides, and
+    /// ``presenceTurned(of:isTold:isReported:)`` follows.
     ///
     /// - Returns: the number of watchers that are told, at once or later.
     private func tellOwnPresence(of user: UserID, by source: @autoclosure () -> CommitSource) -> Int {
         roster == nil ? tellPresence(of: user, by: source()) : 0
     }
 
-    /// The user came online or went offline, by the record of all nodes.
+    /// Tells watchers and observers that the user came online or went offline according to the record of all nodes.
     ///
     /// - Parameters:
-    ///   - isTold: whether the watchers of this node hear of it.
-    ///   - isReported: whether observers do, because this node made the transition.
+    ///   - isTold: whether the watchers on this node are told.
+    ///   - isReported: whether observers are told, because this node made the transition.
     func presenceTurned(of user: UserID, isTold: Bool = true, isReported: Bool = false) {
         _ = tellPresence(of: user, by: .server, isTold: isTold, isReported: isReported)
     }
@@ -370,7 +373,7 @@ package final class DeviceRegistry: Sendable {
     private func presence(of user: UserID) -> Shard.Presence {
         let own = shard(of: user).presence(of: user)
         guard let version = roster?.presenceVersion(of: user) else { return own }
-        // This node does not know the time of a change on another.
+        // This node does not know the time of a change on another node.
         let isOnline = version & 1 == 1
         return Shard.Presence(
             isOnline: isOnline,
@@ -383,7 +386,7 @@ package final class DeviceRegistry: Sendable {
 
     /// Tells watchers and observers of a change, at once if the rates allow it.
     ///
-    /// - Parameter source: who causes the notices; asked for only if there are any.
+    /// - Parameter source: the source that causes the notices; it is evaluated only if there are any.
     /// - Returns: the number of watchers that are told, at once or later.
     private func tellPresence(
         of user: UserID,
@@ -393,25 +396,27 @@ package final class DeviceRegistry: Sendable {
     ) -> Int {
         let change = shard(of: user).countChange(of: user, now: time.uptime())
         let watchers = isTold ? change.watchers : 0
-        // A change may go to many watchers, and into a queue: within a second only the last state matters.
+        // A change may go to many watchers and into a queue. So of too many changes within a second, only the last
+        // state is told.
         guard change.mayTell else {
             let source = watchers > 0 ? source() : .server
             budget.tellLater(of: user, watchers: watchers, isReported: isReported, by: source)
             return watchers
         }
         guard watchers > 0 else {
-            // Somebody may watch since.
+            // Somebody may have begun to watch meanwhile.
             tell(user, isTold: isTold, isReported: isReported)
             return 0
         }
         let source = source()
-        // All or none, because who is told is not remembered.
+        // All watchers are told at once, or none, because it is not remembered which of them were told.
         let isNow =
             watchers <= PresenceBudget.maxAtOnce
             && !shard(of: user).presence(of: user).watchers.contains(where: \.isBehind)
             && budget.tellsAtOnce(watchers, by: source)
         tell(user, isTold: isNow, isReported: isReported)
-        // After the change: whoever takes it from the line reads this state, or a later one.
+        // The user is added to the line after the change, so whoever takes it from the line reads this state or a later
+        // one.
         if !isNow { budget.tellLater(of: user, watchers: watchers, isReported: false, by: source) }
         return watchers
     }
@@ -421,8 +426,8 @@ package final class DeviceRegistry: Sendable {
         return .presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
     }
 
-    /// Tells watchers and observers the user's state, and again if it changed meanwhile, so that their last notice is
-    /// right.
+    /// Tells watchers and observers the user's state. If the state changed meanwhile, tells them again, so that their
+    /// last notice is right.
     ///
     /// - Parameter some: the watchers to be told; nil: all.
     private func tell(
@@ -441,7 +446,8 @@ package final class DeviceRegistry: Sendable {
             if isReported { presenceChanged((user, presence.isOnline)) }
             let latest = self.presence(of: user)
             if latest.removals != presence.removals, presence.isOnline {
-                // Perhaps the user is hidden from one of them since: then the last event is that it is offline.
+                // The user may have been hidden from some of these watchers meanwhile: their last event must be that
+                // the user is offline.
                 let rest = Set(shard.watching(user, among: watchers[...]).map { ObjectIdentifier($0) })
                 for watcher in watchers where !rest.contains(ObjectIdentifier(watcher)) {
                     _ = watcher.ephemeralArrived(.presence(user, isOnline: false, lastSeen: nil))

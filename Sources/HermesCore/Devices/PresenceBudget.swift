@@ -1,28 +1,31 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The number of notices of presence that the server gives, and the users whose watchers wait; one for all accounts.
+/// Limits the notices of presence that the server sends, and keeps the users whose watchers must wait for them. There
+/// is one budget for all accounts.
 ///
-/// Each change goes to everybody who watches the user, and anybody may watch it. So a user pays for a part of its
-/// notices only, and thousands of connections that watch the same users would be told of each change. Therefore the
-/// notices that are given at once have a rate, of which one source uses an eighth at most; the last quarter is for
-/// sources that have used little of their share. Whoever is not told at once is told later, of the last state only: half
-/// of the later notices go to the users with the fewest watchers, and half to the sources of the changes in turn.
+/// Each change of a user's presence goes to everybody who watches the user, and anybody may watch any user. So a user
+/// pays for only a part of its notices, and without a limit, thousands of connections that watch the same users would
+/// be told of each change. Therefore the notices that are sent at once have a rate limit. One source can use at most an
+/// eighth of it, and the last quarter of its burst is for sources that have used little of their share. Watchers that
+/// are not told at once are told later, and only of the last state. Half of the later notices are for the users with
+/// the fewest watchers; the other half are for the sources of the changes in turn.
 ///
-/// State: a ``Locked``; taken once for each change of a watched user. Nothing is called under it.
+/// State: a ``Locked`` struct; its lock is taken once for each change of a watched user. Nothing is called under it.
 final class PresenceBudget: Sendable {
-    /// The notices that are given at once, a second; some 5 µs each with their output.
+    /// The number of notices per second that are sent at once. Each takes some 5 µs, its output included.
     static let rate = 50_000
     static let burst = 100_000
-    /// The parts of them that one source may use.
+    /// One source can use at most ``rate`` and ``burst`` divided by this number.
     static let sourceParts = 8
-    /// The most watchers that are told in one go, by the event loop of whoever changed or in one part of those that wait.
+    /// The most watchers that are told in one go: by the event loop on which the change happened, or in one part of the
+    /// later notices.
     static let maxAtOnce = 1_000
-    /// The notices that are given later, a second and at most at a time, in each of the two orders.
+    /// The number of later notices per second, and the largest number at a time, in each of the two orders.
     static let lateRate = 12_500
     static let lateBurst = lateRate / 5
 
-    /// The two orders of users that wait.
+    /// The two orders of the users that wait.
     enum Order {
         case fewestWatchers
         case turns
@@ -50,9 +53,10 @@ final class PresenceBudget: Sendable {
 
     init(time: any TimeSource) { self.time = time }
 
-    /// Whether all watchers of a user are told at once; they are charged.
+    /// Whether all watchers of a user are told at once. If so, the notices are charged to the source and to the total.
     ///
-    /// - Parameter source: whoever caused the change. The server, and peers whose address is not known, have no share.
+    /// - Parameter source: the source that caused the change. The server, and clients whose address is not known, have
+    ///   no share of their own: only the total limits them.
     func tellsAtOnce(_ watchers: Int, by source: CommitSource) -> Bool {
         guard watchers <= Self.maxAtOnce else { return false }
         let now = time.uptime()
@@ -74,7 +78,7 @@ final class PresenceBudget: Sendable {
         }
     }
 
-    /// Watchers, or observers, are told later.
+    /// Adds a user of whom watchers, observers or both are told later.
     func tellLater(of user: UserID, watchers: Int, isReported: Bool, by source: CommitSource) {
         let now = time.uptime()
         state.withLock { state in
@@ -83,15 +87,16 @@ final class PresenceBudget: Sendable {
         }
     }
 
-    /// The next user of whom observers are told now.
+    /// Removes and returns the next user of whom observers are told now.
     func nextReport() -> UserID? {
         let now = time.uptime()
         return state.withLock { $0.line.nextReport(now: now) }
     }
 
-    /// The next user of an order whose watchers are told now; ``charge(_:to:)`` follows if they are.
+    /// Removes and returns the next user of an order whose watchers are told now. If they are told, ``charge(_:to:)``
+    /// must follow.
     ///
-    /// Users with more watchers than are told in one go come in turns only.
+    /// Users with more watchers than ``maxAtOnce`` (roughly) come only in the order ``Order/turns``.
     func next(_ order: Order) -> UserID? {
         let now = time.uptime()
         return state.withLock { state in
@@ -110,9 +115,9 @@ final class PresenceBudget: Sendable {
         return state.withLock { $0.mayTell(order, now: now) }
     }
 
-    /// Watchers are told.
+    /// Charges an order for watchers that are told.
     func charge(_ watchers: Int, to order: Order) { state.withLock { $0[order].take(watchers) } }
 
-    /// Whether anybody waits.
+    /// Whether any user waits.
     var isWaiting: Bool { state.withLock { !$0.line.isEmpty } }
 }

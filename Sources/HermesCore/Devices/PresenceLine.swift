@@ -5,11 +5,13 @@ import DequeModule
 
 /// The users of whom watchers or observers are told later, each once. Pure.
 ///
-/// Each waits for a second, in which it may change again. Then observers are told, and watchers as their turn comes.
-/// There are two orders: the users with the fewest watchers come first, or the sources of the changes take turns. A user
-/// has a place in both.
+/// Each user waits for a second, in which its presence may change again. After that second, observers are told of the
+/// user, and watchers are told when it is the user's turn. There are two orders. In one of them, the users with the
+/// fewest watchers come first. In the other one, the sources of the changes take turns. A user has places in both
+/// orders.
 struct PresenceLine: Sendable {
-    /// A user, and the number of its entry: one that has been told and waits again has another.
+    /// A place in one of the orders: a user, and the number of its entry. If the user waits again after its watchers
+    /// were told, it has an entry with another number.
     private struct Place: Sendable {
         let user: UserID
         let entry: UInt64
@@ -17,7 +19,8 @@ struct PresenceLine: Sendable {
 
     private struct Entry: Sendable {
         let number: UInt64
-        /// Each has a place for the user, so that no source makes another's change wait in its own line.
+        /// The sources of the user's changes. The user has a place among the users of each source, so that no source
+        /// makes the change of another source wait behind its own changes.
         var sources: [CommitSource]
         let watchers: Int
         var isAwake = false
@@ -32,17 +35,19 @@ struct PresenceLine: Sendable {
     private var lastEntry: UInt64 = 0
     private var resting = Deque<(place: Place, until: Duration)>()
     private var turns = TurnTable<CommitSource, Deque<Place>>()
-    /// By the number of bits of the number of watchers.
+    /// The places of the users that are awake (whose second is over), by the number of bits of their number of
+    /// watchers.
     private var classes = Array(repeating: Deque<Place>(), count: Int.bitWidth)
-    /// The number of places whose users have been told from another place.
+    /// The number of places that are not in use any more, because the user's watchers were told when another of its
+    /// places had its turn.
     private(set) var stale = 0
     private var reports: Set<UserID> = []
     private var restingReports = Deque<(user: UserID, until: Duration)>()
 
     var isEmpty: Bool { entries.isEmpty && reports.isEmpty }
 
-    /// Watchers are told later. A user that waits already keeps its place, and has another one in the turns of another
-    /// source.
+    /// Adds a user whose watchers are told later. A user that waits already keeps its places, and gets another place if
+    /// the source is a new one.
     mutating func append(_ user: UserID, watchers: Int, by source: CommitSource, now: Duration) {
         guard var entry = entries[user] else {
             lastEntry += 1
@@ -59,19 +64,19 @@ struct PresenceLine: Sendable {
         }
     }
 
-    /// Observers are told later.
+    /// Adds a user of whom observers are told later.
     mutating func appendReport(_ user: UserID, now: Duration) {
         if reports.insert(user).inserted { restingReports.append((user, now + Self.rest)) }
     }
 
-    /// The next user of whom observers are told.
+    /// Removes and returns the next user of whom observers are told now.
     mutating func nextReport(now: Duration) -> UserID? {
         guard let first = restingReports.first, first.until <= now else { return nil }
         restingReports.removeFirst()
         return reports.remove(first.user)
     }
 
-    /// Lets those take turns whose second is over.
+    /// Gives the users whose second is over their places in both orders.
     mutating func wake(now: Duration) {
         while let first = resting.first, first.until <= now {
             resting.removeFirst()
@@ -82,9 +87,9 @@ struct PresenceLine: Sendable {
         }
     }
 
-    /// Removes the user with the fewest watchers, roughly, that is awake.
+    /// Removes and returns the awake user that has, roughly, the fewest watchers.
     ///
-    /// - Parameter most: the most watchers that it may have, roughly.
+    /// - Parameter most: the largest number of watchers that the user may have, roughly.
     mutating func nextOfFewest(atMost most: Int) -> UserID? {
         for index in 0...Self.classIndex(of: most) {
             while let place = classes[index].popFirst() { if let user = take(place) { return user } }
@@ -92,13 +97,13 @@ struct PresenceLine: Sendable {
         return nil
     }
 
-    /// Removes the user that is awake and whose source has its turn.
+    /// Removes and returns the next awake user of the source whose turn it is.
     mutating func nextInTurn() -> UserID? {
-        // By itself, because the entries are read meanwhile.
+        // The table is moved out of `self`, because the entries are read while it is changed.
         var turns = TurnTable<CommitSource, Deque<Place>>()
         swap(&turns, &self.turns)
         var found: Place?
-        // A source has used its turn once it has found somebody.
+        // A source has used its turn only once a user is found among its places.
         while found == nil {
             let hasSource: Void? = turns.next { places in
                 while found == nil, let place = places.popFirst() {
@@ -121,7 +126,8 @@ struct PresenceLine: Sendable {
             stale -= 1
             return nil
         }
-        // One of its places was used: there is one for each source, and one among the users with as many watchers.
+        // The user had one place for each source, and one place in the order by watchers. One of these was used; the
+        // others are stale.
         stale += entry.sources.count
         if stale > Self.maxStale + 2 * entries.count { dropStale() }
         return place.user
@@ -129,7 +135,7 @@ struct PresenceLine: Sendable {
 
     private func isWaiting(_ place: Place) -> Bool { entries[place.user]?.number == place.entry }
 
-    /// The places without a user that are kept in any case.
+    /// The number of stale places that are kept in any case.
     static let maxStale = 1_024
 
     private mutating func dropStale() {

@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// The devices of a user that an end concerns.
+/// The devices of a user whose connections are ended.
 package enum EndedDevices: Sendable, Hashable {
     case all
     case only(DeviceID)
@@ -15,10 +15,10 @@ package enum EndedDevices: Sendable, Hashable {
     }
 
     /// - Parameters:
-    ///   - clientID: need not be a device's.
-    ///   - tokenOwner: the device whose token the client showed. The end of a device is that of its token, whatever the
-    ///     client calls itself.
-    ///   - login: nil: the client's login is not known, and not spared.
+    ///   - clientID: the client id, which need not be a device id.
+    ///   - tokenOwner: the device whose token the client showed. If that device is ended, the client is ended, whatever
+    ///     its client id is.
+    ///   - login: the client's login; nil: it is not known, and not spared.
     func contains(clientID: String, tokenOwner: DeviceID?, login: LoginNumber?) -> Bool {
         switch self {
         case .all: true
@@ -28,10 +28,10 @@ package enum EndedDevices: Sendable, Hashable {
     }
 }
 
-/// Recent ends, each of a user or of an owner of MQTT sessions. They serve to end logins that began before such an end
-/// and attach after it.
+/// Recent ends of the connections of users or of owners of MQTT sessions. They serve to end a login that began before
+/// such an end and attaches after it.
 ///
-/// State: a `Mutex` around a bounded list; a login older than the list is ended to be safe.
+/// State: a `Mutex` around a bounded list; a login that is older than the list is ended to be safe.
 final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
     private struct End: Sendable {
         let stamp: UInt64
@@ -46,12 +46,12 @@ final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
         var ends: [End] = []
     }
 
-    /// Renames make many; half of these are more than any login has time for.
+    /// The most ends in the list. Renames cause many ends; even half of this number do not occur during one login.
     private static var maxEnds: Int { 65_536 }
 
     private let state = Mutex(State())
 
-    /// A stamp for a login that begins now.
+    /// Returns a stamp for a login that begins now.
     func stamp() -> UInt64 { state.withLock { $0.lastStamp } }
 
     func record(_ subject: Subject, _ reason: AttachmentEnd, _ devices: EndedDevices) {
@@ -65,12 +65,12 @@ final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// The reason why a newly attached login must end; nil: it may stay.
+    /// Returns the reason why a newly attached login must end; nil: it can stay.
     ///
     /// - Parameters:
     ///   - subject: the login's user or owner.
     ///   - stamp: the stamp of its beginning.
-    ///   - isMeant: whether the login is of these devices.
+    ///   - isMeant: whether the end of these devices concerns the login.
     func reason(toEnd subject: Subject, since stamp: UInt64, where isMeant: (EndedDevices) -> Bool) -> AttachmentEnd? {
         state.withLock { state in
             guard stamp < state.lastStamp else { return nil }

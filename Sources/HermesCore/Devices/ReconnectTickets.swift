@@ -8,14 +8,14 @@ import Foundation
 /// return.
 ///
 /// A ticket contains its expiry and its account, and an HMAC-SHA-256 of these, cut to 16 bytes. Nothing is stored: any
-/// server with the same key can check it, be it the same one after a restart or another node.
+/// server with the same key can check the ticket: the same server after a restart, or another node.
 package struct ReconnectTickets: Sendable {
     /// The size of a key, in bytes. If ``init(key:)`` generates the key, its tickets are valid only until the process
     /// ends.
     package static let keyBytes = 32
     /// The time that a ticket is valid.
     package static let lifetime = Duration.seconds(3600)
-    /// Its size in bytes.
+    /// The size of a ticket, in bytes.
     package static let bytes = 8 + 4 + 16
 
     private let key: SymmetricKey
@@ -25,12 +25,12 @@ package struct ReconnectTickets: Sendable {
         self.key = key.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256)
     }
 
-    /// The tickets of all nodes that share a record.
+    /// Creates the tickets of all nodes that share a store; their key is a secret in that store.
     package init(sharedIn store: any PlaceStore) async throws(HermesError) {
         self.init(key: try await store.secret("reconnect tickets", proposal: Self.randomKey()))
     }
 
-    /// A new key, from the system's random numbers.
+    /// Creates a new key from the system's random numbers.
     package static func randomKey() -> [UInt8] {
         var random = SystemRandomNumberGenerator()
         return (0..<keyBytes).map { _ in UInt8.random(in: 0 ... .max, using: &random) }

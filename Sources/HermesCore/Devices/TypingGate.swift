@@ -1,14 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits the typing signals of one sender in one conversation: it lets the first pass, then one for each interval, and
-/// a stop only after a start. A suppressed signal is not sent later, because the client repeats it.
+/// Limits the typing signals of one sender in one conversation: it lets the first signal pass, then one signal in each
+/// interval. A later stop signal passes only after a start signal. A suppressed signal is not sent later, because the
+/// client repeats it.
 ///
 /// State: a ``Locked`` around a table, bounded by ``maxEntries``.
 package final class TypingGate: Sendable {
     /// The interval between two typing signals of one user in one 1:1 conversation.
     package static let directInterval = Duration.seconds(1)
-    /// The same interval in a group, where each signal goes to many members.
+    /// The interval between two typing signals of one user in a group. It is longer, because each signal goes to many
+    /// members.
     package static let groupInterval = Duration.seconds(3)
     static let maxEntries = 65_536
 

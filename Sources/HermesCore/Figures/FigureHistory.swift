@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The figures of the last hour in full, and of 30 days thinned out to the mean and the maximum of half an hour. Pure;
-/// the size is fixed by the number of figures.
+/// The values of figures (metrics) over time: those of the last hour in full, and those of the last 30 days as the mean
+/// and the maximum of each half hour. Pure; the number of figures determines the size.
 package struct FigureHistory: Sendable, Hashable {
-    /// In milliseconds.
+    /// The interval of a row of the last hour, in milliseconds.
     package static let interval: Int64 = 10_000
     package static let thinInterval: Int64 = 1_800_000
     static let rows = 360
@@ -16,7 +16,7 @@ package struct FigureHistory: Sendable, Hashable {
     package private(set) var recent: FigureRing
     package private(set) var means: FigureRing
     package private(set) var maxima: FigureRing
-    /// The number of rows in the newest row of the thinned-out ones, for each figure.
+    /// For each figure, the number of values in the mean of the newest half hour.
     private(set) var counts: [Float]
 
     /// - Parameter names: at most ``maxFigures``; further ones are left out.
@@ -31,7 +31,7 @@ package struct FigureHistory: Sendable, Hashable {
 
     /// Adds the values of an interval.
     ///
-    /// - Parameter values: in the order of ``names``; nil: unknown.
+    /// - Parameter values: in the order of ``names``; nil: the value is unknown.
     package mutating func add(_ values: [Float?], at time: Timestamp) {
         guard values.count == names.count else { return }
         recent.set(values.map { $0 ?? .nan }, number: recent.number(at: time))
@@ -54,7 +54,7 @@ package struct FigureHistory: Sendable, Hashable {
         maxima.set(maximum, number: number)
     }
 
-    /// The same with other figures: those of both have their values.
+    /// Returns the history with other figures. Figures that both histories have keep their values.
     package func renamed(_ names: [String]) -> FigureHistory {
         var other = FigureHistory(names: names)
         guard other.names != self.names else { return self }
@@ -81,7 +81,7 @@ package struct FigureHistory: Sendable, Hashable {
 // MARK: As bytes
 
 extension FigureHistory {
-    /// "HFG" and the version.
+    /// The beginning of the file: "HFG" and the version of the format.
     private static let mark: [UInt8] = [0x48, 0x46, 0x47, 1]
 
     /// The history, encoded for a file.
@@ -100,7 +100,7 @@ extension FigureHistory {
         return bytes
     }
 
-    /// The most bytes that ``bytes`` has.
+    /// The largest size of ``bytes``.
     package static let maxBytes =
         5 + maxFigures * (1 + maxNameBytes + 4) + 3 * 8 + maxFigures * 4 * (rows + 2 * thinRows)
 
@@ -133,7 +133,7 @@ extension FigureHistory {
                 let value = float()
                 return value.isFinite ? value : .nan
             }
-            // The end of Timestamp, so that no arithmetic on it overflows.
+            // The row's time must be within ``Timestamp``, so that no arithmetic on it overflows.
             guard newest >= -1, newest <= Int64.max / empty.interval - 1 else { return nil }
             return FigureRing(
                 interval: empty.interval,
@@ -153,7 +153,7 @@ extension FigureHistory {
         for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(8 * index))) }
     }
 
-    /// - Precondition: there are as many.
+    /// - Precondition: there are at least `count` bytes.
     private static func take(_ count: Int, from bytes: inout ArraySlice<UInt8>) -> UInt64 {
         var word: UInt64 = 0
         for (index, byte) in bytes.prefix(count).enumerated() { word |= UInt64(byte) << UInt64(8 * index) }

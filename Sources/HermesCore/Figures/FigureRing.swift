@@ -5,7 +5,7 @@
 ///
 /// Rows have numbers: the time since 1970 divided by the interval. A row without values holds NaN.
 package struct FigureRing: Sendable, Hashable {
-    /// In milliseconds.
+    /// The interval, in milliseconds.
     package let interval: Int64
     package let rows: Int
     package let columns: Int
@@ -20,7 +20,7 @@ package struct FigureRing: Sendable, Hashable {
         values = Array(repeating: .nan, count: rows * columns)
     }
 
-    /// - Parameter values: `rows × columns` of them.
+    /// - Parameter values: `rows × columns` values.
     init?(interval: Int64, rows: Int, columns: Int, newest: Int64?, values: [Float]) {
         guard values.count == rows * columns else { return nil }
         self.init(interval: interval, rows: rows, columns: columns)
@@ -30,8 +30,9 @@ package struct FigureRing: Sendable, Hashable {
 
     package func number(at time: Timestamp) -> Int64 { time.rawValue / interval }
 
-    /// Writes a row; rows that were left out before it are without values. An older row than the newest is left out,
-    /// unless the clock was set back by more than the ring holds: then everything begins anew.
+    /// Writes a row. Rows between the newest row and this one get no values. A row that is older than the newest one is
+    /// ignored. If it is older by more than the ring holds, because the clock was set back, it is written, and all
+    /// other rows lose their values.
     package mutating func set(_ row: some Collection<Float>, number: Int64) {
         guard row.count == columns, number >= 0 else { return }
         if let newest, number < newest {
@@ -51,7 +52,7 @@ package struct FigureRing: Sendable, Hashable {
         values.replaceSubrange(start..<start + columns, with: row)
     }
 
-    /// A value; nil if there is none.
+    /// Returns a value; nil if there is none.
     package func value(_ column: Int, number: Int64) -> Float? {
         guard let newest, number <= newest, number > newest - Int64(rows), number >= 0 else { return nil }
         let value = values[Int(number % Int64(rows)) * columns + column]

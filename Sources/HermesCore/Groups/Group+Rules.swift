@@ -5,7 +5,7 @@
 extension Group {
     /// The result of a command on a group.
     package struct Outcome: Sendable, Hashable {
-        /// The group after the change; without members once dissolved.
+        /// The group after the change. It has no members if it was dissolved.
         package let group: Group
         package let isDissolved: Bool
         /// The notices to deliver, in order.
@@ -18,7 +18,7 @@ extension Group {
         package let recipients: [UserID]
     }
 
-    /// A new group.
+    /// Creates a group.
     ///
     /// - Throws: `.tooLarge`.
     package static func created(
@@ -40,9 +40,9 @@ extension Group {
         )
     }
 
-    /// The recipients of a message of `sender`: the sender first, then all others.
+    /// Returns the recipients of a message from `sender`: the sender first, then all other members.
     ///
-    /// - Throws: `.forbidden` for a sender who is not a member, or is muted.
+    /// - Throws: `.forbidden` if the sender is not a member, or may not send because of a muting.
     package func recipients(ofMessageFrom sender: UserID, now: Timestamp) throws(HermesError) -> [UserID] {
         let member = try check(sender, is: .member)
         if member.role < .administrator {
@@ -59,7 +59,7 @@ extension Group {
     ///
     /// - Parameter lastSeq: the last conversation seq of the group's messages.
     /// - Throws: `.forbidden` (not a member, or the role does not allow it), `.notFound` (no such member), `.tooLarge`,
-    ///   `.invalidArgument`. Then nothing is changed.
+    ///   `.invalidArgument`. If it throws, nothing is changed.
     package func applying(
         _ command: GroupCommand,
         by user: UserID,
@@ -67,7 +67,7 @@ extension Group {
     ) throws(HermesError) -> Outcome {
         switch command {
         case .create:
-            throw HermesError(.invalidArgument, "this group is there already")
+            throw HermesError(.invalidArgument, "this group already exists")
         case .change(_, let change):
             return try changed(change, by: user)
         case .changeMembers(_, let changes):
@@ -131,7 +131,8 @@ extension Group {
         }
         let role = change.role ?? member.role
         guard role != member.role || change.mutedUntil != member.mutedUntil else { return }
-        // With the present role: an owner who transferred the group in the same request is no longer the owner.
+        // The actor's present role counts: an owner who transferred the group in the same request is no longer the
+        // owner.
         let actor = try check(actor.user, is: .administrator)
         if member.user == actor.user {
             throw HermesError(.invalidArgument, "you cannot change your own role; make another member the owner")
@@ -139,7 +140,7 @@ extension Group {
         try check(actor, isAbove: member.user)
         if role != member.role {
             try check(actor.user, is: .owner)
-            // There is one owner: the old one steps down.
+            // A group has one owner, so the old owner becomes an administrator.
             if role == .owner {
                 var former = actor
                 former.role = .administrator
@@ -165,8 +166,9 @@ extension Group {
         return outcome(group, [(.membersRemoved, [user], [user])], by: user)
     }
 
-    /// Removes a member whose account is deleted. An owner's group goes to an administrator, or else to a member, the
-    /// one with the lowest number; without other members it is dissolved.
+    /// Removes a member whose account is deleted. If that member is the owner, the administrator with the lowest id
+    /// becomes the owner. Without administrators, the member with the lowest id does; without other members, the group
+    /// is dissolved.
     package func abandoned(by user: UserID) -> Outcome {
         var group = self
         group.remove(user)
@@ -224,6 +226,6 @@ extension Group {
         throw HermesError(.tooLarge, "a group has at most \(maxMembers) members")
     }
 
-    /// The same error as for a group that does not exist, so that outsiders learn nothing.
+    /// The error for outsiders. It is the same as for a group that does not exist, so that outsiders learn nothing.
     package static let notAMember = HermesError(.forbidden, "you are not a member of this group")
 }

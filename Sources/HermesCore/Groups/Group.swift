@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The role of a member; each role includes the rights of those below it.
+/// The role of a member; each role includes the rights of the lower roles.
 package enum GroupRole: UInt8, Sendable, Hashable, Comparable, CaseIterable {
     /// May send messages.
     case member = 1
     /// Adds, removes and mutes members and changes the group.
     case administrator = 2
-    /// Changes roles and dissolves the group. Every group has exactly one.
+    /// Changes roles and dissolves the group. Every group has exactly one owner.
     case owner = 3
 
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
@@ -17,9 +17,9 @@ package enum GroupRole: UInt8, Sendable, Hashable, Comparable, CaseIterable {
 package struct GroupMember: Sendable, Hashable {
     package let user: UserID
     package var role: GroupRole
-    /// The member may not send messages before this time; 0: not muted.
+    /// The time until which the member may not send messages; 0: not muted.
     package var mutedUntil: Timestamp
-    /// The last message of the group before this member joined: its conversation seq, or 0.
+    /// The conversation seq of the group's last message before this member joined; 0: there was none.
     package var joinedAfter: UInt64
 
     package init(
@@ -38,13 +38,13 @@ package struct GroupMember: Sendable, Hashable {
 /// A group without its members.
 package struct GroupSummary: Sendable, Hashable {
     package let id: GroupID
-    /// 1 to ``Group/maxNameCharacters`` characters.
+    /// The name, of 1 to ``Group/maxNameCharacters`` characters.
     package var name: String
-    /// At most ``Account/maxAvatarURLBytes``.
+    /// The URL of the picture, at most ``Account/maxAvatarURLBytes``; empty if there is none.
     package var avatarURL: String
     /// Whether only the owner and administrators may send messages.
     package var isMuted: Bool
-    /// Whether members read what was said before they joined.
+    /// Whether members may read the messages from before they joined.
     package var isHistoryOpen: Bool
     package var memberCount: Int
     package let createdAt: Timestamp
@@ -72,10 +72,11 @@ package struct GroupSummary: Sendable, Hashable {
 package struct Group: Sendable, Hashable {
     /// The summary; its `memberCount` always matches ``members``.
     package private(set) var summary: GroupSummary
-    /// Ascending by user, each once.
+    /// The members, ascending by user. Each user occurs only once.
     package private(set) var members: [GroupMember]
 
-    /// A message to a group takes one pointer in each member's inbox, hence the limit.
+    /// The most members of a group. It is limited because a message to a group takes one entry in the inbox of each
+    /// member.
     package static let maxMembers = 500
     /// The longest name, in characters.
     package static let maxNameCharacters = 64
@@ -90,10 +91,10 @@ package struct Group: Sendable, Hashable {
 
     package var id: GroupID { summary.id }
 
-    /// All members, ascending.
+    /// The accounts of all members, ascending.
     package var users: [UserID] { members.map(\.user) }
 
-    /// The member's index; nil if not a member.
+    /// Returns the index of a member; nil if the user is not a member.
     package func index(of user: UserID) -> Int? {
         var low = 0
         var high = members.count
@@ -104,10 +105,11 @@ package struct Group: Sendable, Hashable {
         return low < members.count && members[low].user == user ? low : nil
     }
 
-    /// The member with this id; nil if not a member.
+    /// Returns the member with this id; nil if the user is not a member.
     package func member(_ user: UserID) -> GroupMember? { index(of: user).map { members[$0] } }
 
-    /// The conversation seq after which the user may read the group's history; 0: all of it; nil if not a member.
+    /// Returns the conversation seq after which the user may read the group's history. 0: the user may read all of it;
+    /// nil: the user is not a member.
     package func readableAfter(_ user: UserID) -> UInt64? {
         member(user).map { summary.isHistoryOpen ? 0 : $0.joinedAfter }
     }

@@ -10,7 +10,7 @@ package enum GroupCommand: Sendable, Hashable {
     case leave(GroupID)
     case dissolve(GroupID)
 
-    /// The group; nil for one to be created.
+    /// The group that the action changes; nil if it creates one.
     package var group: GroupID? {
         switch self {
         case .create: nil
@@ -28,7 +28,7 @@ package enum GroupCommand: Sendable, Hashable {
     }
 }
 
-/// A change of a group; nil leaves a field as it is.
+/// A change of a group. Fields that are nil stay unchanged.
 package struct GroupChange: Sendable, Hashable {
     package var name: String?
     package var avatarURL: String?
@@ -48,14 +48,14 @@ package struct GroupChange: Sendable, Hashable {
     }
 }
 
-/// Changes to a group's members, all or none.
+/// Changes to a group's members. Either all of them are made, or none.
 package struct MemberChanges: Sendable, Hashable {
-    /// A change of role or mute.
+    /// A change of a member's role or muting.
     package struct Role: Sendable, Hashable {
         package let user: UserID
         /// The new role; nil: unchanged.
         package let role: GroupRole?
-        /// The new mute; 0: not muted.
+        /// The new time until which the member is muted; 0: not muted.
         package let mutedUntil: Timestamp
 
         package init(user: UserID, role: GroupRole?, mutedUntil: Timestamp = Timestamp(rawValue: 0)) {
@@ -67,7 +67,7 @@ package struct MemberChanges: Sendable, Hashable {
 
     /// The accounts to add; existing members stay as they are.
     package var added: [UserID]
-    /// The members to remove; others are ignored.
+    /// The members to remove; accounts that are not members are ignored.
     package var removed: [UserID]
     package var roles: [Role]
 
@@ -78,11 +78,11 @@ package struct MemberChanges: Sendable, Hashable {
     }
 }
 
-/// A group event for each member's inbox.
+/// An event about a change of a group, for the inbox of each member.
 package struct GroupEvent: Sendable, Hashable {
     package enum Kind: UInt8, Sendable, Hashable {
         case created = 1
-        /// The name, picture, muting or a member's role changed.
+        /// The name, the picture, the muting, the openness of the history, or a member's role or muting changed.
         case changed = 2
         case membersAdded = 3
         case membersRemoved = 4

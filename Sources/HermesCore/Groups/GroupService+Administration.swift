@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A change of a group by those who run the server.
+/// A change of a group by an operator of the server.
 package enum GroupAdministration: Sendable, Hashable {
     case remove(UserID)
     case setRole(GroupRole, of: UserID)
     case dissolve
 
-    /// The command by which the owner would make this change; nil: there is nothing to do.
+    /// Returns the command by which the owner would make this change; nil if there is nothing to do.
     ///
     /// - Throws: `.notFound` if the account is no member, `.invalidArgument` if the group would have no owner.
     package func command(for group: Group) throws(HermesError) -> GroupCommand? {
@@ -36,16 +36,16 @@ package enum GroupAdministration: Sendable, Hashable {
     }
 }
 
-/// Groups, for those who run the server.
+/// The administration of groups by an operator of the server.
 extension GroupService {
-    /// The most attempts: the owner may change during one.
+    /// The most attempts at a change. An attempt fails if the group gets another owner during it.
     private static let maxTries = 3
     private static let noSuchGroup = HermesError(.notFound, "there is no such group")
 
-    /// Groups whose name contains a text, with ASCII letters in either case, ascending by number. One call examines a
-    /// limited number of groups, and does not delay commits.
+    /// Finds the groups whose names contain a text, regardless of the case of ASCII letters, ascending by id. One call
+    /// examines a limited number of groups, and does not delay commits.
     ///
-    /// - Returns: the groups found, and the place to continue at if there are more groups to examine.
+    /// - Returns: the groups found, and the id after which to continue; nil if there are no more groups to examine.
     package func groups(
         named text: String,
         after id: GroupID?,
@@ -58,7 +58,7 @@ extension GroupService {
         }
     }
 
-    /// A group with its members' names.
+    /// Returns a group with its members' names.
     ///
     /// - Throws: `.notFound`, `.storageUnavailable`.
     package func group(_ id: GroupID) async throws(HermesError) -> (group: Group, names: [UserID: String]) {
@@ -68,7 +68,7 @@ extension GroupService {
         }
     }
 
-    /// Changes a group with the rights of its owner, without being charged for it.
+    /// Changes a group with the rights of its owner. Nobody is charged for the change.
     ///
     /// The notice to the members says that the owner made the change, because a notice must name an account.
     ///
@@ -90,7 +90,7 @@ extension GroupService {
             do throws(HermesError) {
                 return try await commit(command, by: owner.user).group
             } catch {
-                // The group has another owner by now, or there is none any more.
+                // The group may have another owner by now, or may be gone.
                 guard error.code == .forbidden, tries < Self.maxTries else { throw error }
             }
         }

@@ -34,33 +34,33 @@ package final class GroupService: Sendable {
 
     /// Applies an action to a group, and tells its members.
     ///
-    /// - Returns: the group after it, without members if it is dissolved, and the reach of the change, for which the
-    ///   caller pays.
-    /// - Throws: `.invalidArgument`, `.notFound` (no such account), `.forbidden` (not a member, the role does not allow
-    ///   it, or an account to be added blocks the adding one or accepts only contacts), `.tooLarge`, `.rateLimited`,
-    ///   and the errors of the committer.
+    /// - Returns: the group after the action, without members if it is dissolved; and the reach of the change, for
+    ///   which the acting account pays.
+    /// - Throws: `.invalidArgument`, `.notFound` (no such account), `.forbidden` (the account is not a member, its role
+    ///   does not allow the action, or an account to be added blocks it or accepts only contacts), `.tooLarge`,
+    ///   `.rateLimited`, and the errors of the committer.
     package func answer(
         _ command: GroupCommand,
         by principal: Principal
     ) async throws(HermesError) -> (group: Group, reach: ChangeReach) {
         try Self.check(command)
-        // At least the caller and the added members are told; the others are known afterwards.
+        // At least the caller and the added members are told. How many others are told is known only after the commit.
         let known = 1 + command.added.count
         if let wait = allowance.withLock({ $0.take(known, of: principal.user, now: time.uptime()) }) {
-            throw HermesError(.rateLimited, "you have caused too many group entries this hour", retryAfter: wait)
+            throw HermesError(.rateLimited, "you have made too many changes to groups this hour", retryAfter: wait)
         }
         let answer = try await commit(command, by: principal.user)
         allowance.withLock { $0.charge(answer.reach.entries - known, to: principal.user, now: time.uptime()) }
         return answer
     }
 
-    /// The same, for callers that pay for nothing.
+    /// Applies an action like ``answer(_:by:)``, for callers that do not charge anybody for the reach of the change.
     @discardableResult
     package func apply(_ command: GroupCommand, by principal: Principal) async throws(HermesError) -> Group {
         try await answer(command, by: principal).group
     }
 
-    /// - Returns: the group after it, and the reach of the change.
+    /// - Returns: the group after the action, and the reach of the change.
     func commit(
         _ command: GroupCommand,
         by user: UserID
@@ -74,7 +74,7 @@ package final class GroupService: Sendable {
         }.get()
     }
 
-    /// A group that `reader` is a member of, with its members' names.
+    /// Returns a group that `reader` is a member of, with its members' names.
     ///
     /// - Throws: `.forbidden`, `.storageUnavailable`.
     package func group(
@@ -87,7 +87,8 @@ package final class GroupService: Sendable {
         }
     }
 
-    /// The other members of a group, for typing, without those who block the account.
+    /// Returns the members of a group who are told that an account is typing: all other members but those who block the
+    /// account.
     ///
     /// - Throws: `.forbidden` if the account may not send to the group now, `.storageUnavailable`.
     package func listeners(in id: GroupID, to user: UserID) async throws(HermesError) -> [UserID] {
@@ -100,7 +101,7 @@ package final class GroupService: Sendable {
         }
     }
 
-    /// The groups of a user, ascending by id.
+    /// Returns the groups of a user, ascending by id.
     package func groups(of user: UserID, after id: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary] {
         let limit = min(max(1, limit), StoreSettings.maxPageEntries)
         return try await reads.turn(of: .account(user)) { () async throws(HermesError) in
@@ -123,7 +124,7 @@ package final class GroupService: Sendable {
             try check(count: changes.removed.count)
             try check(count: changes.roles.count)
             for change in changes.roles where change.mutedUntil.rawValue < 0 {
-                throw HermesError(.invalidArgument, "the end of a muting is before 1970")
+                throw HermesError(.invalidArgument, "a muting must not end before 1970")
             }
         case .leave, .dissolve:
             break
@@ -135,7 +136,8 @@ package final class GroupService: Sendable {
         throw HermesError(.tooLarge, "name at most \(Group.maxMembers - 1) accounts at once")
     }
 
-    /// Controls, line ends, and what changes the direction of the text beside it. Joiners stay: emoji need them.
+    /// Whether a scalar is a control character, ends a line, or changes the direction of the text beside it. Joiners do
+    /// not count, because emoji need them.
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true
@@ -145,7 +147,10 @@ package final class GroupService: Sendable {
 
     private static func check(name: String) throws(HermesError) {
         guard name.utf8.count <= Group.maxNameBytes, (1...Group.maxNameCharacters).contains(name.count) else {
-            throw HermesError(.invalidArgument, "a group's name has 1 to \(Group.maxNameCharacters) characters")
+            throw HermesError(
+                .invalidArgument,
+                "a group's name has 1 to \(Group.maxNameCharacters) characters, and at most \(Group.maxNameBytes) bytes"
+            )
         }
         guard !name.unicodeScalars.contains(where: isControl) else {
             throw HermesError(.invalidArgument, "a group's name holds no control characters")

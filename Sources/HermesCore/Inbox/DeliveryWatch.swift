@@ -1,23 +1,25 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells of everything that is committed to inboxes, and of what devices acknowledge. Without an observer it costs a
-/// lock per batch and acknowledgement.
+/// Reports everything that is committed to inboxes, and everything that devices acknowledge. Without an observer, each
+/// batch and each acknowledgement costs one lock.
 package final class DeliveryWatch: Sendable {
     /// A device has acknowledged everything up to `seq`.
     package struct Acknowledgement: Sendable {
         package let user: UserID
         package let device: DeviceID
         package let seq: UInt64
-        /// False: the device only claimed to be one (``Principal/isProven``).
+        /// Whether the device's login proved that the client is the account (``Principal/isProven``); false for a mere
+        /// claim.
         package let isProven: Bool
     }
 
-    /// Entries were committed, ascending for each user. Observers run on the committer's thread and must not block.
+    /// The hook for committed entries, which are in ascending order for each user. Observers run on the committer's
+    /// thread and must not block.
     package let entriesCommitted = Hook<[UserID: [InboxEntry]]>()
-    /// A device has acknowledged entries. Observers run on event loops and must not block.
+    /// The hook for the acknowledgements of devices. Observers run on event loops and must not block.
     package let entriesAcknowledged = Hook<Acknowledgement>()
-    /// Those who watch the server's events.
+    /// The distribution of the server's events to their observers.
     let events = EventWatch()
 
     func committed(_ entries: [UserID: [InboxEntry]]) {

@@ -3,26 +3,28 @@
 
 /// A kind of inbox event: how it is stored, who causes it, who sees it, and whom it wakes.
 ///
-/// Every kind but messages, which stores keep apart from the inboxes. A kind is a type that conforms and a case of
-/// ``InboxEvent``.
+/// Every kind has a case of ``InboxEvent`` and, except for messages, a type that conforms to this protocol. The type of
+/// messages does not conform, because stores keep messages apart from the inboxes.
 package protocol DurableKind: Sendable, Hashable {
     /// The number of the kind in stores.
     static var storedKind: InboxEvent.StoredKind { get }
-    /// Appends the form in which stores keep it. See ``StoredForm``.
+    /// Appends the event in the form that stores keep (``StoredForm``).
     func store(into bytes: inout [UInt8])
-    /// Reads it from that form, also if an older version wrote it; nil if the bytes are damaged.
+    /// Reads the event from its stored form, even if an older version wrote it. Returns nil if the bytes are damaged.
     init?(stored bytes: inout ArraySlice<UInt8>)
 
-    /// The account that causes it; nil: the server or a back end. It decides whether a crowded inbox takes the entry.
+    /// The account that caused the event; nil: the server or a back end caused it. Whether a crowded inbox takes the
+    /// entry depends on this account.
     var actor: UserID? { get }
-    /// The alert on a sleeping device of `user`; nil: no device is woken for it.
+    /// Returns the alert for a sleeping device of `user`; nil: no device is woken for the event.
     func alert(for user: UserID) -> EventAlert?
 
-    /// The size that it adds to a page, in bytes; 0 for what is always small.
+    /// The size that the event adds to a page, in bytes; 0 for a kind that is always small.
     var bytes: Int { get }
-    /// The time after which it is not delivered; nil: it is delivered as long as it is stored.
+    /// The time after which the event is not delivered; nil: it is delivered as long as it is stored.
     var expiry: Timestamp? { get }
-    /// Whether this device of the inbox's account shows it. On the others the entry has a seq and shows nothing.
+    /// Whether this device of the inbox's account shows the event. On the account's other devices, the entry has a seq
+    /// but shows nothing.
     func isFor(_ device: DeviceID) -> Bool
 }
 
@@ -32,20 +34,20 @@ extension DurableKind {
     package func isFor(_ device: DeviceID) -> Bool { true }
 }
 
-/// The alert on a sleeping device for an entry.
+/// The alert that a sleeping device shows for an entry.
 package struct EventAlert: Sendable, Hashable {
-    /// The time after which an alert is no news for somebody who picks up the device.
+    /// The age, counted from the commit, at which an alert is too old to be shown.
     static let lifetime = Duration.seconds(86_400)
 
-    /// The id of the object that the entry is about; nil: there is none.
+    /// The id of the object that the entry is about; nil: there is no such object.
     package var id: MessageID?
     package var title: String
     package var body: String
-    /// The application's own JSON object; empty: none.
+    /// The application's own JSON object; empty: there is none.
     package var dataJSON = ""
-    /// A newer alert with the same key replaces this one; empty: none.
+    /// The collapse key: a newer alert with the same key replaces this one. Empty: there is none.
     package var collapseKey = ""
-    /// The time after which it is not shown; nil: ``lifetime`` after the commit.
+    /// The time after which the alert is not shown; nil: ``lifetime`` after the commit.
     package var expiresAt: Timestamp?
     package var priority = PushNotification.Priority.high
 

@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The places up to which the devices of an account have taken its inbox. They decide which entries may be deleted.
-/// Pure; the same for every store.
+/// The cursors of an account's devices: each device has taken the account's inbox up to its cursor. The cursors decide
+/// which entries may be deleted. Pure; all stores use this type.
 ///
-/// An entry waits for all devices. Once an inbox is crowded (``InboxBudget/isCrowded(_:)``), it waits only for the
-/// first device. So a device that stays away does not keep senders out, and is told about the hole when it returns.
-/// Devices that were merely claimed do not count: while an account has no others, its entries stay until they expire.
+/// An entry is kept until all devices have taken it. Once an inbox is crowded (``InboxBudget/isCrowded(_:)``), an entry
+/// is kept only until one device has taken it. So a device that stays away does not keep senders out; it is told about
+/// the hole when it returns. A device that was merely claimed (``DeviceProof/claim``) does not release entries: while
+/// an account has no other devices, its entries stay until they expire.
 package struct InboxCursors: Sendable {
     package struct Cursor: Sendable, Hashable {
         package var seq: UInt64
@@ -35,16 +36,16 @@ package struct InboxCursors: Sendable {
 
     package mutating func move(_ device: DeviceID, to seq: UInt64) { cursors[device]?.seq = seq }
 
-    /// The last entry that nobody waits for; 0 if no device showed a proof.
+    /// Returns the seq of the last entry that no device needs any more; 0 if no device has shown a proof.
     package func released(isCrowded: Bool) -> UInt64 {
         guard let delivered = lastTaken else { return 0 }
         return isCrowded ? delivered : cursors.values.lazy.map(\.seq).min() ?? 0
     }
 
-    /// The last entry that has reached the account, because one of its devices has taken it. Devices that were merely
-    /// claimed do not count: anybody may claim to be one.
+    /// The seq of the last entry that has reached the account, because one of its devices has taken it. Devices that
+    /// were merely claimed do not count, because anybody may claim to be a device. 0 if no device has shown a proof.
     package var delivered: UInt64 { lastTaken ?? 0 }
 
-    /// Nil if no device showed a proof.
+    /// The highest seq that a device with a proof has taken; nil if no device has shown a proof.
     private var lastTaken: UInt64? { cursors.values.lazy.filter { $0.proof > .claim }.map(\.seq).max() }
 }

@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// One entry of a user's inbox. Seqs are contiguous per user from 1, so gaps and duplicates are visible in them.
+/// One entry of a user's inbox. Seqs are contiguous per user from 1, so they reveal gaps and duplicates.
 package struct InboxEntry: Sendable, Hashable {
     package let seq: UInt64
     package let committedAt: Timestamp
     package let event: InboxEvent
-    /// The time at which the cause of an entry came to the core (``TimeSource/uptime()``), if the entry was just
-    /// committed; nil if it was read from the store. It does not count for equality.
+    /// The time (``TimeSource/uptime()``) at which the operation that caused the entry reached the core. It is set if
+    /// the entry was just committed, and nil if the entry was read from the store. Equality ignores it.
     package var acceptedAt: Duration?
 
     package init(seq: UInt64, committedAt: Timestamp, event: InboxEvent) {
@@ -26,7 +26,7 @@ package struct InboxEntry: Sendable, Hashable {
         hasher.combine(event)
     }
 
-    /// Whether it stands for entries that are no longer stored.
+    /// Whether the entry is a hole: it stands for entries that are no longer stored.
     package var isHole: Bool { hole != nil }
 
     /// The last seq that the entry covers: its own, or the end of a hole.
@@ -36,9 +36,9 @@ package struct InboxEntry: Sendable, Hashable {
     }
 }
 
-/// The position of an inbox.
+/// The state of an inbox's numbering.
 package struct InboxPosition: Sendable, Hashable {
-    /// Changes only if the store was lost: seqs of another epoch are meaningless.
+    /// A number that changes only if the store was lost. Seqs of another epoch are meaningless.
     package let epoch: UInt64
     /// The newest seq; 0 before the first entry.
     package let head: UInt64
@@ -54,7 +54,8 @@ package struct InboxPosition: Sendable, Hashable {
 
 /// A run of entries, and the position of the inbox when they were read.
 package struct InboxPage: Sendable, Hashable {
-    /// Contiguous and ascending; a hole in the store (expired entries) is one ``InboxEvent/expired(through:)`` entry.
+    /// The entries, contiguous and ascending. A hole in the store (expired entries) is one
+    /// ``InboxEvent/expired(through:)`` entry.
     package let entries: [InboxEntry]
     package let position: InboxPosition
 
@@ -63,20 +64,20 @@ package struct InboxPage: Sendable, Hashable {
         self.position = position
     }
 
-    /// The contents of its entries, in bytes.
+    /// The size of the entries' contents, in bytes.
     package var bytes: Int { entries.reduce(0) { $0 + $1.event.bytes } }
 }
 
 extension InboxEntry {
-    /// The end of the hole that the entry stands for; nil for other entries.
+    /// The last seq of the hole, if the entry is one; otherwise nil.
     fileprivate var hole: UInt64? {
         if case .expired(let through) = event { through } else { nil }
     }
 }
 
 extension InboxPage {
-    /// The page without expired messages and pushes, which are not delivered even if the purge has not deleted them
-    /// yet. Each run of them is one ``InboxEvent/expired(through:)`` entry.
+    /// Returns the page without expired messages and pushes, which are not delivered even if the purge has not deleted
+    /// them yet. Each run of expired entries becomes one ``InboxEvent/expired(through:)`` entry.
     package func withoutExpired(at time: ExpiryTime) -> InboxPage {
         func isOver(_ entry: InboxEntry) -> Bool {
             entry.event.expiry.map { time.isOver($0, storedAt: entry.committedAt) } ?? false
@@ -88,7 +89,7 @@ extension InboxPage {
                 kept.append(entry)
                 continue
             }
-            // A hole directly before grows.
+            // A hole directly before this entry is extended.
             let first = kept.last?.hole == nil ? entry : kept.removeLast()
             kept.append(InboxEntry(seq: first.seq, committedAt: first.committedAt, event: .expired(through: through)))
         }

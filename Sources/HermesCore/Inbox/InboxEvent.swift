@@ -13,7 +13,8 @@ package enum InboxEvent: Sendable, Hashable {
     case group(GroupEvent)
     /// A push from a back end.
     case push(Push)
-    /// This entry and all up to `through` are no longer stored. Its `committedAt` is 0: unknown.
+    /// A hole: this entry and all up to `through` have expired or are no longer stored. If the time of the commit is
+    /// unknown, ``InboxEntry/committedAt`` is 0.
     case expired(through: UInt64)
 
     /// The kinds, with the numbers under which stores keep them. The number of a kind never changes, and is never used
@@ -27,7 +28,7 @@ package enum InboxEvent: Sendable, Hashable {
         case push = 5
     }
 
-    /// - Returns: nil for a message and a hole, because they are not ``DurableKind``s.
+    /// - Returns: nil for a message and a hole, which do not conform to ``DurableKind``.
     private func ask<Question: KindQuestion>(_ question: Question) -> Question.Answer? {
         switch self {
         case .message, .expired: nil
@@ -41,7 +42,8 @@ package enum InboxEvent: Sendable, Hashable {
 
     /// Reads an event from its stored form.
     ///
-    /// - Returns: nil if the bytes are damaged, or the kind is one of a newer version.
+    /// - Returns: nil if the bytes are damaged, or if a newer version wrote an event of a kind that this version does
+    ///   not know.
     package init?(kind: Int64, stored bytes: [UInt8]) {
         var bytes = bytes[...]
         let event: InboxEvent?
@@ -92,7 +94,7 @@ package struct ReadMark: DurableKind {
     package func alert(for user: UserID) -> EventAlert? { nil }
 }
 
-/// `user` has recalled its message.
+/// `user` has recalled a message that it sent.
 package struct RecalledMessage: DurableKind {
     package let conversation: ConversationID
     package let id: MessageID
@@ -130,8 +132,8 @@ package struct RecalledMessage: DurableKind {
 
 // MARK: - What a kind answers
 
-/// A question that each kind can answer. Its method is generic, because a kind in an existential would be allocated for
-/// each answer.
+/// A question that each kind can answer. Its method is generic: with an existential parameter, each answer would cost
+/// an allocation.
 private protocol KindQuestion {
     associatedtype Answer
     func ask(_ kind: some DurableKind) -> Answer
@@ -153,7 +155,7 @@ extension InboxEvent {
         func ask(_ kind: some DurableKind) -> UserID? { kind.actor }
     }
 
-    /// The account that causes an entry other than a message; nil: the server or a back end.
+    /// The account that caused the event; nil: the server or a back end caused it, or the event is a message or a hole.
     package var actor: UserID? { ask(Actor()) ?? nil }
 
     private struct Alert: KindQuestion {
@@ -161,7 +163,7 @@ extension InboxEvent {
         func ask(_ kind: some DurableKind) -> EventAlert? { kind.alert(for: user) }
     }
 
-    /// The alert on a sleeping device of `user`; nil: no device is woken, or the event is a message.
+    /// Returns the alert for a sleeping device of `user`; nil: no device is woken, or the event is a message or a hole.
     package func alert(for user: UserID) -> EventAlert? { ask(Alert(user: user)) ?? nil }
 
     private struct Bytes: KindQuestion {

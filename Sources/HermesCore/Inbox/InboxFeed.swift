@@ -1,49 +1,51 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides which entries of its user's inbox a connection writes: the arithmetic of its cursor. No entry leaves without
-/// it. Pure; owner: the connection's handler, on its loop.
+/// Decides which entries of its user's inbox a connection writes, and keeps the connection's cursors in the inbox. No
+/// entry leaves a connection without its feed. Pure; owner: the connection's handler, on its loop.
 ///
 /// Guarantees: entries are written in order, each once per connection, without a gap (a live entry that is not the next
 /// one causes a load). At most one load is outstanding. At most `window` entries are written and not acknowledged;
 /// further ones stay in the store until acknowledgements arrive. Messages that the device sent over this connection are
 /// counted but not written back.
 ///
-/// A page that the peer asked for (``Event/pageRequested(_:)``) is a repetition: it leaves whole, ahead of new entries,
-/// and moves none of the feed's places. Its new entries leave again in their turn, so that nothing depends on how much
-/// of the page the peer kept.
+/// A page that the peer asked for (``Event/pageRequested(_:)``) is a repetition: it is written as a whole, before new
+/// entries, and moves none of the feed's cursors. Entries of the page that are new are written again when it is their
+/// turn. So nothing depends on how much of the page the peer kept.
 ///
 /// Usage: attach to the ``DeviceRegistry`` first. Then report ``Event/opened(after:head:)`` with the result of the
-/// login, which always loads a first page (perhaps an empty one). Carry out each action. After ``Action/write(_:)``
-/// report ``Event/writable`` or ``Event/unwritable``, which requests the next step. Then call ``takeAcknowledgement()``
-/// and pass the result to the ``MessageService``.
+/// login. The feed then always loads a first page, which may be empty. Carry out each action. After
+/// ``Action/write(_:)`` report ``Event/writable`` or ``Event/unwritable``, which yields the next action. Then call
+/// ``takeAcknowledgement()`` and pass the result to the ``MessageService``.
 package struct InboxFeed: Sendable {
     package enum Event: Sendable {
         /// The device continues after the seq `after`; the inbox's head is `head`.
         case opened(after: UInt64, head: UInt64)
-        /// The load succeeded.
+        /// The load succeeded with this page.
         case pageLoaded(InboxPage)
         /// The load failed. Report ``retryDue`` after a while.
         case pageFailed
         /// The load is due again.
         case retryDue
-        /// ``Attachment/inboxAdvanced(_:)``.
+        /// Entries were committed (``Attachment/inboxAdvanced(_:)``).
         case entriesCommitted([InboxEntry])
         /// The connection's outbound queue is above its high-water mark.
         case unwritable
         /// The queue is below the mark again.
         case writable
-        /// Only the entries of the last ``Action/write(_:)`` up to this one were written, because the queue is full.
-        /// The rest is handed out again once it is ``writable``.
+        /// Of the last ``Action/write(_:)`` or ``Action/writePage(_:)``, only the entries up to this seq were written,
+        /// because the queue is full. The feed hands out the rest again after ``writable``.
         case cutShort(after: UInt64)
-        /// The entries up to this one have been sent.
+        /// The entries up to this seq have been sent.
         case written(upTo: UInt64)
         /// The peer has acknowledged everything up to this seq. A seq that was never committed has no effect: it
         /// belongs to an inbox that the store has lost.
         case acknowledged(upTo: UInt64)
-        /// The peer asked for these entries, whatever was written before; one page after the other.
+        /// The peer asked for these entries, whether or not they were written before. Several such pages are written
+        /// one after the other.
         case pageRequested([InboxEntry])
-        /// A peer that never acknowledges (IMPB) sent a frame, which acknowledges everything written before.
+        /// A peer that never acknowledges (IMPB) sent a frame. The frame counts as an acknowledgement of everything
+        /// that had been sent before.
         case peerSpoke
     }
 
@@ -51,9 +53,10 @@ package struct InboxFeed: Sendable {
         case none
         /// Read a page: ``InboxRequest/page(after:limit:)``.
         case load(after: UInt64, limit: Int)
-        /// Write these to the peer; never empty.
+        /// Write these entries to the peer; there is at least one.
         case write([InboxEntry])
-        /// Write these, which the peer asked for; never empty. As after ``write(_:)``, report how far that went.
+        /// Write these entries, which the peer asked for; there is at least one. As after ``write(_:)``, report
+        /// ``Event/writable``, ``Event/unwritable`` or ``Event/cutShort(after:)``.
         case writePage(ArraySlice<InboxEntry>)
     }
 
@@ -64,12 +67,12 @@ package struct InboxFeed: Sendable {
     private var isOpen = false
     private var isWritable = true
     private var isLoading = false
-    /// Whether the page under way answers an outdated request.
+    /// Whether the load under way is outdated, so that its entries must be dropped.
     private var isPageStale = false
     private var mustWaitForRetry = false
     /// The newest seq known to be committed.
     package private(set) var head: UInt64 = 0
-    /// The head when the connection opened: this connection sent the device's later entries.
+    /// The head when the connection opened. Later messages of this device were sent over this connection.
     private var headAtOpen: UInt64 = 0
     /// The last seq that was handed out in ``Action/write(_:)``, or skipped.
     package private(set) var written: UInt64 = 0
@@ -77,16 +80,17 @@ package struct InboxFeed: Sendable {
     private var lastVisible: UInt64 = 0
     /// The last seq that has been sent.
     private var completed: UInt64 = 0
-    /// The last seq that the peer has.
+    /// The last seq up to which the peer is known to have all entries.
     package private(set) var acknowledged: UInt64 = 0
     private var reported: UInt64 = 0
     /// The entries that the peer asked for and that have not left.
     private var requested: ArraySlice<InboxEntry> = []
-    /// The number of these that were handed out, while it is not known how many of them were written.
+    /// The number of entries of `requested` that were handed out and of which it is not known yet how many were
+    /// written.
     private var handedOut = 0
-    /// An acknowledgement beyond the known head.
+    /// The acknowledged seq, if it is beyond the known head and not checked yet.
     private var claimed: UInt64?
-    /// Whether the page under way was requested after that.
+    /// Whether the load under way was requested to check `claimed`.
     private var isClaimAsked = false
     /// Whether the peer acknowledged a seq that was never committed; such a claim is not checked again.
     private var isClaimFalse = false
@@ -95,8 +99,8 @@ package struct InboxFeed: Sendable {
     ///
     /// - Parameters:
     ///   - principal: the connection's principal.
-    ///   - window: the number of entries that may be written and not acknowledged.
-    ///   - pageSize: the most entries of one load.
+    ///   - window: the largest number of entries that are written and not acknowledged.
+    ///   - pageSize: the largest number of entries in one load.
     package init(principal: Principal, window: Int = 1024, pageSize: Int = 256) {
         self.principal = principal
         self.window = UInt64(max(1, window))
@@ -134,10 +138,9 @@ package struct InboxFeed: Sendable {
         return acknowledged
     }
 
-    /// The entries of the last ``Action/write(_:)`` behind this one were not written and never will be, because the
-    /// peer cannot take them. They count as acknowledged once everything before them is. Report this after
-    /// ``Event/cutShort(after:)``, if any, and before ``Event/writable`` or ``Event/unwritable``; it causes no action
-    /// by itself.
+    /// Records that the entries of the last ``Action/write(_:)`` after `seq` were not written and never will be,
+    /// because the peer cannot take them. They count as acknowledged once everything before them is acknowledged. Call
+    /// this after ``Event/cutShort(after:)``, if any, and before ``Event/writable`` or ``Event/unwritable``.
     package mutating func leftOut(behind seq: UInt64) {
         lastVisible = min(lastVisible, max(seq, acknowledged))
         settleSkipped()
@@ -155,7 +158,7 @@ package struct InboxFeed: Sendable {
         completed = written
         acknowledged = written
         reported = written
-        // Even if nothing seems to wait: something may have been committed between the login and the attaching.
+        // Load even if nothing seems to wait: something may have been committed between the login and the attaching.
         isLoading = true
         return .load(after: written, limit: min(pageSize, Int(clamping: window)))
     }
@@ -175,14 +178,14 @@ package struct InboxFeed: Sendable {
         isLoading = false
         head = max(head, page.position.head)
         settleClaim()
-        // A page that was asked for leaves first; this one is read again behind it.
+        // A page that the peer asked for is written first. The page that was just loaded is read again after that.
         if isPageStale || !requested.isEmpty {
             isPageStale = false
             return next()
         }
         let news = page.entries.drop { $0.lastSeq <= written }
         guard let first = news.first else {
-            // The requested entries are no longer stored: report it, or the request would repeat forever.
+            // The entries to load are no longer stored. Report the hole, or the load would be repeated forever.
             guard page.position.head > written else { return next() }
             return write([expired(through: page.position.head, at: Timestamp(rawValue: 0))])
         }
@@ -208,7 +211,7 @@ package struct InboxFeed: Sendable {
 
     private mutating func pageRequested(_ entries: [InboxEntry]) -> Action {
         if requested.isEmpty { requested = entries[...] } else { requested += entries }
-        // However many wait to be written: the connection cuts it short.
+        // All entries are handed out, however many they are: the connection cuts the write short if its queue is full.
         return requested.isEmpty || handedOut > 0 ? .none : writeRequested()
     }
 
@@ -231,7 +234,7 @@ package struct InboxFeed: Sendable {
         } else if seq < written {
             written = max(seq, acknowledged)
             lastVisible = min(lastVisible, written)
-            // A page under way begins behind what was not written.
+            // A load under way begins after entries that were not written.
             isPageStale = isPageStale || isLoading
         }
         return setWritable(false)
@@ -266,8 +269,8 @@ package struct InboxFeed: Sendable {
         settleSkipped()
     }
 
-    /// Checks the claim against a page, which has the inbox's head. A peer may have a committed entry before this feed
-    /// hears of it.
+    /// Checks `claimed` against the inbox's head, which came with a page. The check is needed because a peer may have a
+    /// committed entry before this feed hears of it.
     private mutating func settleClaim() {
         guard let seq = claimed else { return }
         if seq <= head {
@@ -293,7 +296,7 @@ package struct InboxFeed: Sendable {
         if claimed != nil, isOpen, !isLoading, !mustWaitForRetry {
             isLoading = true
             isClaimAsked = true
-            // Where there is no room for entries, only the head is of interest.
+            // If there is no room for entries, the page is loaded only for the head.
             isPageStale = !isWritable || room == 0
             return .load(after: written, limit: min(pageSize, max(1, Int(clamping: room))))
         }
@@ -312,7 +315,7 @@ package struct InboxFeed: Sendable {
         return visible.isEmpty ? next() : .write(visible)
     }
 
-    /// Skipped entries count as acknowledged once everything before them is.
+    /// Counts skipped entries as acknowledged once everything before them is acknowledged.
     private mutating func settleSkipped() {
         if acknowledged >= lastVisible { acknowledged = max(acknowledged, written) }
     }

@@ -6,7 +6,7 @@ extension InboxPage {
     /// around it.
     package static let entryOverhead = 512
 
-    /// The part of the page that fits into a number of bytes, at least one entry; the client asks for the rest.
+    /// Returns the first entries of the page that fit into `maxBytes`, at least one. The client asks for the rest.
     package func cut(toBytes maxBytes: Int) -> InboxPage {
         let count = entries.countFitting(inBytes: maxBytes) { $0.event.bytes }
         return count == entries.count ? self : InboxPage(entries: Array(entries.prefix(count)), position: position)
@@ -14,11 +14,11 @@ extension InboxPage {
 }
 
 extension HistoryPage {
-    /// The newest messages that fit into a number of bytes, at least one.
+    /// Creates a page of the newest messages that fit into `maxBytes`, at least one.
     ///
     /// - Parameters:
     ///   - found: the messages that were read, ascending: one more than `limit`, if there are that many.
-    ///   - isFoundCut: whether older ones follow that were not read.
+    ///   - isFoundCut: whether older messages follow that were not read.
     package init(newestOf found: [Message], limit: Int, maxBytes: Int, isFoundCut: Bool = false) {
         let asked = found.suffix(limit)
         let count = asked.reversed().countFitting(inBytes: maxBytes) { $0.content.bytes.count }
@@ -31,7 +31,7 @@ extension ConversationPage {
     /// writes around it.
     package static let entryOverhead = 192
 
-    /// The conversations that fit into a number of bytes, at least one.
+    /// Creates a page of the first conversations that fit into `maxBytes`, at least one.
     ///
     /// - Parameters:
     ///   - found: the conversations that were read: `limit` of them, if there are that many.
@@ -44,9 +44,9 @@ extension ConversationPage {
 }
 
 extension Collection {
-    /// Returns how many of the first elements fit, at least one if there is any.
+    /// Returns how many of the first elements fit into `maxBytes`; at least one if there is any.
     ///
-    /// - Parameter overhead: the size that is counted for each element in addition, in bytes.
+    /// - Parameter overhead: the size that is added for each element, in bytes.
     fileprivate func countFitting(
         inBytes maxBytes: Int,
         overhead: Int = InboxPage.entryOverhead,

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Builds an ``InboxPage`` from a store's entries in ascending order: names the holes, keeps to the limits.
+/// Builds an ``InboxPage`` from a store's entries in ascending order. It adds entries for the holes, and keeps to the
+/// limits.
 package struct InboxPageBuilder {
     private var entries: [InboxEntry] = []
     private var last: UInt64
@@ -18,7 +19,8 @@ package struct InboxPageBuilder {
     /// The most stored entries that a page can hold.
     package var capacity: Int { limit }
 
-    /// Whether an entry with this seq fits. Names the hole before it; after the first false the page is full.
+    /// Returns whether an entry with this seq fits, and adds an entry for the hole before it. After the first false,
+    /// the page is full.
     package mutating func hasRoom(before seq: UInt64) -> Bool {
         guard !isCut, seq > last, entries.count < limit, bytes < StoreSettings.maxPageBytes else {
             isCut = true
@@ -38,7 +40,7 @@ package struct InboxPageBuilder {
         self.bytes += bytes
     }
 
-    /// Returns the page, once every stored entry was offered or one did not fit.
+    /// Returns the page. Call this once every stored entry was offered, or one did not fit.
     package consuming func finish(_ position: InboxPosition) -> InboxPage {
         if !isCut, entries.count < limit, last < position.head {
             appendHole(through: position.head)

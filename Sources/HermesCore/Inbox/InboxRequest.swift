@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A request of an account to its inbox or its conversations. Every protocol translates its requests to these;
-/// ``InboxRequests`` answers them, by the same rules for all.
+/// A request of an account about its inbox or its conversations. The requests of every protocol are translated to this
+/// type. ``InboxRequests`` answers them by the same rules for all protocols.
 ///
-/// A `limit` of 0 asks for the usual number. More than the largest number are never read (``PageLimit``).
+/// A `limit` of 0 asks for the usual number of entries. A limit above the largest number counts as the largest number
+/// (``PageLimit``).
 package enum InboxRequest: Sendable, Hashable {
-    /// The entries after a seq, whatever was delivered before: to pull, to synchronize.
+    /// The entries after a seq, whether or not they were delivered before. Clients use it to pull or to synchronize.
     case page(after: UInt64, limit: Int)
     /// Stored messages of a conversation with a conversation seq below `before`; nil: the newest.
     case history(ConversationID, before: UInt64?, limit: Int)
@@ -20,14 +21,14 @@ package enum InboxRequest: Sendable, Hashable {
 
 /// The number of entries that a request gets.
 package struct PageLimit: Sendable, Hashable {
-    /// For a page of the inbox.
+    /// The limit for a page of the inbox.
     package static let inbox = PageLimit(usual: 200, most: 1_000)
-    /// For a page of history: messages are larger than most entries.
+    /// The limit for a page of history. It is lower, because messages are larger than most entries.
     package static let history = PageLimit(usual: 50, most: 500)
-    /// For a page of the list of conversations.
+    /// The limit for a page of the list of conversations.
     package static let conversations = PageLimit(usual: 100, most: 1_000)
 
-    /// The number for a request without a limit.
+    /// The number of entries for a request without a limit.
     package let usual: Int
     package let most: Int
 
@@ -46,9 +47,9 @@ package enum InboxAnswer: Sendable, Hashable {
 
 /// A page of a conversation's stored messages.
 package struct HistoryPage: Sendable, Hashable {
-    /// By conversation seq, ascending.
+    /// The messages, in ascending order of their conversation seqs.
     package let messages: [Message]
-    /// Whether older ones follow.
+    /// Whether older messages follow.
     package let hasMore: Bool
 
     package init(messages: [Message], hasMore: Bool) {
@@ -62,7 +63,7 @@ package struct InboxReply: Sendable, Hashable {
     package let answer: InboxAnswer
     /// The amount that was read from the store, even if the answer holds less; nil: nothing was read.
     package let cost: ReadCost?
-    /// The reach of a change.
+    /// The reach of a change; nobody for a request that changes nothing.
     package let reach: ChangeReach
 
     package init(answer: InboxAnswer, cost: ReadCost?, reach: ChangeReach = .nobody) {
@@ -77,9 +78,9 @@ package struct InboxReply: Sendable, Hashable {
 package struct ChangeReach: Sendable, Hashable {
     package static let nobody = ChangeReach(entries: 0, devices: 0)
 
-    /// The inbox entries that it caused, those of the acting account included.
+    /// The number of inbox entries that the change caused, including those of the acting account.
     package let entries: Int
-    /// The connected devices that are told, once for each entry.
+    /// The number of connected devices that are told of the entries. A device counts once for each entry.
     package let devices: Int
 
     package init(entries: Int, devices: Int) {

@@ -1,10 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Answers the requests of accounts to their inboxes and conversations, for all protocols. It checks who takes part,
-/// limits entries and bytes, gives readers their turns, and tells the cost of an answer. Thread-safe.
+/// Answers the requests of accounts about their inboxes and conversations, for all protocols. It checks that the
+/// account takes part in the conversation, limits entries and bytes, lets readers take turns, and determines the cost
+/// of an answer. Thread-safe.
 ///
-/// Completions run on the threads of the store or of the committer, or at once on the caller's if the request is
+/// Completions run on the threads of the store or of the committer, or at once on the caller's thread if the request is
 /// refused. They must not block; a gateway posts the result to its loop's mailbox.
 package final class InboxRequests: Sendable {
     private let store: any MessageStore
@@ -15,7 +16,7 @@ package final class InboxRequests: Sendable {
     private let recallWindow: Duration
 
     /// - Parameters:
-    ///   - reads: the turns of all reads of messages.
+    ///   - reads: the gate in which all reads take turns.
     ///   - recallWindow: for how long a message can be recalled.
     init(
         store: any MessageStore,
@@ -38,9 +39,9 @@ package final class InboxRequests: Sendable {
     /// - Parameters:
     ///   - request: the request.
     ///   - user: the account that asks.
-    ///   - source: the source whose turn a read takes; nil: the account.
-    ///   - maxBytes: the most bytes of a page's contents, each entry counted with ``InboxPage/entryOverhead``; one
-    ///     entry always fits.
+    ///   - source: the source in whose turn a read runs (``ReadGate``); nil: the account.
+    ///   - maxBytes: the largest size of a page, in bytes. Each entry counts with its content and an overhead, such as
+    ///     ``InboxPage/entryOverhead``. One entry always fits.
     ///   - completion: called exactly once. Errors: `.invalidArgument`, `.notFound`, `.forbidden`, `.overloaded`,
     ///     `.storageUnavailable`, `.shuttingDown`.
     package func answer(
@@ -76,7 +77,7 @@ package final class InboxRequests: Sendable {
         }
     }
 
-    /// The same for callers that can wait.
+    /// Answers a request, for callers that can wait.
     package func answer(
         _ request: InboxRequest,
         for user: UserID,
@@ -89,7 +90,8 @@ package final class InboxRequests: Sendable {
         return try result.get().answer
     }
 
-    /// Moves the device's cursor. Lazy and coalesced: a lost one causes a repetition, never a loss.
+    /// Moves the device's cursor. The new position is committed later, together with others. If it is lost, entries are
+    /// repeated, but none is lost.
     package func acknowledge(_ principal: Principal, upTo seq: UInt64) {
         guard seq > 0 else { return }
         committer.acknowledge(
@@ -128,17 +130,18 @@ package final class InboxRequests: Sendable {
         maxBytes: Int
     ) async throws(HermesError) -> InboxReply {
         let limit = PageLimit.inbox.applied(to: limit)
-        // Before the page is read, because the store corrects expiries before the clock jumps (``ClockJump``).
+        // The time is taken before the page is read: when the clock jumps, the store corrects the expiries first
+        // (``ClockJump``). With a later time, entries that were read before the correction could seem to be expired.
         let expiryTime = time.expiryTime()
         let stored = try await store.entries(of: user, after: Self.storable(seq), limit: limit)
-        // Expired entries were read, too.
+        // The cost includes expired entries, because they were read, too.
         let cost = ReadCost(entries: stored.entries.count, bytes: stored.bytes)
         let page = stored.withoutExpired(at: expiryTime)
         return InboxReply(answer: .page(page.cut(toBytes: maxBytes)), cost: cost)
     }
 
-    /// Reads messages of a group only behind the one after which the reader joined, unless the group says otherwise
-    /// (``GroupSummary/isHistoryOpen``).
+    /// Reads stored messages. In a group, the reader gets only messages that were sent after it joined, unless the
+    /// group's history is open (``GroupSummary/isHistoryOpen``).
     private func history(
         of conversation: ConversationID,
         before seq: UInt64?,
@@ -152,7 +155,7 @@ package final class InboxRequests: Sendable {
             start = first
         }
         let limit = PageLimit.history.applied(to: limit)
-        // One more than requested, to know whether more follow.
+        // One message more than requested shows whether more follow.
         let found = try await store.history(
             HistoryQuery(
                 of: conversation,
@@ -160,12 +163,12 @@ package final class InboxRequests: Sendable {
                 before: seq.map(Self.storable),
                 limit: limit + 1,
                 maxBytes: maxBytes,
-                // What history keeps no longer may be stored until the next purge.
+                // Messages that have expired can still be stored until the next purge.
                 unexpiredAt: time.expiryTime()
             )
         )
         let bytes = found.reduce(0) { $0 + $1.content.bytes.count }
-        // The store ends a page of many bytes by itself.
+        // The store itself ends a page that has so many bytes, so more messages may follow.
         let isCut = bytes >= min(maxBytes, StoreSettings.maxPageBytes)
         let history = HistoryPage(newestOf: found, limit: limit, maxBytes: maxBytes, isFoundCut: isCut)
         return InboxReply(answer: .history(history), cost: ReadCost(entries: found.count, bytes: bytes))
@@ -222,7 +225,7 @@ package final class InboxRequests: Sendable {
         }
     }
 
-    /// Limits a seq to the signed 64 bits of stores; no real seq comes near.
+    /// Limits a seq to the signed 64-bit numbers of stores. No real seq comes near this limit.
     private static func storable(_ seq: UInt64) -> UInt64 { min(seq, UInt64(Int64.max)) }
 }
 

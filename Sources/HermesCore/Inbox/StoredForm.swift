@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The bytes in which stores keep values. Append only: files outlive versions.
+/// The encoding of values in stores. A form may only be extended at its end, because files outlive versions.
 ///
 /// Numbers are little-endian, and texts have their length before them.
 package enum StoredForm {
@@ -18,7 +18,7 @@ package enum StoredForm {
         return value
     }
 
-    /// Appends the length in two bytes, then the text; text beyond the core's limit is cut.
+    /// Appends the length in two bytes, then the text. Text after the first 65,535 bytes is cut off.
     static func append(_ text: String, to bytes: inout [UInt8]) {
         let characters = text.utf8.prefix(Int(UInt16.max))
         append(UInt64(characters.count), count: 2, to: &bytes)
@@ -56,7 +56,7 @@ package enum StoredForm {
         take(8, from: &bytes).map { Timestamp(rawValue: Int64(bitPattern: $0)) }
     }
 
-    /// Appends 1 and two accounts, or 2, a group and four zeros.
+    /// Appends 1 and the two accounts, or 2, the group and four zero bytes.
     static func append(_ conversation: ConversationID, to bytes: inout [UInt8]) {
         switch conversation {
         case .direct(let low, let high):
@@ -74,7 +74,7 @@ package enum StoredForm {
         guard let kind = take(1, from: &bytes), let a = take(4, from: &bytes), let b = take(4, from: &bytes) else {
             return nil
         }
-        // At most four bytes each.
+        // Both numbers have at most four bytes, so they fit into `Int64`.
         return ConversationID(kind: Int64(kind), a: Int64(a), b: Int64(b))
     }
 }

@@ -86,7 +86,7 @@ extension MemoryState {
         return record.devices[index]
     }
 
-    /// Whether a token is the account's.
+    /// Whether a token belongs to an account.
     func owns(_ token: TokenHash?, _ user: UserID) -> Bool { token.flatMap { tokens[$0] }?.owner.user == user }
 
     func standing(_ key: LoginKey, device: DeviceID?, address: String?) -> LoginStanding? {
@@ -164,7 +164,8 @@ extension MemoryState {
         case .device(let device, let user):
             tokens = tokens.filter { $0.value.owner != TokenOwner(user: user, device: device) }
             records[user]?.devices.removeAll { $0.description.id == device }
-            // As if it were not crowded: the next acknowledgement looks again.
+            // Releases entries by the rule for an inbox that is not crowded. The next acknowledgement checks whether it
+            // is.
             let released = InboxCursors(records[user]?.devices ?? []).released(isCrowded: false)
             records[user]?.inbox.acknowledged = released
             forgetPushToken(device, of: user)

@@ -4,7 +4,7 @@
 /// Administrators of the console. Part of ``MemoryState``.
 struct MemoryAdministrators: Sendable {
     private(set) var byName: [AdministratorName: Administrator] = [:]
-    /// Oldest first.
+    /// The audit log, oldest entries first.
     private(set) var log: [AuditEntry] = []
     private var lastID: Int64 = 0
 

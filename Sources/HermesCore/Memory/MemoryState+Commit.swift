@@ -44,7 +44,7 @@ extension MemoryState {
     private mutating func append(_ append: MessageAppend, now: Timestamp) throws(HermesError) -> WriteOutcome {
         let sender = append.sender.user
         let draft = append.draft
-        // A repetition gets the first receipt, also if the recipient has blocked the sender since.
+        // A repetition gets the first receipt, even if the recipient has blocked the sender since.
         if let clientID = draft.clientID,
             let first = clientIDs[ClientKey(sender: sender, clientID: clientID)].flatMap({ messages[$0] })
         {
@@ -111,7 +111,7 @@ extension MemoryState {
         sender != owner && contacts[owner]?[sender]?.wants != true
     }
 
-    /// The recipients that have room for a message.
+    /// Returns the recipients whose inboxes have room for a message.
     ///
     /// - Throws: `.inboxFull` if none but the sender has room; `.tooMuchUnread`.
     private func roomy(
@@ -229,7 +229,7 @@ extension MemoryState {
         return cursor
     }
 
-    /// A cursor has moved, or there is a further one.
+    /// Updates the seq up to which no device waits, after a device's cursor has moved or a device was added.
     mutating func releaseEntries(of user: UserID) {
         guard let record = records[user] else { return }
         let isCrowded = settings.inbox.isCrowded(record.inbox.use)
@@ -272,6 +272,8 @@ extension MemoryState {
         if let refusal = StoreRefusals.recipients(recipients) { throw refusal }
     }
 
+    /// Whether the inbox has room for an entry other than a message. If not, the entry counts as refused.
+    ///
     /// - Parameter actor: the account that causes the entry; nil: a back end.
     func hasReserve(_ user: UserID, by actor: UserID?, _ weight: Int) -> Bool {
         let use = records[user]?.inbox.use ?? Holding()
@@ -301,14 +303,14 @@ extension MemoryState {
         return seq
     }
 
-    /// Leaves a place in the inbox empty.
+    /// Leaves the next seq of the inbox without an entry, and returns that seq.
     mutating func skip(of user: UserID) -> UInt64 {
         let seq = (records[user]?.inbox.head ?? 0) + 1
         records[user]?.inbox.head = seq
         return seq
     }
 
-    /// Removes an entry's use from the counts.
+    /// Subtracts an entry from the counts of its inbox and of its sender.
     mutating func uncount(_ entry: Entry, of user: UserID) {
         records[user]?.inbox.uncount(entry)
         var change = InboxLedger.Changes()

@@ -3,7 +3,7 @@
 
 import DequeModule
 
-/// Deleting accounts.
+/// The deletion of accounts.
 extension MemoryState {
     /// - Returns: the deliveries to groups and contacts.
     mutating func deleteAccount(_ user: UserID, now: Timestamp) throws(HermesError) -> [InboxDelivery] {

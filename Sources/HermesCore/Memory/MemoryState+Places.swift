@@ -31,7 +31,7 @@ struct MemoryPlaces: Sendable {
 
     func nodes(of user: UserID) -> NodeSet { users[user]?.nodes ?? NodeSet() }
 
-    /// - Returns: the transition that the change makes.
+    /// - Returns: the user's transition between online and offline; nil if the change makes none.
     mutating func change(_ user: UserID, _ body: (inout [DeviceID: DevicePlace]) -> Void) -> PresenceChange? {
         var row = users[user] ?? User()
         body(&row.devices)

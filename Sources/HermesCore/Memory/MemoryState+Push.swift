@@ -19,9 +19,9 @@ struct StoredPushClaim {
 /// A push to many accounts, and its progress.
 struct StoredPushJob {
     let job: PushJob
-    /// The last account of "everyone": later accounts do not get it.
+    /// For "everyone": the last account that gets the push. Accounts that are created later do not get it.
     let lastUser: Int32
-    /// The number of named users done, or the last account done.
+    /// The number of named users that are done; for "everyone", the last account that is done.
     var cursor = 0
 }
 
@@ -54,7 +54,7 @@ extension MemoryState {
         }
     }
 
-    /// - Returns: the earlier answer for the same claim.
+    /// - Returns: the earlier answer for the same claim; nil if the claim is new.
     private mutating func take(_ claim: PushClaim?, now: Timestamp) throws(HermesError) -> [UInt8]? {
         guard let claim else { return nil }
         if let first = try taken(claim, now: now) { return first.claim.answer }
@@ -65,7 +65,7 @@ extension MemoryState {
         return nil
     }
 
-    /// The same claim of an earlier push.
+    /// Returns the record of the same claim of an earlier push; nil if there is none.
     private func taken(_ claim: PushClaim, now: Timestamp) throws(HermesError) -> StoredPushClaim? {
         guard let first = pushClaims[PushClaimKey(owner: claim.owner, key: claim.key)], first.expiresAt > now else {
             return nil
@@ -133,6 +133,6 @@ extension MemoryState {
 }
 
 extension Push {
-    /// The name for collapsing: the key, separate for each device.
+    /// The name under which a push replaces an earlier one: the collapse key together with the device.
     package var collapseName: String { (device?.rawValue ?? "") + " " + content.collapseKey }
 }

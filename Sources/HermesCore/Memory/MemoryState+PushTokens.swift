@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension MemoryState {
-    /// A device's token.
+    /// The push token of a device.
     struct PushRow {
         var token: PushToken
         var setAt: Timestamp
@@ -18,7 +18,7 @@ extension MemoryState {
             var due: Timestamp
         }
 
-        /// Ascending by number.
+        /// The waiting events, ascending by number.
         var items: [Item] = []
         var lastNumber: Int64 = 0
         var marks: [UserID: UInt64] = [:]
@@ -105,7 +105,7 @@ extension MemoryState {
         return page(users, after: user, limit: limit)
     }
 
-    /// A revoked login ends the pushes to its device.
+    /// Forgets a device's push token, because the device's login was revoked.
     mutating func forgetPushToken(_ device: DeviceID, of user: UserID) { pushRows[user]?[device] = nil }
 
     // MARK: Webhooks

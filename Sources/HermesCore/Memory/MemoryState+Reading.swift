@@ -87,7 +87,7 @@ extension MemoryState {
         )
     }
 
-    /// A message as it is returned today: its sender may have a new name, or none.
+    /// Returns a message in its present state: its sender may have a new name, or none if the account is deleted.
     func current(_ id: MessageID) -> Message? {
         guard let message = messages[id]?.message else { return nil }
         return Message(

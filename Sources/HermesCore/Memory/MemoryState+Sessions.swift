@@ -7,16 +7,17 @@ extension MemoryState {
     struct Session {
         var stored: StoredSession
         var subscriptions: [TopicText: SubscriptionOptions] = [:]
-        /// Ascending.
+        /// The queue, ascending by seq.
         var queue: [QueuedPublication] = []
         var released: Set<UInt64> = []
         var received: Set<UInt16> = []
-        /// The parts of publications, by identifier and number: their content, and who has them.
+        /// The stored parts of incomplete publications, by packet identifier and number of the part: a hash of the
+        /// content, and the targets that have the part.
         var parts: [UInt16: [Int: (content: Int64, targets: [PublicationTarget])]] = [:]
 
         var holding: Holding { Holding(entries: stored.queuedCount, bytes: stored.queuedBytes) }
 
-        /// Records an identifier, or who has a part of its publication.
+        /// Records that a packet identifier was received, or which targets have a part of its publication.
         mutating func mark(_ mark: ReceivedMark, _ extent: ReceivedMark.Extent, _ targets: [PublicationTarget]) {
             switch extent {
             case .whole:
@@ -31,7 +32,7 @@ extension MemoryState {
             }
         }
 
-        /// - Parameter sentUpTo: beyond the head, the head.
+        /// - Parameter sentUpTo: the last seq that was sent; a seq beyond the head counts as the head.
         mutating func close(sentUpTo: UInt64, expiresAt: Timestamp?, now: Timestamp) {
             stored.isOnline = false
             stored.place?.node = nil
@@ -126,7 +127,7 @@ extension MemoryState {
         }
     }
 
-    /// - Parameter opening: nil: does not matter.
+    /// - Parameter opening: the opening that must be the session's last one; nil: not checked.
     private func check(_ id: DurableSessionID, wasLast opening: UInt64?) throws(HermesError) {
         guard let opening, let last = durable[id]?.stored.place?.opening else { return }
         if last != opening { throw StoreRefusals.openedElsewhere }
@@ -145,7 +146,7 @@ extension MemoryState {
         return .done
     }
 
-    /// A session's queue is another one than before.
+    /// Counts the change of a session's queue for its payer.
     private func count(from before: Holding, to session: Session) {
         var change = OwnerTally()
         change.add(-before, of: session.stored.payer)
@@ -191,7 +192,7 @@ extension MemoryState {
         return opened
     }
 
-    /// The process that had its connection is gone.
+    /// Closes a session whose process, and with it the connection, is gone.
     mutating func close(_ id: DurableSessionID, now: Timestamp) {
         let expiresAt = durable[id]?.stored.expiry.map { now.advanced(by: $0) }
         durable[id]?.close(sentUpTo: .max, expiresAt: expiresAt, now: now)
@@ -266,7 +267,8 @@ extension MemoryState {
             }
             var outcome = QueueMove.Outcome.takenOut
             if let target = item.target {
-                // It leaves one queue, so that an owner whose share is full can move it to another one of its own.
+                // The publication is first subtracted from its owner's share, so that an owner whose share is full can
+                // move it to another of its own queues.
                 var leaving = OwnerTally()
                 leaving.add(Holding(entries: -1, bytes: -queued.weight), of: source.stored.payer)
                 var staying = OwnerTally()
@@ -308,7 +310,7 @@ extension MemoryState {
         return stored
     }
 
-    /// An account has another name: its queues tell apart what came before.
+    /// Marks the queues of a renamed account, so that they distinguish publications from before the new name.
     mutating func markRenamed(_ user: UserID) {
         for (id, session) in durable where session.stored.key.owner == .account(user) {
             durable[id]?.stored.renamedAt = session.stored.head

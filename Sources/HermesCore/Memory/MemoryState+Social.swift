@@ -5,7 +5,7 @@
 extension MemoryState {
     // MARK: Permission
 
-    /// The accounts whose inboxes get the message.
+    /// Returns the accounts whose inboxes get the message.
     func recipients(of append: MessageAppend, now: Timestamp) throws(HermesError) -> [UserID] {
         let sender = append.sender.user
         switch append.draft.conversation {

@@ -3,7 +3,8 @@
 
 import DequeModule
 
-/// The state of ``MemoryStore``: accounts with their inboxes, conversations, and their messages.
+/// The state of ``MemoryStore``: accounts with their inboxes, conversations with their messages, and everything else
+/// that is stored.
 struct MemoryState {
     /// An account and everything that belongs to it alone.
     struct Record {
@@ -11,18 +12,19 @@ struct MemoryState {
         var devices: [Device] = []
         var networks: [NetworkMark: Timestamp] = [:]
         var inbox = Inbox()
-        /// The entry of the newest push with each collapse key.
+        /// The seq of the newest push with each collapse name (``Push/collapseName``).
         var collapsible: [String: UInt64] = [:]
     }
 
-    /// An inbox: the remaining entries of seqs 1 … head, ascending.
+    /// An inbox. Of the seqs 1 … head, it has the remaining entries, ascending.
     struct Inbox {
         var head: UInt64 = 0
-        /// No device waits for the entries up to this seq any more.
+        /// The last seq that no device waits for any more.
         var acknowledged: UInt64 = 0
         var entries = Deque<Entry>()
-        /// The use of ``entries``, in total and by source.
+        /// The number and the bytes of all ``entries``.
         private(set) var use = Holding()
+        /// The number and the bytes of ``entries``, by source.
         private(set) var shares: [EntrySource: Holding] = [:]
 
         mutating func count(_ entry: Entry) {
@@ -42,7 +44,8 @@ struct MemoryState {
 
         var oldest: UInt64 { entries.first?.seq ?? head + 1 }
 
-        /// Without holes an entry's index follows from its seq; holes only move it towards the front.
+        /// Returns the index of the first entry after a seq. Without holes, it follows from the seq; holes can only
+        /// make it smaller.
         func firstIndex(after seq: UInt64) -> Int {
             guard seq >= oldest else { return 0 }
             var index = Int(min(seq - oldest + 1, UInt64(entries.count)))
@@ -56,7 +59,7 @@ struct MemoryState {
         let committedAt: Timestamp
         let item: Item
         var source = EntrySource.server
-        /// The size that it counts for (``InboxBudget``).
+        /// The bytes that the entry counts for (``InboxBudget``).
         var bytes = 0
     }
 
@@ -68,12 +71,12 @@ struct MemoryState {
     /// A message, its references, and how long its parts must stay.
     struct StoredMessage {
         var message: Message
-        /// Outlives the content, to recognize a repetition.
+        /// A hash of the content. It outlives the content, so that a repetition is recognized.
         let contentHash: Int
         var hasContent = true
-        /// The inbox entries that hold it; purged ones included.
+        /// The inbox entries of the message, including those that were purged.
         let deliveries: [(user: UserID, seq: UInt64)]
-        /// The number of inboxes that still hold their entry.
+        /// The number of inboxes that still have their entry of the message.
         var references: Int
         /// The content stays until this time even without references.
         var contentKeptUntil: Timestamp
@@ -82,20 +85,20 @@ struct MemoryState {
     }
 
     struct Conversation {
-        /// The newest seq ever, and when it was sent.
+        /// The newest conversation seq so far, and when its message was sent.
         var lastSeq: UInt64 = 0
         var lastAt: Timestamp?
         /// The known message ids by conversation seq.
         var messages: [UInt64: MessageID] = [:]
         var recalled = RecentSeqs()
-        /// The messages of each author.
+        /// The conversation seqs of each sender's messages.
         var own: [UserID: RecentSeqs] = [:]
     }
 
     struct Token {
         let owner: TokenOwner
         let issuedAt: Timestamp
-        /// The larger, the newer.
+        /// The order of tokens: a newer token has a larger number.
         let number: UInt64
     }
 
@@ -118,7 +121,7 @@ struct MemoryState {
     var messages: [MessageID: StoredMessage] = [:]
     var conversations: [ConversationID: Conversation] = [:]
     var clientIDs: [ClientKey: MessageID] = [:]
-    /// The read marks of each account.
+    /// The conversation seq up to which each account has read each conversation.
     var readMarks: [UserID: [ConversationID: UInt64]] = [:]
     /// The contact rows of each account.
     var contacts: [UserID: [UserID: ContactRow]] = [:]
@@ -136,7 +139,7 @@ struct MemoryState {
     var retained: [TopicName: StoredPublication] = [:]
     var pushRows: [UserID: [DeviceID: PushRow]] = [:]
     var webhooks = WebhookQueue()
-    /// The places of connected devices, if several nodes share the store.
+    /// The nodes on which devices are connected, if several nodes share the store.
     var places = MemoryPlaces()
     /// The wills of the clients of several nodes.
     var wills: [WillID: HeldWill] = [:]

@@ -14,7 +14,7 @@ package final class MemoryStore: Sendable {
     }
 
     private let record: Record
-    /// The process that writes; nil: it is not one of several.
+    /// The process that uses this object; nil: it is not one of several processes.
     private let node: NodeIdentity?
 
     /// Creates an empty store with a new epoch.
@@ -28,8 +28,8 @@ package final class MemoryStore: Sendable {
         self.node = node
     }
 
-    /// The same store for a process that has joined (``PlaceStore/join(_:)``). Once the process is removed, it writes
-    /// nothing more.
+    /// Returns the same store for a process that has joined (``PlaceStore/join(_:)``). Once the process is removed, its
+    /// writes are refused.
     package func fenced(for node: NodeIdentity) -> MemoryStore { MemoryStore(record, node) }
 
     /// Makes writes fail with `.storageUnavailable` once the stored contents would exceed this number of bytes, like a
@@ -44,7 +44,7 @@ package final class MemoryStore: Sendable {
         try run { (state) throws(HermesError) in try body(state) }
     }
 
-    /// A write that a removed process must not do: others do its work by now.
+    /// Runs a write, unless this process was removed: other processes do its work by then.
     func write<Value: Sendable>(
         _ body: (inout MemoryState) throws(HermesError) -> Value
     ) throws(HermesError) -> Value {
@@ -255,7 +255,7 @@ extension MemoryStore: SessionStore {
             func isBefore(_ one: TopicName, _ other: TopicName) -> Bool {
                 one.rawValue.utf8.lexicographicallyPrecedes(other.rawValue.utf8)
             }
-            // The least topics, without sorting all.
+            // This finds the least topics without sorting all topics.
             var page: [StoredPublication] = []
             var greatest: TopicName?
             var count = 0

@@ -7,10 +7,10 @@ struct NamedSecrets<Record: Sendable>: Sendable {
     private var entries: [(hash: TokenHash, name: String, record: Record)] = []
     private var lastID: Int64 = 0
 
-    /// Oldest first.
+    /// All records, oldest first.
     var all: [Record] { entries.map(\.record) }
 
-    /// - Parameter make: makes the record of an id.
+    /// - Parameter make: makes the record for a new id.
     /// - Returns: nil if the name is taken.
     mutating func insert(_ hash: TokenHash, named name: String, _ make: (Int64) -> Record) -> Record? {
         guard !entries.contains(where: { $0.name == name }) else { return nil }
@@ -28,10 +28,10 @@ struct NamedSecrets<Record: Sendable>: Sendable {
         entries[index].record = body(entries[index].record)
     }
 
-    /// The hash of the first record of this kind.
+    /// Returns the hash of the first record that is wanted.
     func hash(where isWanted: (Record) -> Bool) -> TokenHash? { entries.first { isWanted($0.record) }?.hash }
 
-    /// - Returns: whether there was one.
+    /// - Returns: whether there was a record with this name.
     mutating func remove(named name: String) -> Bool {
         guard let index = entries.firstIndex(where: { $0.name == name }) else { return false }
         entries.remove(at: index)

@@ -8,10 +8,10 @@ package protocol APIKeyStore: Sendable {
     /// - Throws: `.nameTaken`, `.storageUnavailable`.
     func create(_ key: NewAPIKey, now: Timestamp) async throws(HermesError) -> APIKey
 
-    /// All keys, oldest first.
+    /// Returns all keys, the oldest first.
     func apiKeys() async throws(HermesError) -> [APIKey]
 
-    /// The key with this secret; nil if there is none, or it was revoked.
+    /// Returns the key with this secret; nil if there is none, or if it was revoked.
     func apiKey(_ hash: TokenHash) async throws(HermesError) -> APIKey?
 
     /// Records the use of a key; ignored if the key is gone.

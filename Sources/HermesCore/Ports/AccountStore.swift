@@ -1,26 +1,26 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores accounts, their devices and tokens. Changes are rare, so each call is one change, and durable when it
-/// returns.
+/// Stores accounts, their devices and tokens. Changes are rare, so each call makes one change, which is durable when
+/// the call returns.
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `AccountStoreConformance` of HermesTestKit.
 package protocol AccountStore: InvitationStore {
-    /// Creates an account; ids ascend from 1. The same commit uses up its invitation.
+    /// Creates an account; ids ascend from 1. The same commit uses up the account's invitation.
     /// - Throws: `.nameTaken`, `.invitationRequired`, `.storageUnavailable`.
     func create(_ account: NewAccount, now: Timestamp) async throws(HermesError) -> Account
 
     /// Finds one account and its password hash; nil if there is none.
     func find(_ key: AccountKey) async throws(HermesError) -> StoredAccount?
 
-    /// Accounts with an id above `id` (nil: from the first), ascending.
+    /// Returns accounts with an id above `id` (nil: from the first), ascending.
     func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account]
 
-    /// Accounts with an id above `id` (nil: from the first) whose name contains a text, ascending. Looks at no more
-    /// than ``StoreSettings/maxSearched`` accounts.
+    /// Returns accounts with an id above `id` (nil: from the first) whose name contains a text, ascending. Looks at no
+    /// more than ``StoreSettings/maxSearched`` accounts.
     ///
     /// - Parameter key: the text in the form of ``NickName/key``.
-    /// - Returns: those found, and the last account that was looked at if there are more behind it.
+    /// - Returns: the accounts that were found, and the last account that was looked at if there are more after it.
     func accounts(
         after id: UserID?,
         named key: String,
@@ -31,8 +31,8 @@ package protocol AccountStore: InvitationStore {
     /// - Throws: `.notFound`, `.nameTaken`, `.wrongCredentials` if another password is expected, `.storageUnavailable`.
     func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account
 
-    /// The names that accounts had before ``update(_:_:)`` gave them other names, and those of deleted accounts. Nobody
-    /// may take such a name (`.nameTaken`) until it is freed.
+    /// Returns the names that accounts had before ``update(_:_:)`` gave them other names, and the names of deleted
+    /// accounts. Nobody can take such a name (`.nameTaken`) until ``free(_:)`` frees it.
     func keptNames() async throws(HermesError) -> [KeptName]
 
     /// Whether the name is still kept for this account.
@@ -62,7 +62,7 @@ package protocol AccountStore: InvitationStore {
     /// meanwhile.
     func note(_ traces: [LoginTrace]) async throws(HermesError)
 
-    /// The devices of an account, oldest first.
+    /// Returns the devices of an account, the oldest first.
     func devices(of user: UserID) async throws(HermesError) -> [Device]
 
     /// Searches the devices of all accounts for those with a text in their id or name, and returns them in no
@@ -72,10 +72,11 @@ package protocol AccountStore: InvitationStore {
     /// - Parameter text: with ASCII letters in lower case; not empty.
     func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice]
 
-    /// The tokens of an account, the newest first; at most ``StoreSettings/maxTokensPerDevice`` for each device.
+    /// Returns the tokens of an account, the newest first; at most ``StoreSettings/maxTokensPerDevice`` for each
+    /// device.
     func tokens(of user: UserID) async throws(HermesError) -> [DeviceToken]
 
-    /// The owner of a token; nil if unknown or revoked.
+    /// Returns the owner of a token; nil if the token is unknown or revoked.
     func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner?
 
     /// Revokes tokens, and removes the device if asked to. A device whose token is revoked gets no more pushes
@@ -85,7 +86,7 @@ package protocol AccountStore: InvitationStore {
 
 /// A name that an account had. It is kept until nothing is left below `user/NAME/` that its next owner could read.
 package struct KeptName: Hashable, Sendable {
-    /// In the form of ``NickName/key``.
+    /// The name in the form of ``NickName/key``.
     package let key: String
     /// The account that had it.
     package let user: UserID
@@ -97,7 +98,7 @@ package struct KeptName: Hashable, Sendable {
 }
 
 extension AccountStore {
-    /// The default, for stores in memory.
+    /// The default implementation, for stores in memory.
     package func accounts(
         after id: UserID?,
         named key: String,
@@ -117,7 +118,7 @@ extension AccountStore {
         return (found, last)
     }
 
-    /// The default, for stores in memory.
+    /// The default implementation, for stores in memory.
     package func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice] {
         var (found, last, searched): ([OwnedDevice], UserID?, Int) = ([], nil, 0)
         while searched < StoreSettings.maxSearched {
@@ -138,7 +139,7 @@ extension AccountStore {
         return found
     }
 
-    /// Opens a device that proved itself, without a limit on their number.
+    /// Opens a device that has proved its identity, without a limit on the number of devices.
     package func open(
         _ device: DeviceDescription,
         of user: UserID,
@@ -177,8 +178,8 @@ package struct DeviceOpening: Sendable, Hashable {
         self.maxDevices = maxDevices
     }
 
-    /// Whether the device begins at the oldest entry, because it is new or shows its first proof. Anybody may have
-    /// claimed to be this device before, so entries that such a claim has taken do not count.
+    /// Whether the device begins at the oldest entry, because it is new or shows its first proof. Before, anybody could
+    /// claim to be this device, so entries that were taken on such a claim do not count as taken.
     ///
     /// - Parameter known: the device's proof until now; nil: there is no such device.
     package func beginsAnew(_ known: DeviceProof?) -> Bool {
@@ -206,8 +207,8 @@ package struct DeviceOpening: Sendable, Hashable {
             guard count < limit else {
                 throw HermesError(
                     .deviceLimitReached,
-                    "the account has \(count) devices, which is the limit; remove one first, from another device or "
-                        + "by the operator (hermes user devices NAME --remove DEVICE)"
+                    "the account has \(count) devices, which is the limit; remove a device first, from another "
+                        + "device, or ask the operator (hermes user devices NAME --remove DEVICE)"
                 )
             }
             return
@@ -249,7 +250,7 @@ package struct LoginStanding: Sendable {
         self.position = position
     }
 
-    /// The same for the account as it is now.
+    /// Returns the same standing with the account as it is now.
     func with(_ stored: StoredAccount) -> LoginStanding {
         LoginStanding(stored: stored, owner: owner, device: device, networkSeenAt: networkSeenAt, position: position)
     }
@@ -270,7 +271,7 @@ package enum AccountKey: Sendable, Hashable {
 
     /// - Parameter text: a decimal uid or a name. Digits are always a uid, so that nobody can take the place of a
     ///   deleted account by choosing its number as a name.
-    /// - Throws: `.notFound` for digits that are no uid; else as ``NickName``.
+    /// - Throws: `.notFound` for digits that are no uid; for other texts, the errors of ``NickName``.
     package init(uidOrName text: String) throws(HermesError) {
         let isDigits = text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
         guard isDigits, !text.isEmpty else {
@@ -309,7 +310,7 @@ package struct StoredAccount: Sendable {
 
 /// A change of an account; nil leaves a field as it is.
 package struct AccountChange: Sendable {
-    /// The change is refused unless the stored password is still this.
+    /// The password that must still be stored, or else the change is refused; nil: any.
     package var expectedPassword: PasswordHash?
     /// Tokens to be revoked with the change.
     package var revokes: RevocationScope?

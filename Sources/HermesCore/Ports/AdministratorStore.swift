@@ -8,7 +8,7 @@ package protocol AdministratorStore: Sendable {
     /// - Throws: `.nameTaken`, `.storageUnavailable`.
     func create(_ administrator: Administrator) async throws(HermesError)
 
-    /// All of them, by name.
+    /// Returns all administrators, ordered by name.
     func administrators() async throws(HermesError) -> [Administrator]
 
     func administrator(_ name: AdministratorName) async throws(HermesError) -> Administrator?
@@ -24,10 +24,10 @@ package protocol AdministratorStore: Sendable {
     /// - Throws: `.notFound`, `.storageUnavailable`.
     func remove(administrator name: AdministratorName) async throws(HermesError)
 
-    /// Adds an entry to the audit log, and deletes what is beyond the limits.
+    /// Adds an entry to the audit log, and deletes old entries beyond the limits.
     func record(_ event: AuditEvent, at now: Timestamp, keeping limits: AuditLimits) async throws(HermesError)
 
-    /// The newest entries first.
+    /// Returns entries of the audit log, the newest first.
     ///
     /// - Parameter id: only entries before this one; nil: from the newest on.
     func auditLog(before id: Int64?, limit: Int) async throws(HermesError) -> [AuditEntry]

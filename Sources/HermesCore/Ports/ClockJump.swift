@@ -1,31 +1,33 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A jump ahead of the wall clock that turned out to be right (``SteadyClock``): before it, the clock was behind. So
-/// rows with time stamps from before the jump are younger than they look, by the length of the jump.
+/// A jump ahead of the wall clock that turned out to be right (``SteadyClock``): before the jump, the clock was behind.
+/// So rows with time stamps from before the jump are younger than they look, by the length of the jump.
 ///
-/// A store keeps the jumps and corrects the times of such rows when they matter, each row once. A corrected time lies
-/// after the jump's ``times``, because these span no more than the jump; so a row needs no mark that it was corrected.
-/// Earlier rows of the same clock, which are older than the jump is long, are not corrected.
+/// A store remembers the jumps, and corrects the times of such rows when they matter, each row once. The range
+/// ``times`` is no longer than the jump, so a corrected time lies after it, and a row needs no mark that it was
+/// corrected. Rows with times of the same clock from before ``times``, which are older than the jump is long, are not
+/// corrected.
 package struct ClockJump: Sendable, Hashable {
-    /// The stored times that it concerns.
+    /// The range of stored times that the jump concerns.
     package let times: Range<Timestamp>
     package let length: Duration
 
     /// - Parameters:
-    ///   - since: when the clock that was behind began to count, by itself.
-    ///   - end: when it ended, by itself.
-    ///   - length: how far it was behind, above zero.
+    ///   - since: the time at which the clock that was behind began to count, by that clock.
+    ///   - end: the time at which that clock was given up, by that clock.
+    ///   - length: how far that clock was behind; above zero.
     package init(since: Timestamp, end: Timestamp, length: Duration) {
         self.length = length
-        // What was under way at the end is still stored with its times; the next clock's are later by the whole jump.
+        // Operations that are under way at the end are still stored with times of that clock. Times of the next clock
+        // are later by the whole length of the jump.
         let slack = min(length / 2, .seconds(60))
         let until = end.advanced(by: slack)
         let first = max(since, until.advanced(by: .zero - length))
         times = first..<max(first, until)
     }
 
-    /// A stored one.
+    /// Creates a jump that was stored.
     package init(times: Range<Timestamp>, length: Duration) {
         self.times = times
         self.length = length
@@ -34,10 +36,10 @@ package struct ClockJump: Sendable, Hashable {
 
 /// The jumps that a store remembers.
 package struct ClockJumps: Sendable, Hashable {
-    /// The oldest ones beyond this number are forgotten.
+    /// The most jumps that are remembered; older ones are forgotten.
     package static let limit = 64
 
-    /// In the order in which they were found.
+    /// The jumps, in the order in which they were found.
     package private(set) var all: [ClockJump] = []
 
     package init(_ all: [ClockJump] = []) { self.all = all.suffix(Self.limit) }
@@ -46,7 +48,7 @@ package struct ClockJumps: Sendable, Hashable {
 
     package mutating func remove(_ jump: ClockJump) { all.removeAll { $0 == jump } }
 
-    /// How much younger something is than a stored time tells; zero for most.
+    /// Returns by how much something is younger than its stored time says; zero for most times.
     package func correction(of stored: Timestamp) -> Duration {
         guard !all.isEmpty else { return .zero }
         var sum = Duration.zero
@@ -54,34 +56,34 @@ package struct ClockJumps: Sendable, Hashable {
         return sum
     }
 
-    /// A time that counts from a stored one, such as an expiry.
+    /// Corrects a time that was counted from a stored time, such as an expiry.
     package func corrected(_ time: Timestamp, storedAt stored: Timestamp) -> Timestamp {
         all.isEmpty ? time : time.advanced(by: correction(of: stored))
     }
 }
 
-/// A step back of the wall clock that was found right (``SteadyClock``). If it is as long as a jump ahead that was
-/// believed, the jump was wrong. What was stored since the jump is then older than its times say, by the length of the
-/// jump, and so is what was corrected because of the jump.
+/// A step back of the wall clock that turned out to be right (``SteadyClock``). If it is about as long as an earlier
+/// jump ahead that was believed, that jump was wrong. Then rows that were stored since the jump are older than their
+/// times say, by the length of the jump. The same is true of rows whose times were corrected because of the jump.
 package struct ClockSetback: Sendable, Hashable {
     /// How far the clock went back.
     package let length: Duration
-    /// The times of what was stored by the clock that is right: from the earliest moment at which the clock may have
-    /// gone back until now, including what is under way.
+    /// The times of the rows that are stored by the right clock: from the earliest moment at which the clock may have
+    /// gone back until now, and a little longer for operations that are under way.
     package let own: ClosedRange<Timestamp>
 
     /// - Parameters:
-    ///   - since: when the clock went back, at the earliest, by the clock that is right.
-    ///   - now: by the same clock.
+    ///   - since: the earliest time at which the clock may have gone back, by the right clock.
+    ///   - now: the present time, by the right clock.
     package init(length: Duration, since: Timestamp, now: Timestamp) {
         self.length = length
         own = min(since, now)...now.advanced(by: .seconds(10))
     }
 
-    /// The last jump that was as long; nil: there was none, and nothing is taken back.
+    /// Returns the last jump that was about as long as the step back; nil: there was none, and nothing is undone.
     package func undoes(_ jumps: ClockJumps) -> ClockJump? {
         jumps.all.last { jump in
-            // Clocks drift, and so does what corrects them.
+            // Clocks drift, and corrections of clocks are not exact.
             let slack = max(SteadyClock.tolerance, min(.seconds(60), jump.length / 20))
             return jump.length <= length + slack && length <= jump.length + slack
         }

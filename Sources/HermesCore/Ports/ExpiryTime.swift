@@ -5,7 +5,7 @@
 package struct ExpiryTime: Sendable {
     /// The wall clock.
     package let now: Timestamp
-    /// Entries that were stored before this time do not count as expired; nil: all may.
+    /// The time from which entries must have been stored to count as expired; nil: all entries can.
     package let storedSince: Timestamp?
 
     package init(now: Timestamp, storedSince: Timestamp? = nil) {
@@ -13,7 +13,7 @@ package struct ExpiryTime: Sendable {
         self.storedSince = storedSince
     }
 
-    /// Whether what expires at `expiry` and was stored at `storedAt` counts as expired.
+    /// Whether an entry that expires at `expiry` and was stored at `storedAt` counts as expired.
     package func isOver(_ expiry: Timestamp, storedAt: Timestamp) -> Bool {
         guard expiry <= now else { return false }
         return storedSince.map { storedAt >= $0 } ?? true

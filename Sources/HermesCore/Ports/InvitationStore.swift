@@ -1,18 +1,18 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores invitations. Each change is durable when it returns. ``AccountStore/create(_:now:)`` uses them up, in the
-/// commit that creates the account.
+/// Stores invitations. Each change is durable when it returns. ``AccountStore/create(_:now:)`` uses an invitation up in
+/// the commit that creates the account.
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `InvitationStoreConformance` of HermesTestKit.
 package protocol InvitationStore: Sendable {
     /// - Throws: `.nameTaken`, `.storageUnavailable`.
     func create(_ invitation: NewInvitation, now: Timestamp) async throws(HermesError) -> Invitation
 
-    /// All invitations, oldest first.
+    /// Returns all invitations, the oldest first.
     func invitations() async throws(HermesError) -> [Invitation]
 
-    /// The invitation with this code; nil if there is none, or it was revoked.
+    /// Returns the invitation with this code; nil if there is none, or if it was revoked.
     func invitation(_ hash: TokenHash) async throws(HermesError) -> Invitation?
 
     /// - Throws: `.notFound`, `.storageUnavailable`.

@@ -1,15 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// An event loop for the core, which does not know NIO; the assembly makes it from a real loop.
+/// A handle to an event loop, for the core, which does not know the event loops of SwiftNIO. The code that assembles
+/// the server makes it from a real event loop.
 package struct LoopHandle: Sendable {
     /// Runs work on the loop after its present work, in the order of the calls.
     package let execute: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// Whether the caller runs on this loop.
     package let isCurrent: @Sendable () -> Bool
-    /// Whether work that can wait may go on in this turn of the loop. Called on the loop.
+    /// Whether there is time in this turn (iteration) of the loop for work that can wait. Called on the loop.
     package let hasTime: @Sendable () -> Bool
-    /// Runs work on the loop in a later turn, after what already waits. Called on the loop.
+    /// Runs work on the loop in a later turn, after the work that already waits. Called on the loop.
     package let inTurn: @Sendable (@escaping @Sendable () -> Void) -> Void
 
     /// - Parameters:
@@ -30,8 +31,9 @@ package struct LoopHandle: Sendable {
 
 /// A value that belongs to one event loop and is touched there only.
 ///
-/// The only place where the topic plane leaves the compiler's checks: the value is not Sendable, this box is. ``value``
-/// stops the process, in release builds too, if any thread but the loop's asks for it.
+/// This is the only place where the topic plane bypasses the compiler's concurrency checks: the value is not Sendable,
+/// but this box is. ``value`` stops the process, even in release builds, if it is read on any thread other than the
+/// loop's.
 package final class LoopConfined<Value>: @unchecked Sendable {  // Safe because `value` checks the loop on each access.
     package let loop: LoopHandle
     private let confined: Value
@@ -41,7 +43,7 @@ package final class LoopConfined<Value>: @unchecked Sendable {  // Safe because 
         self.loop = loop
     }
 
-    /// The value; asking for it on another thread is a programming error.
+    /// The value; reading it on another thread is a programming error.
     package var value: Value {
         precondition(loop.isCurrent(), "touched off its event loop")
         return confined

@@ -9,50 +9,52 @@
 package protocol MessageStore: Sendable {
     /// Applies all operations in order in one transaction; when it returns, all are durable.
     ///
-    /// Called by one thread of a process at a time, off the event loops; may block. A store of a single process may
-    /// rely on that; the memory store, which several cores can share, does not. An operation that is refused (outcome
-    /// `.refused`) changes nothing and does not disturb the others.
+    /// Called by one thread of a process at a time, off the event loops; may block. A store of a single process can
+    /// rely on that. The memory store does not, because several instances of the core can share it. An operation that
+    /// is refused (outcome `.refused`) changes nothing and does not disturb the others.
     /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
     func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome]
 
-    /// Like ``commit(_:now:)``, but takes the operations while the transaction runs, as many as fit into a short one.
+    /// Applies operations like ``commit(_:now:)``, but takes them while the transaction runs, as many as fit into a
+    /// short transaction.
     ///
-    /// - Parameter next: called in turn with whether the transaction has worked for long, first with false; nil: the
-    ///   transaction ends. It may also end before, after one operation at least.
+    /// - Parameter next: returns the next operation, or nil if the transaction is to end. It is called with whether the
+    ///   transaction has worked for long, at first with false. The transaction can also end earlier, but not before one
+    ///   operation was taken.
     /// - Returns: an outcome for each operation taken.
     func commit(taking next: (_ isLong: Bool) -> WriteOperation?, now: Timestamp) throws(HermesError) -> [WriteOutcome]
 
-    /// Reads up to `limit` entries behind `seq`. Sees everything committed before the call.
+    /// Reads up to `limit` entries after `seq`. Sees everything committed before the call.
     ///
     /// A page may be shorter than `limit` (``StoreSettings/maxPageEntries``, ``StoreSettings/maxPageBytes``): the inbox
     /// ends where its last entry reaches ``InboxPosition/head``. The store has no clock: it returns expired entries
-    /// until ``purge(now:limit:)`` deletes them. Names of senders are the present ones.
+    /// until ``purge(now:limit:)`` deletes them. The names of senders are their present names.
     func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage
 
-    /// The position of the inbox.
+    /// Returns the position of a user's inbox.
     func position(of user: UserID) async throws(HermesError) -> InboxPosition
 
     /// Reads stored messages of a conversation, ascending.
     ///
     /// Returns only what history keeps (``StoreSettings/historyPeriod``); nothing while history is off, because waiting
-    /// messages arrive through the inbox. Recalled messages are included, empty.
+    /// messages arrive through the inbox. Recalled messages are included, without content.
     func history(_ query: HistoryQuery) async throws(HermesError) -> [Message]
 
-    /// Reads the conversations of an account behind `place` (nil: from the first), in the order of
+    /// Reads the conversations of an account after `place` (nil: from the first), in the order of
     /// ``ConversationPlace``: 1:1 conversations with messages, and the groups that it is a member of. The cost depends
     /// on `limit` alone, not on how much was written or waits.
     ///
-    /// - Returns: at most `limit` and ``StoreSettings/maxPageEntries``; fewer only at the end.
+    /// - Returns: at most `limit` conversations, and at most ``StoreSettings/maxPageEntries``; fewer only at the end.
     func conversations(
         of user: UserID,
         after place: ConversationPlace?,
         limit: Int
     ) async throws(HermesError) -> [ConversationSummary]
 
-    /// The accepted pushes to many accounts that are not complete, in order of arrival.
+    /// Returns the accepted pushes to many accounts that are not complete, in the order of their arrival.
     func pushJobs() async throws(HermesError) -> [MessageID]
 
-    /// The accounts whose deletion has begun and is not complete (``WriteOperation/deleteAccount(_:)``).
+    /// Returns the accounts whose deletion has begun and is not complete (``WriteOperation/deleteAccount(_:)``).
     func deletions() async throws(HermesError) -> [UserID]
 
     /// Deletes a bounded amount per call: entries that every registered device has acknowledged or that have expired;
@@ -67,13 +69,13 @@ package protocol MessageStore: Sendable {
     /// durable.
     func record(_ jump: ClockJump) async throws(HermesError)
 
-    /// If the clock went back by as much as an earlier jump, that jump was wrong: forgets it, and corrects the times of
-    /// what was stored since.
+    /// Undoes an earlier jump if the clock went back by as much, which shows that the jump was wrong: forgets the jump,
+    /// and corrects the times of what was stored since.
     func takeBack(_ setback: ClockSetback) async throws(HermesError)
 
     /// Removes deleted content from the files and returns free space, a bounded amount per call. Called about once a
     /// second.
-    /// - Parameter uptime: of a clock that never jumps.
+    /// - Parameter uptime: the time of a clock that never jumps.
     func maintain(uptime: Duration) async throws(HermesError)
 
     /// Writes a consistent copy of the whole store to a new file at `path` while work continues.
@@ -81,12 +83,12 @@ package protocol MessageStore: Sendable {
     ///   `.storageUnavailable`.
     func backup(to path: String) async throws(HermesError)
 
-    /// The entries in all inboxes together; cheap.
+    /// The count of the entries in all inboxes together; cheap to read.
     var inboxes: InboxLedger { get }
 }
 
 extension MessageStore {
-    /// The default, for stores without long transactions.
+    /// The default implementation, for stores without long transactions.
     package func commit(
         taking next: (_ isLong: Bool) -> WriteOperation?,
         now: Timestamp
@@ -96,16 +98,16 @@ extension MessageStore {
         return try commit(operations, now: now)
     }
 
-    /// The default, for stores without times.
+    /// The default implementation, for stores without times.
     package func record(_ jump: ClockJump) async throws(HermesError) {}
 
-    /// The default, for stores without times.
+    /// The default implementation, for stores without times.
     package func takeBack(_ setback: ClockSetback) async throws(HermesError) {}
 
-    /// The default, for stores that delete at once.
+    /// The default implementation, for stores that delete at once.
     package func deletions() async throws(HermesError) -> [UserID] { [] }
 
-    /// The default, for stores without files.
+    /// The default implementation, for stores without files.
     package func maintain(uptime: Duration) async throws(HermesError) {}
 }
 
@@ -114,20 +116,22 @@ package enum WriteOperation: Sendable {
     /// Appends a message to its conversation and an entry to the inbox of each recipient (the sender included). Refused
     /// (`.forbidden`) if the 1:1 receiver blocks the sender, or the sender may not write in the group.
     case append(MessageAppend)
-    /// Records a read mark, and appends ``InboxEvent/readMark(_:)`` (`.eventAppended`) to the reader's own
-    /// inbox and, in a 1:1 conversation, to the other's, unless one of the two blocks the other.
+    /// Records a read mark, and appends ``InboxEvent/readMark(_:)`` (`.eventAppended`) to the reader's own inbox. In a
+    /// 1:1 conversation it is also appended to the other account's inbox, unless one of the two accounts blocks the
+    /// other.
     ///
     /// A mark beyond the conversation's last message is reduced to it. A mark that is not ahead of the reader's last
-    /// appends nothing (`.eventAppended([])`), so there are never more marks than messages. Refused (`.forbidden`) if
-    /// the reader takes no part.
+    /// mark appends nothing (`.eventAppended([])`), so there are never more marks than messages. Refused (`.forbidden`)
+    /// if the reader does not take part in the conversation.
     case markRead(ConversationID, by: UserID, upTo: UInt64)
     /// Moves a device's cursor forward; a seq that is not ahead of it, or is beyond the head, is clamped.
     ///
-    /// - Parameter isProven: false: a mere claim, which moves nothing once the device has shown a proof.
+    /// - Parameter isProven: whether the connection has proved that it belongs to the device. Without a proof, the
+    ///   operation moves nothing once the device has shown one.
     case acknowledge(UserID, DeviceID, upTo: UInt64, isProven: Bool = true)
-    /// Empties a message that `by` sent not before `notBefore`, and appends
-    /// ``InboxEvent/recalled(_:)`` to all its recipients. Changes nothing if the message is
-    /// recalled already (`.eventAppended([])`). In a group, `by` must still be a member.
+    /// Empties a message that `by` sent at `notBefore` or later, and appends ``InboxEvent/recalled(_:)`` to all its
+    /// recipients. Changes nothing if the message is recalled already (`.eventAppended([])`). In a group, `by` must
+    /// still be a member.
     case recall(MessageID, ConversationID, by: UserID, notBefore: Timestamp)
     /// Applies ``ContactPair`` and appends its event, if any, to the peer's inbox (`.eventAppended`).
     case contact(ContactCommand, by: Principal, peer: UserID, message: String)
@@ -138,12 +142,12 @@ package enum WriteOperation: Sendable {
     /// Appends pushes (`.pushed`).
     case push(PushOperation)
     /// Deletes an account and everything that belongs to it alone: devices, tokens, push tokens, inbox, contacts,
-    /// memberships, MQTT sessions under its name. Tells groups and contacts. Afterwards its name is free; its number is
-    /// never reused, and its messages to others stay. Refused (`.notFound`) if there is no such account.
+    /// memberships, MQTT sessions under its name. Tells groups and contacts. Its number is never reused, and its
+    /// messages to others stay. Nobody can take its name until it is freed (``AccountStore/keptNames()``). Refused
+    /// (`.notFound`) if there is no such account.
     ///
-    /// One commit deletes a bounded amount (`.deleted`); repeat the operation to continue. After the first one nobody
-    /// finds the account and it gets no more entries; its name is free after the last. See
-    /// ``MessageStore/deletions()``.
+    /// One commit deletes a bounded amount (`.deleted`); repeat the operation to continue. After the first commit,
+    /// nobody finds the account, and it gets no more entries. See ``MessageStore/deletions()``.
     case deleteAccount(UserID)
     /// Registers the device if it is new (its cursor starts before the account's oldest stored entry), otherwise renews
     /// its description and `lastSeenAt`. Stores a token for it if one is given (`.deviceOpened`); only the newest
@@ -159,10 +163,10 @@ package struct MessageAppend: Sendable {
     package let sender: Principal
     package let sentAt: Timestamp
     package let expiresAt: Timestamp
-    /// The accounts whose inboxes get an entry, each once, the sender first. Empty for a group: its members at the
-    /// commit.
+    /// The accounts whose inboxes get an entry, each once, the sender first. Empty for a group: then the group's
+    /// members at the time of the commit get an entry.
     package let recipients: [UserID]
-    /// Whether it is refused unless the 1:1 receiver is a contact.
+    /// Whether the message is refused unless the 1:1 receiver is a contact.
     package let requiresContact: Bool
 
     package init(
@@ -186,9 +190,10 @@ package struct MessageAppend: Sendable {
 
 /// The outcome of one operation.
 package enum WriteOutcome: Sendable {
-    /// Appended. Deliveries: the entry in each recipient's inbox.
+    /// A message was appended. The deliveries are the entries in the recipients' inboxes.
     case appended(SendReceipt, deliveries: [InboxDelivery])
-    /// The sender had sent this client id with this content before: the first receipt, marked as a duplicate.
+    /// The sender had already sent this content under this client id. The receipt is that of the first message, marked
+    /// as a duplicate.
     case duplicate(SendReceipt)
     /// An event was appended.
     case eventAppended([InboxDelivery])
@@ -206,7 +211,7 @@ package enum WriteOutcome: Sendable {
     /// `.invalidArgument`.
     case refused(HermesError)
 
-    /// The entries that it put into inboxes.
+    /// The entries that the operation put into inboxes.
     package var deliveries: [InboxDelivery] {
         switch self {
         case .appended(_, let deliveries), .eventAppended(let deliveries), .groupChanged(_, let deliveries),
@@ -221,7 +226,7 @@ package enum WriteOutcome: Sendable {
 extension MessageStore {
     package var inboxes: InboxLedger { InboxLedger() }
 
-    /// The same from the first message, in a page of the usual size.
+    /// Reads the messages of a conversation before `seq` (nil: up to the newest), as ``history(_:)`` does.
     package func history(
         of conversation: ConversationID,
         before seq: UInt64?,
@@ -234,15 +239,17 @@ extension MessageStore {
 /// The part of a conversation's history to read.
 package struct HistoryQuery: Sendable {
     package let conversation: ConversationID
-    /// Only messages with a conversation seq above this one.
+    /// The conversation seq above which messages are read.
     package let after: UInt64
-    /// Only messages with a conversation seq below this one; nil: up to the newest.
+    /// The conversation seq below which messages are read; nil: up to the newest message.
     package let before: UInt64?
     /// The most messages; at most ``StoreSettings/maxPageEntries``.
     package let limit: Int
-    /// The page ends with the message that reaches so many bytes of contents, at most ``StoreSettings/maxPageBytes``.
+    /// The size of the page's contents, in bytes, at most ``StoreSettings/maxPageBytes``: the message that reaches it
+    /// is the last of its page.
     package let maxBytes: Int
-    /// What history keeps no longer at this time is left out, even if it is not purged yet; nil: it is included.
+    /// The time that decides which messages history no longer keeps. These are left out even if they are not purged
+    /// yet; nil: they are included until they are purged.
     package let time: ExpiryTime?
 
     package init(

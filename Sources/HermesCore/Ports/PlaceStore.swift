@@ -1,34 +1,34 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Records which nodes there are, and where each device is connected. The record decides: where two nodes have the same
-/// device, the place that was claimed last is right. The bitmap of a user's nodes is read in the same transaction that
-/// commits to the inbox (``InboxDelivery/nodes``).
+/// Records which nodes there are, and the place of each device: the node and the connection that it has. This record,
+/// which all nodes share, decides: if two nodes have the same device, the place that was claimed last is valid. The
+/// bitmap of a user's nodes is read in the same transaction that commits to the inbox (``InboxDelivery/nodes``).
 ///
-/// A process that was removed changes nothing more but the record of the nodes: each transaction of its other stores is
-/// refused with ``StoreRefusals/removedNode``. So a process that was frozen commits nothing that the others do not see:
-/// they do its work by then.
+/// A process that was removed can change nothing more, except the list of nodes: each transaction of its other stores
+/// is refused with ``StoreRefusals/removedNode``. A process that was frozen may not know that it was removed, and that
+/// other processes do its work by now; it can commit nothing that they would not see.
 ///
-/// Implementation: `Memory/MemoryStore`. A store of a single process has none.
+/// Implementation: `Memory/MemoryStore`. A store of a single process does not implement it.
 package protocol PlaceStore: WillStore {
-    /// Enters a node, with a higher epoch than its earlier processes had.
+    /// Adds a process of a node, with a higher epoch than the earlier processes of the node had.
     func join(_ node: NodeID) async throws(HermesError) -> NodeIdentity
 
     /// Renews a node's lease.
     ///
-    /// - Returns: all nodes of the record, this one included; nil: this process has been removed, and must end its
+    /// - Returns: all nodes of the record, this one included; nil if this process has been removed and must end its
     ///   connections.
     func renew(_ node: NodeIdentity) async throws(HermesError) -> [NodeLease]?
 
-    /// Removes a node's present process, if it is to be removed, and clears the places of those that were removed, a
-    /// bounded number per call; repeat until done.
+    /// Removes a process of a node if `removal` says so, and clears the places of all processes of the node that were
+    /// removed or replaced, a bounded number per call. Repeat the call until ``NodeRemoval/isDone`` is true.
     ///
-    /// The kept sessions that it had open have no connection any more. All that waits for one of them may have been
-    /// sent, and its expiry begins.
+    /// The kept sessions that such a process had open lose their connections: everything that waits for such a session
+    /// may have been sent, and its expiry begins.
     ///
     /// - Parameters:
-    ///   - node: the process; no effect on a later one of its node.
-    ///   - removal: whether it is to be removed.
+    ///   - node: the process; a later process of its node is not removed.
+    ///   - removal: whether the process is to be removed.
     ///   - now: the wall clock, for the expiry of sessions.
     func remove(
         _ node: NodeIdentity,
@@ -39,43 +39,46 @@ package protocol PlaceStore: WillStore {
 
     /// Claims and releases places in order, in one transaction. If it throws, nothing was changed.
     ///
-    /// - Returns: an outcome for each; nil: this process has been removed.
+    /// - Returns: an outcome for each change; nil if this process has been removed.
     func change(_ changes: [PlaceChange], on node: NodeIdentity) async throws(HermesError) -> [PlaceOutcome]?
 
-    /// The record's state of users that have devices on a node; users without an inbox are left out.
+    /// Reads the state of users that have devices on a node; users without an inbox are left out.
     ///
-    /// - Returns: nil: this process has been removed.
+    /// - Returns: nil if this process has been removed.
     func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding]?
 
-    /// The accounts that are online, ascending by id, with their versions.
+    /// Returns the accounts that are online, ascending by id, with the versions of their presence.
     func online(after user: UserID?, limit: Int) async throws(HermesError) -> [PresenceChange]
 
-    /// The secret that all nodes share under a name. The first proposal stays.
+    /// Returns the secret that all nodes share under a name. The first proposal becomes the secret; later proposals
+    /// have no effect.
     func secret(_ name: String, proposal: [UInt8]) async throws(HermesError) -> [UInt8]
 
-    /// Those of these kept sessions that there are, in any order, as from ``SessionStore/sessions()``.
+    /// Returns the kept sessions with these ids, as far as they exist, in any order and with the same content as
+    /// ``SessionStore/sessions()``.
     func sessions(of ids: [DurableSessionID]) async throws(HermesError) -> [StoredSession]
 
-    /// The kept sessions with an id above `id` (nil: from the first), ascending, as from ``SessionStore/sessions()``.
+    /// Returns kept sessions with an id above `id` (nil: from the first), ascending and with the same content as
+    /// ``SessionStore/sessions()``.
     func sessions(after id: DurableSessionID?, limit: Int) async throws(HermesError) -> [StoredSession]
 }
 
 /// Whether a process is removed from the record.
 package enum LeaseRemoval: Sendable, Hashable {
-    /// It stays; only what was left by earlier processes is cleared.
+    /// The process stays; only the places that earlier processes left are cleared.
     case no
-    /// It is removed if it has not renewed its lease more often (``NodeLease/renewals``).
+    /// The process is removed if it has not renewed its lease more often than this (``NodeLease/renewals``).
     case ifNotRenewed(since: UInt64)
     case yes
 }
 
 /// The effect of one call of ``PlaceStore/remove(_:_:now:limit:)``.
 package struct NodeRemoval: Sendable {
-    /// The accounts that went offline. Each transition is returned to one caller, which tells the others.
+    /// The accounts that went offline. Each transition is returned to only one caller, which tells the other nodes.
     package var presence: [PresenceChange] = []
     /// The kept sessions that have no connection any more.
     package var sessions: [DurableSessionID] = []
-    /// Whether nothing is left of the node.
+    /// Whether no places and no open sessions of removed or replaced processes are left; wills may be left.
     package var isDone = false
 
     package init() {}
@@ -84,7 +87,8 @@ package struct NodeRemoval: Sendable {
 /// A node in the record.
 package struct NodeLease: Sendable, Hashable {
     package let node: NodeIdentity
-    /// Grows with each renewal. If it does not grow for a while, the node is silent. Clocks are not compared.
+    /// The number of renewals. If it does not grow for a while, the node is silent. The clocks of nodes are not
+    /// compared.
     package let renewals: UInt64
     /// Whether the node is a member; false: it has been removed.
     package let isIn: Bool
@@ -128,7 +132,7 @@ package struct DevicePlace: Sendable, Hashable {
 /// A change of a device's place.
 package enum PlaceChange: Sendable, Hashable {
     case claim(DeviceKey, connection: UInt64)
-    /// Has no effect if the place is another node's, or a later connection's.
+    /// Has no effect if the place belongs to another node or to a later connection.
     case release(DeviceKey, connection: UInt64)
 
     package var key: DeviceKey {
@@ -141,9 +145,9 @@ package enum PlaceChange: Sendable, Hashable {
 package struct PlaceOutcome: Sendable, Hashable {
     /// The place on another node that a claim took.
     package let taken: DevicePlace?
-    /// The transition of the user that the change made.
+    /// The user's transition between online and offline, if the change made one.
     package let presence: PresenceChange?
-    /// The head of the user's inbox after the change: what is committed later knows the place.
+    /// The head of the user's inbox after the change: entries that are committed later take the place into account.
     package let head: UInt64
 
     package init(taken: DevicePlace?, presence: PresenceChange?, head: UInt64) {
@@ -153,10 +157,10 @@ package struct PlaceOutcome: Sendable, Hashable {
     }
 }
 
-/// An account's presence over all nodes, as a count of its transitions.
+/// An account's presence over all nodes, given by the number of its transitions.
 package struct PresenceChange: Sendable, Hashable {
     package let user: UserID
-    /// Odd: online.
+    /// The number of transitions; odd while the account is online.
     package let version: UInt64
 
     package init(user: UserID, version: UInt64) {
@@ -170,7 +174,7 @@ package struct PresenceChange: Sendable, Hashable {
 package struct PlaceStanding: Sendable, Hashable {
     package let user: UserID
     package let head: UInt64
-    /// The connections of the node that hold their places.
+    /// The numbers of the node's connections that hold the places of the user's devices.
     package let connections: Set<UInt64>
 
     package init(user: UserID, head: UInt64, connections: Set<UInt64>) {

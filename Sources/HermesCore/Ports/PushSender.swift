@@ -5,7 +5,7 @@
 ///
 /// Implementation: HermesPush.
 package protocol PushSender: Sendable {
-    /// Sends all of them, several at once; returns when each has an answer.
+    /// Sends all deliveries, several at once; returns when each of them has an outcome.
     ///
     /// - Returns: the outcomes, in the order of `deliveries`.
     func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome]

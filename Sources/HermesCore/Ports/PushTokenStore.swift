@@ -1,18 +1,18 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores the push tokens of devices, and the last entry pushed to each. After a restart this and the devices' cursors
-/// are enough: entries behind both are due.
+/// Stores the push tokens of devices, and the last entry pushed to each. After a restart, these records and the
+/// devices' cursors show which entries must still be pushed: the entries after both.
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `PushTokenStoreConformance` of HermesTestKit.
 package protocol PushTokenStore: Sendable {
-    /// Stores the token of a device in place of its last one; nil removes it.
+    /// Stores the token of a device in place of its previous token; nil removes the token.
     ///
     /// A token belongs to one device: an earlier owner loses it. Entries that are in the inbox by now are not pushed.
-    /// The same token again changes only the time.
+    /// Storing the same token again changes only its time.
     ///
-    /// - Parameter shown: the proof that the login showed. A token is stored only while the proof is valid; removing
-    ///   one needs no proof.
+    /// - Parameter shown: the proof that the login showed. A token is stored only while the proof is valid; removing a
+    ///   token needs no proof.
     /// - Throws: `.notFound` if there is no such device, `.wrongCredentials` or `.invalidToken` if the proof is no
     ///   longer valid, `.storageUnavailable`.
     func setPushToken(
@@ -23,17 +23,17 @@ package protocol PushTokenStore: Sendable {
         now: Timestamp
     ) async throws(HermesError)
 
-    /// The devices of a user that have a token; none while the account is disabled.
+    /// Returns the devices of a user that have a token; none while the account is disabled.
     func pushTargets(of user: UserID) async throws(HermesError) -> [PushTarget]
 
     /// Records pushed entries and deletes tokens, in one commit. Ignores devices that are gone.
     func settlePushes(_ settlements: [PushSettlement]) async throws(HermesError)
 
-    /// Devices with a token behind `owner`, ordered by user and device id.
+    /// Returns devices that have a token and come after `owner` (nil: from the first), ordered by user and device id.
     func devicesWithPushTokens(after owner: TokenOwner?, limit: Int) async throws(HermesError) -> [TokenOwner]
 
-    /// Users with an id above `user`, ascending, that have an entry after both the cursor and ``PushTarget/pushedUpTo``
-    /// of a device with a token.
+    /// Returns users with an id above `user`, ascending, that have an entry after both the cursor and
+    /// ``PushTarget/pushedUpTo`` of a device with a token.
     func usersToPush(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID]
 }
 
@@ -56,10 +56,10 @@ package struct PushTarget: Sendable, Hashable {
     }
 }
 
-/// The result of a push that is recorded.
+/// The result of a push, which is to be recorded.
 package enum PushSettlement: Sendable, Hashable {
     /// Moves ``PushTarget/pushedUpTo`` forward.
     case pushed(UserID, DeviceID, PushToken, upTo: UInt64)
-    /// Deletes a token, unless the device has another by now, or registered it again after `since`.
+    /// Deletes a token, unless the device has another token by now, or has registered this one again after `since`.
     case gone(UserID, DeviceID, PushToken, since: Timestamp?)
 }

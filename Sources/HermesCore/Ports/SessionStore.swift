@@ -13,22 +13,24 @@ package protocol SessionStore: Sendable {
     /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
     func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome]
 
-    /// Like ``commit(_:now:)``, but takes operations while the transaction runs, as many as fit into a short
-    /// transaction, as ``MessageStore/commit(taking:now:)`` does.
+    /// Applies operations like ``commit(_:now:)``, but takes them while the transaction runs, as many as fit into a
+    /// short transaction, as ``MessageStore/commit(taking:now:)`` does.
     func commit(
         taking next: (_ isLong: Bool) -> SessionOperation?,
         now: Timestamp
     ) throws(HermesError) -> [SessionOutcome]
 
-    /// All sessions, with their subscriptions, without ``StoredSession/released`` and ``StoredSession/received``.
+    /// Returns all sessions with their subscriptions, but without ``StoredSession/released``,
+    /// ``StoredSession/received`` and ``StoredSession/partial``.
     func sessions() async throws(HermesError) -> [StoredSession]
 
-    /// Sessions with an id above `id` (nil: from the first), ascending, without their subscriptions; for operators.
+    /// Returns sessions with an id above `id` (nil: from the first), ascending, without their subscriptions; for
+    /// operators.
     ///
     /// - Parameters:
-    ///   - text: only those whose client id or owner's name (``StoredSession/ownerName``) contains it, with ASCII
-    ///     letters in either case.
-    ///   - searched: the most sessions to look at.
+    ///   - text: only sessions whose client id or owner's name (``StoredSession/ownerName``) contains this text are
+    ///     returned; the case of ASCII letters does not matter.
+    ///   - searched: the largest number of sessions to look at.
     func sessions(
         after id: DurableSessionID?,
         containing text: String,
@@ -36,10 +38,11 @@ package protocol SessionStore: Sendable {
         searched: Int
     ) async throws(HermesError) -> [StoredSession]
 
-    /// Reads a session's queue behind `seq`, ascending, without released publications.
+    /// Reads a session's queue after `seq`, ascending, without released publications.
     ///
-    /// A page may be shorter than `limit` if its payloads reach `maxBytes`; it is empty only if nothing is queued. The
-    /// store has no clock: it returns expired publications until ``purgeSessions(now:limit:sentUpTo:)`` deletes them.
+    /// A page may be shorter than `limit` if its payloads reach `maxBytes`; it is empty only if nothing is queued after
+    /// `seq`. The store has no clock: it returns expired publications until ``purgeSessions(now:limit:sentUpTo:)``
+    /// deletes them.
     func queued(
         of session: DurableSessionID,
         after seq: UInt64,
@@ -47,7 +50,7 @@ package protocol SessionStore: Sendable {
         maxBytes: Int
     ) async throws(HermesError) -> [QueuedPublication]
 
-    /// Reads as ``queued(of:after:limit:maxBytes:)`` does, but only publications that came by shared subscriptions
+    /// Reads as ``queued(of:after:limit:maxBytes:)`` does, but only publications that came through shared subscriptions
     /// (``QueuedPublication/share``).
     func shared(
         of session: DurableSessionID,
@@ -56,39 +59,40 @@ package protocol SessionStore: Sendable {
         maxBytes: Int
     ) async throws(HermesError) -> [QueuedPublication]
 
-    /// The retained publications of topics, in any order.
+    /// Returns the retained publications of these topics, in any order.
     func retained(of topics: [TopicName]) async throws(HermesError) -> [StoredPublication]
 
-    /// A page of all retained publications, ascending by the bytes of their topics.
+    /// Returns a page of all retained publications, ascending by the bytes of their topics.
     ///
     /// - Parameters:
-    ///   - topic: the end of the page before; nil: from the first.
+    ///   - topic: the end of the previous page; nil: the first page is returned.
     ///   - limit: the largest number of publications, at least 1.
-    /// - Returns: the publications, and the end of the page; nil if it is the last one.
+    /// - Returns: the publications, and the end of the page; the end is nil if the page is the last one.
     func retained(
         after topic: TopicName?,
         limit: Int
     ) async throws(HermesError) -> (publications: [StoredPublication], next: TopicName?)
 
-    /// Deletes a bounded amount per call: remains of removed sessions, and expired publications that were not sent.
-    /// Sessions themselves end only with ``SessionOperation/remove(_:opening:)``.
+    /// Deletes a bounded amount per call: the remains of removed sessions, and expired publications that were not sent.
+    /// It does not end sessions.
     ///
     /// - Parameters:
-    ///   - now: publications that expire until then have expired; not later than the present.
-    ///   - sentUpTo: the newest seq that a session's connection may have sent, which the store knows only when the
-    ///     session is closed. Called during the call, on any thread; must not call the store.
+    ///   - now: publications that expire at this time or before have expired; it is not later than the present.
+    ///   - sentUpTo: returns the newest seq that a session's connection may have sent; the store itself learns it only
+    ///     when the session is closed. It is called before the purge returns, on any thread, and must not call the
+    ///     store.
     func purgeSessions(
         now: Timestamp,
         limit: Int,
         sentUpTo: @escaping @Sendable (DurableSessionID) -> UInt64
     ) async throws(HermesError) -> SessionPurge
 
-    /// Counts the queues of all sessions, by owner.
+    /// The counts of the publications that wait in the queues of all sessions, by owner.
     var queues: QueueBudget { get }
 }
 
 extension SessionStore {
-    /// All retained publications.
+    /// Returns all retained publications.
     package func retained() async throws(HermesError) -> [StoredPublication] {
         var all: [StoredPublication] = []
         var place: TopicName?
@@ -100,7 +104,7 @@ extension SessionStore {
         return all
     }
 
-    /// The default, for stores in memory.
+    /// The default implementation, for stores in memory.
     package func sessions(
         after id: DurableSessionID?,
         containing text: String,
@@ -116,7 +120,7 @@ extension SessionStore {
         return Array(found.prefix(max(0, limit)))
     }
 
-    /// The default, for stores without long transactions.
+    /// The default implementation, for stores without long transactions.
     package func commit(
         taking next: (_ isLong: Bool) -> SessionOperation?,
         now: Timestamp
@@ -131,10 +135,10 @@ extension SessionStore {
 package enum SessionOperation: Sendable {
     /// Finds the session or creates it, and marks it online (`.opened`).
     ///
-    /// - clean: first removes an existing session.
-    /// - expiry: how long it stays without a connection; nil: forever.
-    /// - payer: ``StoredSession/payer`` of a new session.
-    /// - node: the process that opens it; nil: the only one.
+    /// - clean: whether an existing session is removed first.
+    /// - expiry: how long the session is kept without a connection; nil: forever.
+    /// - payer: the ``StoredSession/payer`` of a new session.
+    /// - node: the process that opens the session; nil: the store has a single process.
     case open(
         SessionKey,
         clean: Bool,
@@ -144,14 +148,15 @@ package enum SessionOperation: Sendable {
     )
     /// The session has no connection from now on. `sentUpTo` only ever grows.
     ///
-    /// - opening: refused if the session was opened more often (``SessionPlace/opening``); nil: in any case. A store of
-    ///   a single process does not look at it, here and below.
+    /// - opening: the operation is refused if the session was opened more often than this (``SessionPlace/opening``);
+    ///   nil: it is not refused for this reason. A store of a single process ignores it, here and in
+    ///   ``remove(_:opening:)``.
     case close(DurableSessionID, sentUpTo: UInt64, expiresAt: Timestamp?, opening: UInt64? = nil)
     /// Removes the session and everything that belongs to it.
     ///
-    /// - opening: as above.
+    /// - opening: as in ``close(_:sentUpTo:expiresAt:opening:)``.
     case remove(DurableSessionID, opening: UInt64? = nil)
-    /// Adds subscriptions; one with the same filter is replaced.
+    /// Adds subscriptions; a subscription with the same filter is replaced.
     case subscribe(DurableSessionID, [DurableSubscription])
     /// Removes subscriptions, by their filters.
     case unsubscribe(DurableSessionID, [String])
@@ -159,7 +164,7 @@ package enum SessionOperation: Sendable {
     /// published it (QoS 2), and retains it if `retains` is true: all or nothing. If a publication has very many
     /// targets, the operation is one of several parts (``DurableFanOut``).
     case publish(StoredPublication, targets: [PublicationTarget], received: ReceivedMark?, retains: Bool)
-    /// Moves publications from a session's queue to others (`.moved`).
+    /// Moves publications from a session's queue to other queues (`.moved`).
     case move(QueueMove)
     /// Retains a publication for its topic in place of the previous one; an empty payload only removes the previous
     /// one.
@@ -177,13 +182,13 @@ package enum SessionOperation: Sendable {
 /// The packet identifier that a durable session's client gave to a QoS 2 publication. The store keeps it until the
 /// client releases it.
 package struct ReceivedMark: Sendable, Hashable {
-    /// How much of the publication is stored with an operation.
+    /// The part of the publication that is stored with an operation.
     package enum Extent: Sendable, Hashable {
         /// The whole publication.
         case whole
-        /// A part that is not the last: the identifier is not received yet. The store remembers the targets
-        /// (``PartialPublication``). If the publication is repeated after a failure, only the other targets get it.
-        /// Part 0 replaces the targets that the store remembers for another publication under this identifier.
+        /// A part that is not the last, so the identifier does not count as received yet. The store remembers the
+        /// targets (``PartialPublication``). If the publication is repeated after a failure, only the other targets get
+        /// it. Part 0 replaces the targets that the store remembers for another publication under this identifier.
         case part(number: Int, content: Int64)
         /// The last part: the store forgets the targets that it remembered with the earlier parts.
         case last
@@ -202,9 +207,9 @@ package struct ReceivedMark: Sendable, Hashable {
         self.extent = extent
     }
 
-    /// How much is stored with an operation.
+    /// Returns the part of the publication that is stored with an operation.
     ///
-    /// - Parameter seqs: the place of each target in its queue; 0: none.
+    /// - Parameter seqs: for each target, the publication's seq in that queue; 0: it was not queued.
     package func extent(with targets: [PublicationTarget], _ seqs: [UInt64]) -> Extent {
         guard case .rest(let number, let content) = extent else { return extent }
         let isLost = zip(targets, seqs).contains { $0.share != nil && $1 == 0 }
@@ -213,7 +218,7 @@ package struct ReceivedMark: Sendable, Hashable {
 }
 
 extension ReceivedMark.Extent {
-    /// Whether the publication is stored with this part.
+    /// Whether the whole publication is stored once this part is.
     package var isComplete: Bool {
         switch self {
         case .whole, .last: true
@@ -222,8 +227,8 @@ extension ReceivedMark.Extent {
     }
 }
 
-/// Publications that leave a session's queue. Those that came by a shared subscription go to other members of the
-/// subscription.
+/// Publications that leave a session's queue and go to other members of the shared subscriptions through which they
+/// came.
 package struct QueueMove: Sendable {
     package struct Item: Sendable {
         package let queued: QueuedPublication
@@ -241,15 +246,15 @@ package struct QueueMove: Sendable {
         case none
         /// The session must have no connection.
         case isOffline
-        /// Refused if the session was opened more often (``SessionPlace/opening``).
+        /// The session must not have been opened more often than this (``SessionPlace/opening``).
         case opened(UInt64)
     }
 
     package let session: DurableSessionID
     package let items: [Item]
     package let condition: Condition
-    /// Ends the session and deletes the rest of its queue, if no item stays and no publication of a shared subscription
-    /// waits after this seq. Nil: the session is not ended.
+    /// The seq after which the session ends: if no item stays, and no publication of a shared subscription waits after
+    /// this seq, the session is ended and the rest of its queue is deleted. Nil: the session is not ended.
     package let endsBehind: UInt64?
 
     package init(
@@ -272,7 +277,7 @@ package struct QueueMove: Sendable {
         case takenOut
         /// Left in the queue, because its target is gone or full.
         case stays
-        /// It was no longer in the queue before the move.
+        /// It had left the queue before the move.
         case gone
     }
 }
@@ -295,7 +300,7 @@ package enum SessionOutcome: Sendable {
     case published([UInt64])
     /// The outcome of each item, and whether the session has ended.
     case moved([QueueMove.Outcome], hasEnded: Bool)
-    /// How many of the publications were in the queue; others had expired and were purged.
+    /// The number of these publications that were in the queue; the others had expired and were purged.
     case completed(Int)
     case done
     /// Nothing was changed: `.notFound` (no such session), ``StoreRefusals/openedElsewhere``.

@@ -7,32 +7,33 @@
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `SocialStoreConformance` of HermesTestKit.
 package protocol SocialStore: Sendable {
-    /// The accounts with a ``ContactState`` for `user` and an id above `after` (nil: from the first), ascending.
+    /// Returns the accounts with a ``ContactState`` for `user` and an id above `after` (nil: from the first),
+    /// ascending.
     func contacts(of user: UserID, after: UserID?, limit: Int) async throws(HermesError) -> [Contact]
 
-    /// The accounts among `users` that block `user`.
+    /// Returns the accounts among `users` that block `user`.
     func blockers(of user: UserID, among users: [UserID]) async throws(HermesError) -> Set<UserID>
 
-    /// A group with its members; nil if there is none.
+    /// Returns a group with its members; nil if there is no such group.
     func group(_ id: GroupID) async throws(HermesError) -> Group?
 
-    /// The groups that `user` is a member of, with an id above `after` (nil: from the first), ascending.
+    /// Returns the groups that `user` is a member of, with an id above `after` (nil: from the first), ascending.
     func groups(of user: UserID, after: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary]
 
-    /// Groups with an id above `after` (nil: from the first) whose name contains a text, ascending. Looks at no more
-    /// than ``StoreSettings/maxSearched`` groups.
+    /// Returns groups with an id above `after` (nil: from the first) whose name contains a text, ascending. Looks at no
+    /// more than ``StoreSettings/maxSearched`` groups.
     ///
     /// - Parameter key: the text in the form of ``Group/searchKey(_:)``; empty: all groups.
-    /// - Returns: those found, and the last group that was looked at if there are more behind it.
+    /// - Returns: the groups that were found, and the last group that was looked at if there are more after it.
     func groups(
         after: GroupID?,
         named key: String,
         limit: Int
     ) async throws(HermesError) -> (found: [GroupSummary], next: GroupID?)
 
-    /// ``Group/readableAfter(_:)``; nil also if there is no such group.
+    /// Returns ``Group/readableAfter(_:)`` of a user in a group; nil also if there is no such group.
     func readableAfter(_ user: UserID, in group: GroupID) async throws(HermesError) -> UInt64?
 
-    /// The present names; accounts that do not exist are left out.
+    /// Returns the present names of accounts; accounts that do not exist are left out.
     func names(of users: [UserID]) async throws(HermesError) -> [UserID: String]
 }

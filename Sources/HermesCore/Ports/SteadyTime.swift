@@ -3,12 +3,13 @@
 
 import Synchronization
 
-/// Decides whether a wall clock can be trusted where a wrong one would delete entries too early. Pure.
+/// Decides whether a wall clock can be trusted where a wrong clock would delete entries too early. Pure.
 ///
-/// A wall clock that agrees with the monotonic one is trusted. One that has jumped ahead is trusted once it has agreed
-/// with the monotonic clock for ``confirmation``; until then time continues from before the jump. One that has gone
-/// back is trusted at once: a time too early deletes nothing. Once that clock has also agreed for ``confirmation``, an
-/// earlier jump ahead that was wrong is undone (``ClockSetback``).
+/// A wall clock that agrees with the monotonic clock is trusted. A wall clock that has jumped ahead is trusted once it
+/// has agreed with the monotonic clock for ``confirmation``; until then, time continues as if the clock had not jumped.
+/// A wall clock that has gone back is trusted at once, because a time that is too early deletes nothing. Once it has
+/// also agreed with the monotonic clock for ``confirmation``, an earlier jump ahead that was wrong is undone
+/// (``ClockSetback``).
 package struct SteadyClock: Sendable {
     /// The drift of the two clocks that is allowed between two checks.
     package static let tolerance = Duration.seconds(2)
@@ -19,10 +20,11 @@ package struct SteadyClock: Sendable {
     /// The wall clock minus the monotonic one.
     package private(set) var offset: Duration
     private var candidate: (offset: Duration, since: Duration)?
-    /// When the clock that is believed was set, by the monotonic clock.
+    /// The time at which the trusted clock was set, by the monotonic clock.
     private var since: Duration
     private var lookedAt: Duration
-    /// How far the clock went back, when at the earliest, and since when nothing has contradicted it.
+    /// How far the clock went back, the earliest time at which it may have done so, and the time since which nothing
+    /// has contradicted it.
     private var back: (length: Duration, from: Duration, since: Duration)?
 
     /// - Parameters:
@@ -34,7 +36,7 @@ package struct SteadyClock: Sendable {
         lookedAt = uptime
     }
 
-    /// The offset that can be trusted when the clocks differ by this one.
+    /// Returns the offset that can be trusted when the clocks differ by `offset`.
     package func believed(_ offset: Duration) -> Duration {
         offset <= self.offset + Self.tolerance ? offset : self.offset
     }
@@ -60,7 +62,7 @@ package struct SteadyClock: Sendable {
             candidate = (offset, uptime)
             return nil
         }
-        // Follows a drift.
+        // The candidate follows a drift of the clocks.
         candidate?.offset = offset
         guard uptime - known.since >= Self.confirmation else { return nil }
         return ClockJump(
@@ -70,7 +72,7 @@ package struct SteadyClock: Sendable {
         )
     }
 
-    /// Believes the jump that was found last.
+    /// Trusts the clock after the jump that was found last.
     package mutating func accept(uptime: Duration) {
         guard let candidate else { return }
         offset = candidate.offset
@@ -79,7 +81,7 @@ package struct SteadyClock: Sendable {
         back = nil
     }
 
-    /// The step back that is confirmed; until ``tookBack()``.
+    /// Returns the step back that is confirmed, until ``tookBack()`` is called; nil: there is none.
     package func setback(uptime: Duration) -> ClockSetback? {
         guard let back, uptime - back.since >= Self.confirmation else { return nil }
         return ClockSetback(
@@ -89,7 +91,7 @@ package struct SteadyClock: Sendable {
         )
     }
 
-    /// What the step back means was done.
+    /// Forgets the step back, because its consequences were carried out.
     package mutating func tookBack() { back = nil }
 
     private static func time(_ duration: Duration) -> Timestamp { Timestamp(rawValue: 0).advanced(by: duration) }
@@ -97,7 +99,7 @@ package struct SteadyClock: Sendable {
     private func abs(_ duration: Duration) -> Duration { duration < .zero ? .zero - duration : duration }
 }
 
-/// A source of time whose wall clock does not jump ahead; see ``SteadyClock``. Takes no lock when read.
+/// A source of time whose wall clock does not jump ahead; see ``SteadyClock``. Reading it takes no lock.
 ///
 /// State: a `Mutex` for the checks, and the result of the last one.
 package final class SteadyTime: TimeSource {
@@ -105,8 +107,8 @@ package final class SteadyTime: TimeSource {
     private let clock: Mutex<SteadyClock>
     /// The clock's offset, in milliseconds.
     private let offset: Atomic<Int64>
-    /// A wall clock that shows no more than this has not jumped, so that the monotonic one need not be read; in
-    /// milliseconds, set by each look.
+    /// The latest time of the wall clock, in milliseconds, at which it cannot have jumped, so that the monotonic clock
+    /// need not be read. Each look sets it.
     private let horizon: Atomic<Int64>
     private let start: Duration
     /// The wall clock at the start.
@@ -136,8 +138,9 @@ package final class SteadyTime: TimeSource {
 
     package func uptime() -> Duration { base.uptime() }
 
-    /// Until the clock is confirmed, only entries that were stored since the start can expire. The purge leaves older
-    /// entries, too. A device that is told that an entry has expired would acknowledge it.
+    /// Returns the time for reads. Until the clock is confirmed, only entries that were stored since the start can
+    /// expire: a device that is told that an entry has expired would acknowledge it. The purge does not delete older
+    /// entries either.
     package func expiryTime() -> ExpiryTime {
         ExpiryTime(now: now(), storedSince: isConfirmed ? nil : startedAt)
     }
@@ -158,7 +161,7 @@ package final class SteadyTime: TimeSource {
         accept()
     }
 
-    /// Undoes what a jump ahead has done that was wrong; called after each look, by one caller at a time.
+    /// Undoes the effects of a jump ahead that was wrong; called after each look, by one caller at a time.
     ///
     /// - Parameter takeBack: undoes it in the store; if it fails, the next call tries again.
     package func takeBack(
@@ -191,8 +194,8 @@ package final class SteadyTime: TimeSource {
         return result
     }
 
-    /// Whether the clock was checked long enough to be trusted with entries of an earlier process: a machine may start
-    /// with a wrong clock.
+    /// Whether the clock was checked for long enough to be trusted with entries of an earlier process. A machine may
+    /// start with a wrong clock.
     package var isConfirmed: Bool { base.uptime() - start >= SteadyClock.confirmation }
 
     private static func horizon(_ offset: Duration, _ uptime: Duration) -> Int64 {

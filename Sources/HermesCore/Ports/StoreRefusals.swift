@@ -1,20 +1,20 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The refusals of operations by any store, so that no text depends on the store.
+/// The errors with which stores refuse operations. All stores use them, so that the texts do not depend on the store.
 package enum StoreRefusals {
     package static let noSuchAccount = HermesError(.notFound, "There is no such account.")
     package static let nameTaken = HermesError(.nameTaken, "This nick name is taken. Choose another.")
     package static let passwordChanged = HermesError(
         .wrongCredentials,
-        "The password was changed meanwhile. Try again with the present one."
+        "The password was changed meanwhile. Try again with the present password."
     )
     package static let tokenRevoked = HermesError(.invalidToken, "The token was revoked meanwhile. Log in again.")
     package static let noSuchDevice = HermesError(.notFound, "There is no such device.")
     package static let noSuchSession = HermesError(.notFound, "There is no such session.")
     package static let removedNode = HermesError(
         .storageUnavailable,
-        "The other nodes have removed this node. Connect to another, or start this one again."
+        "The other nodes have removed this node. Connect to another node, or start this node again."
     )
     package static let openedElsewhere = HermesError(.replaced, "The session was opened by another node.")
 
@@ -29,7 +29,7 @@ package enum StoreRefusals {
     package static let repeatedRecipients = HermesError(.invalidArgument, "Each recipient must be named once.")
     package static let notAnEvent = HermesError(
         .invalidArgument,
-        "Only events that are neither messages nor pushes nor holes can be appended."
+        "Only events can be appended here, not messages or pushes."
     )
 
     package static let ownContact = HermesError(.invalidArgument, "You cannot be your own contact.")
@@ -50,7 +50,7 @@ package enum StoreRefusals {
         "There is an administrator of this name already. Choose another."
     )
 
-    /// Nil if the list is not empty and names everybody once.
+    /// Checks a list of recipients. Returns nil if the list is not empty and names everybody once.
     package static func recipients(_ recipients: [UserID]) -> HermesError? {
         let areDistinct =
             switch recipients.count {

@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The retention times and limits of stores. The same for every store.
+/// The retention times and limits of stores, which are the same for every store.
 package struct StoreSettings: Sendable, Hashable {
     /// How long the content of a message is kept for ``MessageStore/history(of:before:limit:)`` after it was sent,
-    /// delivered or not. Zero: history is off, and content is deleted once no inbox refers to it. Applies to messages
-    /// that are sent while it is set. A message with its own expiry is deleted when it expires.
+    /// whether delivered or not. Zero: history is off, and content is deleted once no inbox refers to it. Applies to
+    /// messages that are sent while it is set. A message with its own expiry is deleted when it expires.
     package var historyPeriod: Duration
     /// The minimum time for which a message's record outlives its content, so that a repetition is recognized and the
     /// message can be recalled. Counted from when it was sent.
@@ -63,15 +63,15 @@ package struct StoreSettings: Sendable, Hashable {
     package static let maxPageEntries = 1000
     /// The most accounts, groups or sessions that one search by a part of their names looks at.
     package static let maxSearched = 200_000
-    /// A page ends with the entry whose content exceeds this number of bytes.
+    /// The size of a page's content, in bytes: the entry that exceeds it is the last of its page.
     package static let maxPageBytes = 4 * 1024 * 1024
 }
 
 extension StoreSettings {
-    /// Refuses another group for an account that is in `count` groups.
+    /// Throws an error if an account that is in `count` groups has reached the limit.
     ///
-    /// - Parameter caller: the account that adds it. Strangers get nobody beyond half of the limit: the other half is
-    ///   for contacts and the account itself.
+    /// - Parameter caller: the account that adds it to a group. For strangers the limit is half as high: the other half
+    ///   is kept for contacts and for the account itself.
     package func checkGroups(_ count: Int, addedBy caller: GroupCaller) throws(HermesError) {
         let limit = caller == .stranger ? maxGroups / 2 : maxGroups
         guard count >= limit else { return }
@@ -79,12 +79,13 @@ extension StoreSettings {
             .tooLarge,
             caller == .itself
                 ? "You are in \(limit) groups, which is the limit. Leave one first."
-                : "One of these people is in \(limit) groups, which is the limit\(caller == .stranger ? " for strangers" : "")."
+                : "One of these people is in \(limit) groups"
+                    + (caller == .stranger ? "; strangers cannot add this person to more." : ", which is the limit.")
         )
     }
 }
 
-/// An account that adds another one to a group, seen by the other.
+/// The relation of the account that adds somebody to a group to the account that it adds.
 package enum GroupCaller: Sendable, Hashable {
     case itself
     case contact
@@ -92,7 +93,7 @@ package enum GroupCaller: Sendable, Hashable {
 }
 
 extension MessageAppend {
-    /// The time until which the content must stay even without references.
+    /// Returns the time until which the content must stay even if no inbox refers to it.
     package func contentKept(by settings: StoreSettings) -> Timestamp {
         guard settings.historyPeriod > .zero else { return Timestamp(rawValue: 0) }
         let end = sentAt.advanced(by: settings.historyPeriod)

@@ -5,15 +5,15 @@ import Foundation
 
 /// Tells the time. The core never asks the system itself, so that tests control the time.
 package protocol TimeSource: Sendable {
-    /// The wall clock, for stamps that are stored and shown.
+    /// Returns the time of the wall clock, for time stamps that are stored and shown.
     func now() -> Timestamp
-    /// The wall clock as it is set. For what must not outlive its time of expiry, such as tokens. While ``now()`` does
-    /// not follow a clock that jumped ahead, this time is the later one.
+    /// Returns the time of the wall clock as it is set. It is for things that must not outlive their expiry, such as
+    /// tokens. While ``now()`` does not follow a clock that jumped ahead, this time is later than ``now()``.
     func latest() -> Timestamp
-    /// A clock that never jumps, for intervals; its zero is arbitrary.
+    /// Returns the time of a clock that never jumps, for intervals; its zero is arbitrary.
     func uptime() -> Duration
-    /// The time by which reads decide which entries have expired: ``now()``, and whether it can be trusted for entries
-    /// of an earlier process.
+    /// Returns the time by which reads decide which entries have expired: ``now()``, and whether it can be trusted for
+    /// entries that an earlier process stored.
     func expiryTime() -> ExpiryTime
 }
 

@@ -11,7 +11,7 @@ package protocol WebhookStore: Sendable {
     /// - Parameters:
     ///   - limit: the number of events that may wait; older ones beyond it are dropped. One user may have no more than
     ///     ``WebhookEvent/maxWaiting(perUserOf:)``: beyond that, the user's oldest are dropped.
-    ///   - marks: that seq for each user; a mark only moves forward.
+    ///   - marks: for each user, the seq to be recorded; a mark only moves forward.
     /// - Returns: the number of dropped events.
     func appendWebhooks(
         _ events: [WebhookEvent],
@@ -19,22 +19,22 @@ package protocol WebhookStore: Sendable {
         limit: Int
     ) async throws(HermesError) -> Int
 
-    /// Returns due events in the order in which they were appended. If there are too many, it returns those that have
-    /// been due longest. It returns no more than ``WebhookEvent/maxDuePerUser`` of one user, so that a user with many
-    /// events does not keep the others waiting. Leaves out an event while an earlier one of the same user waits, unless
-    /// the earlier one has failed ``WebhookEvent/attemptsInOrder`` times.
+    /// Returns due events in the order in which they were appended. If there are too many, it returns the events that
+    /// have been due longest. It returns no more than ``WebhookEvent/maxDuePerUser`` of one user, so that a user with
+    /// many events does not keep the others waiting. Leaves out an event while an earlier one of the same user waits,
+    /// unless the earlier one has failed ``WebhookEvent/attemptsInOrder`` times.
     func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook]
 
     /// Records the outcomes of events, in one commit.
     func settleWebhooks(_ settlements: [WebhookSettlement]) async throws(HermesError)
 
-    /// The number of waiting events, and when the next is due; nil: none waits.
+    /// Returns the number of waiting events, and the time at which the next one is due; nil: none waits.
     func webhookQueue() async throws(HermesError) -> (count: Int, nextDue: Timestamp?)
 
-    /// The last inbox seq of a user up to which undelivered messages were reported; 0: none.
+    /// Returns the last inbox seq of a user up to which undelivered messages were reported; 0: none.
     func undeliveredMark(of user: UserID) async throws(HermesError) -> UInt64
 
-    /// Users with an id above `user`, ascending, that have an entry after the mark and after the cursors of all
+    /// Returns users with an id above `user`, ascending, that have an entry after the mark and after the cursors of all
     /// devices.
     func usersWithUndelivered(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID]
 }
@@ -53,7 +53,7 @@ package struct WebhookEvent: Sendable, Hashable {
 
     /// The id by which the receiver recognizes a repetition: 26 characters, sortable by time.
     package let id: String
-    /// The user within whose events it keeps its order; nil: none.
+    /// The user among whose events it keeps its order; nil: it keeps no order.
     package let user: UserID?
     package let createdAt: Timestamp
     /// The JSON object.
@@ -69,7 +69,7 @@ package struct WebhookEvent: Sendable, Hashable {
 
 /// An event in the queue.
 package struct StoredWebhook: Sendable, Hashable {
-    /// Its place in the queue.
+    /// The number of the event in the queue.
     package let number: Int64
     package let event: WebhookEvent
     /// The number of failed attempts.
@@ -84,8 +84,8 @@ package struct StoredWebhook: Sendable, Hashable {
 
 /// The outcome of an event in the queue.
 package enum WebhookSettlement: Sendable, Hashable {
-    /// Accepted by the receiver, or given up: it leaves the queue.
+    /// The event leaves the queue, because the receiver has accepted it or because it was given up.
     case done(Int64)
-    /// Failed: tried again at `due`.
+    /// The attempt failed; the event is tried again at `due`.
     case again(Int64, attempts: Int, due: Timestamp)
 }

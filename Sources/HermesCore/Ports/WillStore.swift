@@ -1,26 +1,27 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Records the wills of the clients of several nodes. Each will is held by one process, which publishes it when it is
-/// due. The wills of a process that has gone are given to another one.
+/// Records the wills of the clients of several nodes. "The record" is the content of this store, which all nodes share.
+/// Each will is held by one process, which publishes it when it is due. The wills of a process that has gone are given
+/// to another process.
 ///
-/// Implementation: `Memory/MemoryStore`. A store of a single process has none.
+/// Implementation: `Memory/MemoryStore`. A store of a single process does not implement it.
 package protocol WillStore: Sendable {
     /// Changes wills in order, in one transaction. If it throws, nothing was changed.
     ///
     /// - Parameter node: the process that holds the wills. A change of another process's will has no effect.
-    /// - Returns: for each change whether it is ``WillChange/take(_:)`` and the will is to be published; nil: this
+    /// - Returns: for each change, whether it is ``WillChange/take(_:)`` and the will is to be published; nil if this
     ///   process has been removed.
     func change(_ changes: [WillChange], on node: NodeIdentity) async throws(HermesError) -> [Bool]?
 
-    /// Gives wills of processes that have gone to another one. A client that was connected to such a process counts as
-    /// disconnected from now on, without DISCONNECT. If it throws, nothing was changed.
+    /// Gives wills of processes that have gone to another process. A client that was connected to such a process counts
+    /// as disconnected from now on, without DISCONNECT. If it throws, nothing was changed.
     ///
     /// - Parameters:
     ///   - node: the node whose processes have gone; its present process keeps its wills.
     ///   - heir: the process that gets the wills.
     ///   - limit: the largest number of wills, at least 1.
-    /// - Returns: the wills that changed hands; none if there are none left; nil: the heir has been removed.
+    /// - Returns: the wills that the heir got, empty if none are left; nil if the heir has been removed.
     func inheritWills(
         of node: NodeID,
         by heir: NodeIdentity,
@@ -28,7 +29,7 @@ package protocol WillStore: Sendable {
     ) async throws(HermesError) -> [StoredWill]?
 }
 
-/// A will in the record, by the process that recorded it first.
+/// The id of a will in the record: the process that recorded it first, and a number.
 package struct WillID: Sendable, Hashable {
     package let node: NodeIdentity
     package let number: UInt64
@@ -41,10 +42,10 @@ package struct WillID: Sendable, Hashable {
 
 /// A will in the record.
 package struct StoredWill: Sendable {
-    /// The state of the client that gave the will.
+    /// The state of a will, or of the client that gave it.
     package enum State: Sendable, Hashable {
         case connected
-        /// It has gone without DISCONNECT, and the will waits for its delay. The clocks of two nodes cannot be
+        /// The client has gone without DISCONNECT, and the will waits for its delay. The clocks of two nodes cannot be
         /// compared: on a node that takes over the will, the delay begins anew.
         case gone
         /// The will is being published.
@@ -59,7 +60,8 @@ package struct StoredWill: Sendable {
     /// shorter.
     package var delay: Duration
     package var state: State
-    /// Whether its client has opened its session again since, and whether it began a clean one. Nil: it has not.
+    /// Whether the session that the client has opened since is a clean one; nil: the client has not opened its session
+    /// again.
     package var isReplacedByClean: Bool?
 
     package init(
@@ -83,13 +85,13 @@ package struct StoredWill: Sendable {
 
 /// A change of a will in the record.
 package enum WillChange: Sendable {
-    /// A connected client has given it, or given it anew.
+    /// A connected client has given the will, or has given it anew.
     case give(StoredWill)
-    /// Its client has gone without DISCONNECT; the will waits.
+    /// The client has gone without DISCONNECT, so the will waits.
     case wait(WillID, delay: Duration)
-    /// It is due. Repeated, it has the same outcome.
+    /// The will is due and is taken. If the change is repeated, it has the same outcome.
     case take(WillID)
-    /// It was published, or is not to be published.
+    /// The will was published, or is not to be published.
     case remove(WillID)
 
     package var id: WillID {

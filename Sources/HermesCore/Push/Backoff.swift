@@ -12,11 +12,12 @@ package struct Backoff: Sendable, Hashable {
         self.limit = limit
     }
 
-    /// The wait after a number of failures in a row (from 1): between half of the step and the whole.
+    /// Returns the wait after a number of failures in a row (from 1). The wait is random, between half of the step and
+    /// the whole step.
     ///
     /// - Parameters:
-    ///   - asked: the wait that the other side asked for; it counts up to `limit`, and the usual wait is added to it.
-    ///   - random: 0 … 1.
+    ///   - asked: the wait that the other side asked for, which is cut to `limit`; the usual wait is added to it.
+    ///   - random: a random number, 0 … 1.
     package func delay(failures: Int, asked: Duration? = nil, random: Double = .random(in: 0...1)) -> Duration {
         let step = min(base * (1 << min(max(0, failures - 1), 20)), limit)
         let spread = step / 2 + (step / 2) * random
@@ -37,7 +38,7 @@ package struct ServiceHealth: Sendable {
 
     package init(backoff: Backoff = Backoff(base: .seconds(1), limit: .seconds(600))) { self.backoff = backoff }
 
-    /// The end of a service's pause; nil: not paused.
+    /// Returns the end of a service's pause; nil: the service is not paused.
     package func pausedUntil(_ service: PushToken.Service, now: Duration) -> Duration? {
         guard let pause = pauses[service], pause.until > now else { return nil }
         return pause.until

@@ -6,23 +6,25 @@ import Foundation
 
 /// Decides which notifications a device gets for its waiting entries. Pure.
 ///
-/// Push-worthy are messages from somebody else that were neither recalled nor read on another device, and events of a
-/// kind with an ``EventAlert``. Each conversation and each collapse key gets one notification, for its newest entry.
+/// An entry is push-worthy if it is a message from somebody else that was neither recalled nor read on another device,
+/// or if it is an event with an ``EventAlert``. Each conversation and each collapse key gets one notification, for its
+/// newest entry.
 package struct HandOffPlan: Sendable {
     /// A notification and the entries that it stands for.
     package struct Item: Sendable, Hashable {
         package var notification: PushNotification
-        /// The oldest of these entries.
+        /// The seq of the oldest of these entries.
         package let firstSeq: UInt64
         package let lastSeq: UInt64
     }
 
-    /// The largest number of notifications in one round: those with the newest entries. The badge counts all.
+    /// The largest number of notifications in a plan. If there were more, the plan has those with the newest entries.
+    /// The badge counts all entries.
     package static let maxItems = 20
 
-    /// In the order of their newest entries.
+    /// The notifications, in the order of their newest entries.
     package let items: [Item]
-    /// The last entry that was considered.
+    /// The seq of the last entry that was considered.
     package let upTo: UInt64
 
     /// Creates the plan.
@@ -31,10 +33,11 @@ package struct HandOffPlan: Sendable {
     ///   - user: the inbox's user.
     ///   - device: the device to notify.
     ///   - entries: the entries that the device has not acknowledged, ascending, without expired ones.
-    ///   - seq: the last entry that was pushed; earlier ones count only for the badge.
-    ///   - end: the last entry that is due; later ones only show what was read, and count for the badge.
-    ///   - unread: the badge; nil: all push-worthy entries.
-    ///   - text: the text of a message for its notification.
+    ///   - seq: the seq of the last entry that was pushed. This entry and earlier ones count only for the badge.
+    ///   - end: the seq of the last entry that is due. Later entries count for the badge, and their read marks show
+    ///     what was read.
+    ///   - unread: the badge; nil: the number of push-worthy entries.
+    ///   - text: returns the text of the notification for a message.
     package init(
         for user: UserID,
         _ device: DeviceID,
@@ -64,9 +67,9 @@ package struct HandOffPlan: Sendable {
         }
     }
 
-    /// The entries that are worth waking a device.
+    /// Returns the push-worthy entries.
     ///
-    /// - Parameter device: nil: any device of the user.
+    /// - Parameter device: the device to notify; nil: any device of the user.
     package static func pushWorthy(_ entries: [InboxEntry], for user: UserID, _ device: DeviceID?) -> [InboxEntry] {
         var read: [ConversationID: UInt64] = [:]
         for case .readMark(let mark) in entries.lazy.map(\.event) where mark.user == user {
@@ -88,14 +91,14 @@ package struct HandOffPlan: Sendable {
             case .group(let group): return "group/\(group.rawValue)"
             }
         }
-        // None equals a conversation's key, whatever key the back end chooses.
+        // None of these keys equals a conversation's key, whatever key the back end chooses.
         guard let alert = entry.event.alert(for: user), !alert.collapseKey.isEmpty || alert.id != nil else {
             return "entry/\(entry.seq)"
         }
         return alert.collapseKey.isEmpty ? alert.id.map { "push/\($0)" } ?? "" : "key/\(alert.collapseKey)"
     }
 
-    /// A conversation's name for a user's app and back end: `direct/<the other's uid>` or `group/<id>`.
+    /// Returns a conversation's name for a user's app and back end: `direct/<the other's uid>` or `group/<id>`.
     static func name(of conversation: ConversationID, for user: UserID) -> String {
         switch conversation {
         case .direct(let low, _): "direct/\((conversation.peer(of: user) ?? low).rawValue)"
@@ -129,7 +132,7 @@ package struct HandOffPlan: Sendable {
                 expiresAt: message.expiresAt
             )
         }
-        // Never empty: the entry is push-worthy.
+        // The alert is never nil here, because the entry is push-worthy.
         let alert = entry.event.alert(for: user) ?? EventAlert(title: "", body: "")
         return PushNotification(
             id: id,
@@ -149,8 +152,8 @@ package struct HandOffPlan: Sendable {
         )
     }
 
-    /// The notification's id, always the same for an entry and device: a UUID of version 8 (RFC 9562, section 5.8) from
-    /// a hash.
+    /// Returns the id of a notification, which is always the same for the same entry and device: a UUID of version 8
+    /// (RFC 9562, section 5.8) made from a hash.
     static func id(of seq: UInt64, _ user: UserID, _ device: DeviceID) -> String {
         var bytes = Array(SHA256.hash(data: Data("\(user.rawValue) \(device.rawValue) \(seq)".utf8)).prefix(16))
         bytes[6] = bytes[6] & 0x0F | 0x80

@@ -4,7 +4,7 @@
 /// A device or user whose entries may be due.
 package struct HandOffKey: Sendable, Hashable {
     package let user: UserID
-    /// A device with a push token; nil: the user as a whole, for "message undelivered".
+    /// A device with a push token; nil: the user as a whole, for the report of undelivered messages.
     package let device: DeviceID?
 
     package init(_ user: UserID, _ device: DeviceID?) {
@@ -13,12 +13,12 @@ package struct HandOffKey: Sendable, Hashable {
     }
 }
 
-/// A check that is due on the node that hands off for the user.
+/// A check for the schedule of the node that hands off for the user.
 package struct HandOffDue: Sendable, Hashable {
     package let key: HandOffKey
-    /// The newest entry that waits.
+    /// The seq of the newest waiting entry.
     let seq: UInt64
-    /// From now on.
+    /// The time from now until the check is due.
     let wait: Duration
 }
 
@@ -28,9 +28,9 @@ package struct HandOffDue: Sendable, Hashable {
 /// the store, and the whole schedule can be derived from the store again.
 package struct HandOffSchedule: Sendable {
     private struct Item: Sendable {
-        /// When the oldest waiting entry is due.
+        /// The time at which the oldest waiting entry is due.
         var due: Duration
-        /// The newest waiting entry.
+        /// The seq of the newest waiting entry.
         var lastSeq: UInt64
         /// The number of failures so far.
         var attempts = 0
@@ -42,21 +42,22 @@ package struct HandOffSchedule: Sendable {
 
     private let capacity: Int
     private var items: [HandOffKey: Item] = [:]
-    /// The items that are not being checked.
+    /// The keys of the items that are not being checked.
     private var waiting = DueKeys<HandOffKey, Duration>()
-    /// Whether a key was left out for lack of room: everything must be derived from the store again.
+    /// Whether a key was left out for lack of room, so that everything must be derived from the store again.
     package private(set) var hasOverflowed = false
 
-    /// - Parameter capacity: the number of waiting keys.
+    /// - Parameter capacity: the largest number of keys.
     package init(capacity: Int = 200_000) { self.capacity = max(1, capacity) }
 
     /// The number of keys that wait or are being checked.
     package var count: Int { items.count }
 
-    /// When the next key is due; nil: none waits. Never too late, but perhaps too early.
+    /// The time at which the next key is due; nil: no key waits. The time is never too late, but can be too early.
     package var nextDue: Duration? { waiting.nextDue }
 
-    /// Entries up to `seq` were committed for a key, which is checked if they are not acknowledged by `due`.
+    /// Records that entries up to `seq` were committed for a key. The key is checked at `due` if these entries are not
+    /// acknowledged before.
     package mutating func committed(_ key: HandOffKey, upTo seq: UInt64, due: Duration) {
         guard var item = items[key] else {
             guard items.count < capacity else {
@@ -75,8 +76,8 @@ package struct HandOffSchedule: Sendable {
         if isEarlier { waiting.set(key, dueAt: due) }
     }
 
-    /// A device has acknowledged everything up to `seq`: these entries need no check for the device or for its user. If
-    /// the device only claimed its name, its user still needs a check (``InboxCursors/delivered``).
+    /// Records that a device has acknowledged everything up to `seq`. The device and its user then need no check for
+    /// these entries. If the device was merely claimed, the user still needs a check (``InboxCursors/delivered``).
     package mutating func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64, isProven: Bool = true) {
         for key in [HandOffKey(user, device), HandOffKey(user, nil)] where isProven || key.device != nil {
             guard let item = items[key], item.lastSeq <= seq, !item.isTaken else { continue }
@@ -95,12 +96,12 @@ package struct HandOffSchedule: Sendable {
         return taken
     }
 
-    /// A key was checked.
+    /// Records that a key was checked.
     ///
     /// - Parameters:
     ///   - now: the time of the next check if entries were committed meanwhile.
-    ///   - retryAt: the time of the next check if something failed; nil: nothing did.
-    ///   - moreAt: the time of the next check if entries are left; nil: none is.
+    ///   - retryAt: the time of the next check if something failed; nil: nothing failed.
+    ///   - moreAt: the time of the next check if entries are left; nil: no entry is left.
     package mutating func settled(
         _ key: HandOffKey,
         now: Duration,
@@ -124,7 +125,7 @@ package struct HandOffSchedule: Sendable {
         waiting.set(key, dueAt: item.due)
     }
 
-    /// A key was not checked and waits until `due`.
+    /// Records that a key was not checked, and lets it wait until `due`.
     package mutating func postponed(_ key: HandOffKey, until due: Duration) {
         guard var item = items[key], item.isTaken else { return }
         item.isTaken = false
@@ -134,9 +135,9 @@ package struct HandOffSchedule: Sendable {
         waiting.set(key, dueAt: due)
     }
 
-    /// The number of a key's failures so far.
+    /// Returns the number of a key's failures so far.
     package func attempts(of key: HandOffKey) -> Int { items[key]?.attempts ?? 0 }
 
-    /// Starts to derive everything from the store again.
+    /// Clears ``hasOverflowed``. The caller then derives everything from the store again.
     package mutating func clearOverflow() { hasOverflowed = false }
 }

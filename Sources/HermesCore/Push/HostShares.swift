@@ -9,13 +9,15 @@
 /// last quarter of all sends is reserved for services with few sends under way.
 struct HostShares: Sendable {
     struct Limits: Sendable, Hashable {
-        /// The most sends in all, one for each device.
+        /// The most sends in total. The notifications of one device count as one send.
         var total = 1_024
         /// The most sends to all services that have not delivered, together.
         var unproven = 512
-        /// If more sends than this are under way in all, a service gets another one only if it has few; three quarters.
+        /// Once so many sends are under way in total, a service gets another one only if it has few: three quarters of
+        /// ``total``.
         var crowded: Int { total / 4 * 3 }
-        /// The part of the remaining quarter for services that have not delivered; half.
+        /// Once ``crowded`` is reached, services that have not delivered get another send only if they have fewer than
+        /// this, together: half of the remaining quarter.
         var unprovenRest: Int { (total - crowded) / 2 }
         /// The most sends to one service that has delivered.
         var perHost = 256
@@ -23,7 +25,7 @@ struct HostShares: Sendable {
         var perUnproven = 16
         /// The most sends for one account.
         var perUser = 16
-        /// The number of services remembered.
+        /// The most services that are remembered.
         var hosts = 4_096
     }
 
@@ -39,7 +41,7 @@ struct HostShares: Sendable {
     private var hosts: [String: Host] = [:]
     private var users: [UserID: Int] = [:]
     private(set) var total = 0
-    /// The places of services that had not delivered when the place was taken.
+    /// The number of places whose service had not delivered when the place was taken.
     private var unproven = 0
 
     init(limits: Limits = Limits(), backoff: Backoff = Backoff(base: .seconds(2), limit: .seconds(600))) {
@@ -47,7 +49,7 @@ struct HostShares: Sendable {
         self.backoff = backoff
     }
 
-    /// A taken place; ``release(_:)`` must follow.
+    /// A place: the right to one send. ``release(_:)`` must follow.
     struct Place: Sendable {
         let host: String
         let user: UserID
@@ -86,8 +88,8 @@ struct HostShares: Sendable {
         return host.isProven ? host.sending < limits.perUnproven : unproven < limits.unprovenRest
     }
 
-    /// Makes room by forgetting a service to which nothing is under way. The worst effect is that the service is tried
-    /// a little too early.
+    /// Returns whether there is room for another service. If needed, forgets a service to which nothing is under way.
+    /// The worst effect is that the forgotten service is tried a little too early.
     private mutating func hasRoomForHost() -> Bool {
         guard hosts.count >= limits.hosts else { return true }
         let idle =
@@ -106,15 +108,15 @@ struct HostShares: Sendable {
         if !place.isProven { unproven -= 1 }
     }
 
-    /// A service has delivered.
+    /// Records that a service has delivered.
     mutating func delivered(_ name: String) {
         hosts[name]?.isProven = true
         hosts[name]?.failures = 0
         hosts[name]?.pausedUntil = .zero
     }
 
-    /// A service gave no answer. Failures that are reported during a pause belong to sends from before the pause, and
-    /// do not lengthen it.
+    /// Records that a service gave no answer. Failures that are reported during a pause belong to sends from before the
+    /// pause, and do not lengthen it.
     mutating func failed(_ name: String, now: Duration, random: Double = .random(in: 0...1)) {
         guard var host = hosts[name], host.pausedUntil <= now else { return }
         host.isProven = false

@@ -48,9 +48,9 @@ extension Push: DurableKind {
 
     private struct DamagedMessage: Error {}
 
-    /// The message behind a push; nil if there is none, as in pushes of older versions.
+    /// Reads the message at the end of a push; nil if there is none, as in pushes of older versions.
     ///
-    /// - Throws: DamagedMessage if its bytes are cut off.
+    /// - Throws: DamagedMessage if the message's bytes are cut off.
     private static func takeMessage(from bytes: inout ArraySlice<UInt8>) throws(DamagedMessage) -> TypedMessage? {
         guard !bytes.isEmpty else { return nil }
         guard let type = StoredForm.takeText(from: &bytes),

@@ -5,9 +5,9 @@
 package struct Push: Sendable, Hashable {
     /// The urgency of waking a sleeping device; a connected device gets every push at once.
     package enum Priority: UInt8, Sendable, Hashable, CaseIterable {
-        /// When it suits the device's battery.
+        /// The device is woken when it suits the battery.
         case normal = 0
-        /// At once.
+        /// The device is woken at once.
         case high = 1
     }
 
@@ -15,10 +15,10 @@ package struct Push: Sendable, Hashable {
     /// The content.
     package let content: PushContent
     package let priority: Priority
-    /// The time after which it is not delivered.
+    /// The time after which the push is not delivered.
     package let expiresAt: Timestamp
-    /// The only device that shows it; nil: all devices of the account. On the others the entry has a seq and shows
-    /// nothing.
+    /// The only device that shows the push; nil: all devices of the account show it. On the account's other devices,
+    /// the entry has a seq but shows nothing.
     package let device: DeviceID?
 
     package init(
@@ -35,18 +35,18 @@ package struct Push: Sendable, Hashable {
         self.device = device
     }
 
-    /// Whether this device shows it.
+    /// Whether this device shows the push.
     package func isFor(_ device: DeviceID) -> Bool { self.device.map { $0 == device } ?? true }
 
-    /// Its approximate size, in bytes.
+    /// The approximate size of the push, in bytes.
     package var weight: Int { content.weight &+ 64 }
 
-    /// The same push with another expiry.
+    /// Returns the same push with another expiry.
     package func expiring(at time: Timestamp) -> Push {
         Push(id: id, content: content, priority: priority, expiresAt: time, device: device)
     }
 
-    /// The same push with another id.
+    /// Creates the same push with another id.
     package init(_ push: Push, id: MessageID) {
         self.init(
             id: id,
@@ -71,11 +71,12 @@ package struct PushContent: Sendable, Hashable {
 
     package var title: String
     package var body: String
-    /// The application's own JSON object; empty: none.
+    /// The application's own JSON object; empty: there is none.
     package var dataJSON: String
-    /// The collapse key: a newer push with the same key replaces one that is not delivered yet. Empty: none.
+    /// The collapse key: a newer push with the same key replaces an older one that is not delivered yet. Empty: there
+    /// is no key.
     package var collapseKey: String
-    /// The application's own message; nil: none.
+    /// The application's own message; nil: there is none.
     package var message: TypedMessage?
 
     package init(
@@ -96,7 +97,7 @@ package struct PushContent: Sendable, Hashable {
         title.utf8.count &+ body.utf8.count &+ dataJSON.utf8.count &+ collapseKey.utf8.count &+ (message?.weight ?? 0)
     }
 
-    /// - Throws: `.invalidArgument`, `.tooLarge`; the message names the field.
+    /// - Throws: `.invalidArgument`, `.tooLarge`; the error's message names the field.
     package func check() throws(HermesError) {
         guard !title.isEmpty || !body.isEmpty || !dataJSON.isEmpty || message != nil else {
             throw HermesError(.invalidArgument, "the push is empty: give it a title, a body, data or a message")

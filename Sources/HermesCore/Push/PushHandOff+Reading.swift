@@ -7,23 +7,23 @@ extension PushHandOff {
         let key: HandOffKey
         let target: PushTarget
         let plan: HandOffPlan
-        /// The host of the service that the client named; nil: the service is one of the configuration.
+        /// The host of the service that the client named; nil: the operator has configured the service.
         let host: String?
-        /// The time until the next check, because more entries wait; nil: none does.
+        /// The time until the next check, because more entries wait; nil: no more entries wait.
         let nextIn: Duration?
     }
 
     /// What a check of a device finds.
     enum Finding: Sendable {
-        /// Nothing waits, or the device has no token any more.
+        /// Nothing waits, or the device no longer has a token.
         case nothing
-        /// The device still has this time to acknowledge what waits.
+        /// The device still has this time to acknowledge the waiting entries.
         case nothingYet(Duration)
         case due(Candidate)
     }
 
-    /// The time that a device or user still has to acknowledge an entry; zero: none, or the clock was put back since the
-    /// commit.
+    /// Returns the time that a device or user still has to acknowledge an entry. Zero: no time is left, or the clock
+    /// was set back since the commit.
     private func rest(of entry: InboxEntry) -> Duration {
         let now = time.now()
         guard entry.committedAt <= now else { return .zero }
@@ -38,13 +38,15 @@ extension PushHandOff {
         let targets = try await tokens.store.pushTargets(of: user)
         guard let target = targets.first(where: { $0.device == device }) else { return .nothing }
         let taken = max(target.cursor, acknowledged(user, device, .claim))
-        // Before pages are read, because the store corrects expiries before the clock jumps (``ClockJump``).
+        // The time is taken before pages are read: when the clock jumps, the store corrects the expiries first
+        // (``ClockJump``). With a later time, entries that were read before the correction could seem to be expired.
         let expiryTime = time.expiryTime()
         var page = try await store.entries(of: user, after: taken, limit: StoreSettings.maxPageEntries)
         var entries = page.withoutExpired(at: expiryTime).entries
         var last = page.entries.last?.lastSeq ?? taken
         var unread: Int?
-        // Earlier pushed entries fill a page: the badge counts only that far.
+        // The page holds only entries that were pushed before. The badge counts the entries of this page only; the
+        // entries to push are read from another page.
         if last <= target.pushedUpTo, last < page.position.head {
             unread = HandOffPlan.pushWorthy(entries, for: user, device).count
             page = try await store.entries(of: user, after: target.pushedUpTo, limit: StoreSettings.maxPageEntries)
@@ -54,7 +56,8 @@ extension PushHandOff {
         guard last > target.pushedUpTo else { return .nothing }
         var nextIn: Duration? = last < page.position.head && !page.entries.isEmpty ? .zero : nil
         var end = UInt64.max
-        // Each entry has its own deadline. One that another node may have has the deadline of the first.
+        // If the device is awake on this node, each entry has its own deadline. Otherwise, all entries are due
+        // together.
         if devices.awakeDevices(of: user).contains(device),
             let fresh = entries.firstIndex(where: { rest(of: $0) > .zero })
         {
@@ -83,7 +86,7 @@ extension PushHandOff {
         )
     }
 
-    /// Reports messages that no device of the user has acknowledged to the webhook.
+    /// Reports to the webhook the messages that no device of the user has acknowledged in time.
     ///
     /// - Returns: the time until the next check; nil: nothing is left.
     func reportUndelivered(of user: UserID) async throws(HermesError) -> Duration? {

@@ -3,8 +3,8 @@
 
 import Synchronization
 
-/// Sends entries that a device does not acknowledge in time to its push service. Thread-safe; works while ``run()``
-/// runs.
+/// Notifies a device through its push service of entries that the device does not acknowledge in time. Thread-safe;
+/// works while ``run()`` runs.
 ///
 /// The entries to push are always derived from the store: those after a device's cursor and after the last pushed entry
 /// (``PushTarget``). So a restarted server continues where it stopped. Memory holds only the times of the next checks
@@ -13,11 +13,11 @@ import Synchronization
 /// State: one `Mutex` around ``State``; nothing is called under it.
 package final class PushHandOff: Sendable {
     package struct Settings: Sendable, Hashable {
-        /// The time that a connected device has to acknowledge.
+        /// The time that a connected device has to acknowledge an entry.
         package var deadline: Duration
-        /// The number of devices in one batch, whose notifications are sent together.
+        /// The most devices in one batch. The notifications of a batch are sent together.
         package var batch: Int
-        /// The number of batches at once.
+        /// The most batches that are under way at once.
         package var lanes: Int
         /// The wait before a retry.
         package var backoff: Backoff
@@ -48,8 +48,8 @@ package final class PushHandOff: Sendable {
         var recoveriesDue: [Duration] = []
     }
 
-    /// A service that a client named and that takes longer is paused like one that gives no answer: meanwhile it holds
-    /// places that others wait for.
+    /// A service that a client named is paused if it takes longer than this, as if it gave no answer. While it is slow,
+    /// it holds places (``HostShares``) that others wait for.
     private static let slowness = Duration.seconds(5)
     /// The pause before a recovery that failed is tried again.
     private static let recoveryPause = Duration.seconds(5)
@@ -62,7 +62,7 @@ package final class PushHandOff: Sendable {
     let devices: DeviceRegistry
     private let enabled: Hook<UserID>
     private let cluster: ClusterMember?
-    /// Nil: there are no pushes, only webhooks.
+    /// The push services; nil: there are none, only webhooks.
     let sender: (any PushSender)?
     let webhooks: WebhookOutbox?
     let events: EventWatch
@@ -80,15 +80,15 @@ package final class PushHandOff: Sendable {
         case failed(HermesError)
     }
 
-    /// Creates the service; it works once it is installed at ``Messenger/watch`` and ``run()`` runs.
+    /// Creates the service. It works once it observes ``Messenger/watch`` (``observe(_:)``) and ``run()`` runs.
     ///
     /// - Parameters:
     ///   - messenger: the inboxes and sessions.
     ///   - store: the messenger's message store.
     ///   - accounts: the messenger's account store.
-    ///   - sender: the push services; nil: none is configured.
-    ///   - webhooks: gets undelivered messages and results.
-    ///   - text: the text of a message for its notification.
+    ///   - sender: the push services; nil: no service is configured.
+    ///   - webhooks: gets notices of undelivered messages and of the results of pushes.
+    ///   - text: returns the text of the notification for a message.
     ///   - report: gets events; called on any thread.
     package init(
         _ messenger: Messenger,
@@ -139,7 +139,7 @@ package final class PushHandOff: Sendable {
         }
         if sender != nil {
             tokens.overlooked.observe { [self] in check($0) }
-            // Nothing is pushed for an account that is disabled.
+            // Nothing is pushed while an account is disabled, so entries may wait when it is enabled again.
             enabled.observe { [self] user in
                 check(tokens.devices(of: [user])[user, default: []].map { DeviceKey(user, $0) })
             }
@@ -148,13 +148,14 @@ package final class PushHandOff: Sendable {
         cluster.handOffArrived.observe { [self] in schedule($0) }
         cluster.repaired.observe { [self] in
             let now = time.uptime()
-            // Until all nodes have repaired, another one may still leave a user's entries to the node that had them.
+            // Until all nodes have repaired, another node may still leave a user's entries to the node that was
+            // responsible for the user before.
             state.withLock { $0.recoveriesDue = [now, now + ClusterMember.agreement] }
             wakeUp.signal()
         }
     }
 
-    /// Entries may wait for these devices.
+    /// Schedules checks of devices for which entries may wait.
     private func check(_ devices: [DeviceKey]) {
         scheduleAtOwners(
             devices.map { HandOffDue(key: HandOffKey($0.user, $0.device), seq: .max, wait: settings.deadline) }
@@ -181,8 +182,8 @@ package final class PushHandOff: Sendable {
         if !dues.isEmpty { scheduleAtOwners(dues) }
     }
 
-    /// Whether a device of the user may acknowledge entries by itself: it is connected and its app is in the foreground,
-    /// or it may be connected to another node.
+    /// Returns a function that tells whether a device of the user may acknowledge entries by itself: the device is
+    /// connected and its app is in the foreground, or the device may be connected to another node.
     private func mayTake(_ user: UserID) -> (DeviceID) -> Bool {
         let awake = devices.awakeDevices(of: user)
         let elsewhere = devices.mayBeElsewhere(user) ? devices.attachedDevices(of: user) : nil
@@ -252,7 +253,7 @@ package final class PushHandOff: Sendable {
                 for key in found.keys { state.schedule.committed(key, upTo: .max, due: due) }
                 return state.schedule.hasOverflowed
             }
-            // The rest follows when there is room.
+            // The other keys follow when there is room.
             if isFull { return }
         }
     }
@@ -309,7 +310,7 @@ package final class PushHandOff: Sendable {
     func look(at keys: [HandOffKey]) async {
         var candidates: [Candidate] = []
         for key in keys {
-            // Another node has it from the store by now.
+            // The user now belongs to another node, which has derived the key from the store.
             guard owns(key.user) else {
                 settle(key)
                 continue
@@ -340,7 +341,8 @@ package final class PushHandOff: Sendable {
                 }
             }
             await send(own)
-            // The lane does not wait for services that clients name: these have places of their own.
+            // The lane does not wait for the sends to services that clients name, because these sends have places of
+            // their own.
             state.withLock { $0.running -= 1 }
             wakeUp.signal()
         }
@@ -357,7 +359,7 @@ package final class PushHandOff: Sendable {
         var own: [Candidate] = []
         var parts: [String: ([HostShares.Place], [Candidate])] = [:]
         for candidate in candidates {
-            // What sends nothing is settled at once.
+            // A candidate without notifications is settled at once.
             guard let host = candidate.host, !candidate.plan.items.isEmpty else {
                 own.append(candidate)
                 continue
@@ -367,7 +369,7 @@ package final class PushHandOff: Sendable {
                 parts[host, default: ([], [])].0.append(place)
                 parts[host, default: ([], [])].1.append(candidate)
             case .full:
-                // The more keys wait, the later, because each check reads the store.
+                // The more keys wait, the longer is the time until the next check, because each check reads the store.
                 let crowd = 1 + state.withLock { $0.schedule.count } / 2_000
                 wait(candidate.key, until: now + .milliseconds(Int64.random(in: 500...1_500)) * crowd)
             case .paused(let until): wait(candidate.key, until: until + .milliseconds(Int64.random(in: 0...1_000)))
@@ -408,7 +410,7 @@ package final class PushHandOff: Sendable {
             retries[candidate.key] = found.retryAt
         }
         do throws(HermesError) {
-            // First the report, then the mark: a repetition is better than a loss.
+            // The notices are stored before the pushes are settled: a repetition is better than a loss.
             try await webhooks?.append(notices, marks: [:])
             try await tokens.store.settlePushes(settlements)
             let now = time.uptime()

@@ -5,19 +5,21 @@
 package struct PushNotification: Sendable, Hashable {
     /// The urgency of the delivery.
     package enum Priority: Sendable, Hashable {
-        /// At once, waking the device.
+        /// The notification is delivered at once and wakes the device.
         case high
-        /// When it suits the device's battery.
+        /// The notification is delivered when it suits the device's battery.
         case normal
     }
 
     /// The inbox entry of the notification, so that the app can fetch it.
     package struct Reference: Sendable, Hashable {
-        /// `direct/<the other's uid>` or `group/<id>`; nil if the entry belongs to no conversation.
+        /// The conversation, as `direct/<the other's uid>` or `group/<id>`; nil if the entry belongs to no
+        /// conversation.
         package var conversation: String?
         package var inboxSeq: UInt64
         package var messageID: String?
-        /// The account whose inbox has the entry, because an app may have several; nil: the app knows.
+        /// The account whose inbox has the entry, because an app may use several accounts; nil: the app knows the
+        /// account.
         package var user: UserID?
 
         package init(conversation: String?, inboxSeq: UInt64, messageID: String? = nil, user: UserID? = nil) {
@@ -28,19 +30,19 @@ package struct PushNotification: Sendable, Hashable {
         }
     }
 
-    /// A lower-case UUID; the same when the notification is sent again.
+    /// The id: a lower-case UUID. It stays the same when the notification is sent again.
     package var id: String
     package var title: String
     package var body: String
-    /// The number on the app's icon; nil leaves it.
+    /// The number on the app's icon; nil leaves it unchanged.
     package var badge: Int?
     package var hasSound: Bool
     package var reference: Reference
-    /// The back end's JSON object for the app; nil: none.
+    /// The back end's JSON object for the app; nil: there is none.
     package var data: String?
     /// Notifications with the same key replace each other, on the way and on the screen.
     package var collapseKey: String
-    /// The time after which it is not shown.
+    /// The time after which the notification is not shown.
     package var expiresAt: Timestamp
     package var priority: Priority
 
@@ -73,7 +75,7 @@ package struct PushNotification: Sendable, Hashable {
 package struct PushDelivery: Sendable, Hashable {
     package let notification: PushNotification
     package let token: PushToken
-    /// The token's account, which bears the costs; nil: none.
+    /// The token's account, against whose limits the delivery counts; nil: there is none.
     package let user: UserID?
 
     package init(_ notification: PushNotification, to token: PushToken, of user: UserID? = nil) {
@@ -85,20 +87,20 @@ package struct PushDelivery: Sendable, Hashable {
 
 /// The answer of a push service.
 package enum PushSendOutcome: Sendable, Hashable {
-    /// Accepted, with the service's id.
+    /// The service has accepted the notification, and gave it this id.
     case delivered(id: String)
-    /// The token is invalid, since `since` if the service names the time. Delete it, unless it was registered again
-    /// after that.
+    /// The token is invalid, from the time `since` on if the service names the time. Delete the token, unless it was
+    /// registered again after that time.
     case tokenGone(since: Timestamp?)
-    /// Not delivered now. `isService`: the whole service fails (for Web Push, everything at the token's origin);
-    /// otherwise only this notification fails.
+    /// The notification could not be delivered now. If `isService` is true, the whole service fails (for Web Push,
+    /// everything at the token's origin); otherwise only this notification fails.
     case retry(after: Duration?, isService: Bool, reason: String)
-    /// Refused for good: a retry would not help. For logs.
+    /// The service refuses the notification, and a retry would not help. The reason is for logs.
     case refused(reason: String)
 }
 
 extension PushSendOutcome {
-    /// For people.
+    /// The outcome in words, for people.
     var words: String {
         switch self {
         case .delivered: "delivered"

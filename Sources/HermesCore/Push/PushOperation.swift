@@ -5,15 +5,15 @@
 package enum PushOperation: Sendable {
     /// Appends a push to the inboxes of a few distinct recipients; accounts that do not exist are left out.
     case append(Push, recipients: [UserID], claim: PushClaim?)
-    /// Stores a push to many, to be appended with ``fanOut(_:limit:)``.
+    /// Stores a push to many recipients as a job. ``fanOut(_:limit:)`` then appends it to their inboxes.
     case accept(PushJob, claim: PushClaim?)
     /// Appends a stored push to the inboxes of the next `limit` recipients and moves the job's cursor past them; the
-    /// last step removes the job. Does nothing if there is no such job, and ends it if its push has expired.
+    /// last step removes the job. Does nothing if there is no such job, and ends the job if its push has expired.
     case fanOut(MessageID, limit: Int)
     /// Only takes the claim, for a push that is not stored, and leaves the claim open. Until it is settled, taking it
     /// again yields ``PushOutcome/openAnswer``.
     case claim(PushClaim)
-    /// Settles an open claim: its push is done.
+    /// Settles an open claim, because its push is done.
     case settle(PushClaim)
     /// Only looks for the answer to the first push with this claim, and takes nothing.
     case find(PushClaim)
@@ -29,13 +29,13 @@ package enum PushOperation: Sendable {
     }
 }
 
-/// An accepted push to many that is not complete.
+/// An accepted push to many recipients that is not complete.
 package struct PushJob: Sendable, Hashable {
     /// The recipients.
     package enum Target: Sendable, Hashable {
-        /// These distinct users; those that do not exist are left out.
+        /// These distinct users; users that do not exist are left out.
         case users([UserID])
-        /// Every account at the commit, except disabled ones.
+        /// Every account that exists at the commit, except disabled accounts.
         case everyone
 
         var weight: Int {
@@ -83,11 +83,11 @@ package struct PushClaim: Sendable, Hashable {
 
 /// The outcome of a ``PushOperation``.
 package struct PushOutcome: Sendable {
-    /// The entry in each recipient's inbox.
+    /// The new entry in each recipient's inbox.
     package var deliveries: [InboxDelivery]
     /// The answer to the first push with this key; nil if this was the first. If set, nothing was changed.
     package var firstAnswer: [UInt8]?
-    /// The answer to the first push with this key, if its completion is unknown.
+    /// The answer to the first push with this key, if it is unknown whether that push was completed.
     package var openAnswer: [UInt8]?
     /// Whether the fan-out is complete.
     package var isDone: Bool

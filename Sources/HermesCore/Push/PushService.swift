@@ -5,17 +5,18 @@ import Synchronization
 
 /// Accepts pushes of back ends and delivers them to the inboxes of users. Thread-safe.
 ///
-/// A push to a few is committed before the call returns. A push to many is committed as a job and delivered in batches
-/// afterwards. The job's cursor moves in the same transaction as the entries, so that a killed server neither loses nor
-/// repeats any.
+/// A push to a few recipients is committed before the call returns. A push to many recipients is committed as a job and
+/// delivered in batches afterwards. The transaction that appends entries also moves the job's cursor, so that a killed
+/// server neither loses nor repeats an entry.
 ///
 /// State: a `Mutex`; nothing is called under it.
 package final class PushService: Sendable {
-    /// The number of recipients that the commit of the push itself reaches.
+    /// The largest number of recipients for which the commit that accepts a push also appends it to their inboxes. A
+    /// push to more recipients becomes a job.
     package static let directRecipients = 64
     /// The largest number of recipients named in one call.
     package static let maxRecipients = 10_000
-    /// The number of recipients of one fan-out step; other operations get their turn between two steps.
+    /// The largest number of recipients of one fan-out step; other operations get their turn between two steps.
     static let batch = 500
 
     private struct State {
@@ -56,8 +57,8 @@ package final class PushService: Sendable {
     ///
     /// - Parameters:
     ///   - content: the content.
-    ///   - expiresAfter: how long it is worth delivering; nil: as long as messages wait.
-    ///   - device: the only device that shows it.
+    ///   - expiresAfter: the time for which the push is worth delivering; nil: as long as messages wait.
+    ///   - device: the only device that shows the push; nil: all devices show it.
     /// - Throws: `.invalidArgument`, `.tooLarge`.
     package func make(
         _ content: PushContent,
@@ -79,7 +80,7 @@ package final class PushService: Sendable {
         )
     }
 
-    /// The accounts among `users` that exist, in one read.
+    /// Returns the accounts among `users` that exist, with one read.
     package func existing(_ users: [UserID]) async throws(HermesError) -> Set<UserID> {
         try await reads.turn(of: .server) { () async throws(HermesError) in
             Set(try await social.names(of: users).keys)
@@ -90,8 +91,8 @@ package final class PushService: Sendable {
     ///
     /// - Returns: the first answer if the claim was taken before with the same content (then nothing is done);
     ///   otherwise nil.
-    /// - Throws: `.clientIDConflict` if it was taken with other content; `.invalidArgument`, `.overloaded`,
-    ///   `.storageUnavailable`, `.shuttingDown`.
+    /// - Throws: `.clientIDConflict` if the claim was taken with other content; `.invalidArgument`, `.tooLarge`,
+    ///   `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func send(
         _ push: Push,
         to target: PushJob.Target,
@@ -111,7 +112,7 @@ package final class PushService: Sendable {
 
     /// The result of taking a claim.
     package enum Claimed: Sendable, Hashable {
-        /// Done before, with this answer.
+        /// The push was done before, with this answer.
         case before([UInt8])
         /// Publish the push now, with this answer: the claim's own, or that of an earlier attempt whose completion is
         /// unknown.
@@ -121,7 +122,7 @@ package final class PushService: Sendable {
     /// Takes a claim for a push that is not stored. If this returns ``Claimed/now(_:)``, call ``end(_:isDone:)``
     /// afterwards.
     ///
-    /// - Throws: `.clientIDConflict` if it was taken with other content, or is under way; `.overloaded`,
+    /// - Throws: `.clientIDConflict` if the claim was taken with other content, or is under way; `.overloaded`,
     ///   `.storageUnavailable`, `.shuttingDown`.
     package func begin(_ claim: PushClaim) async throws(HermesError) -> Claimed {
         let key = PushClaimKey(owner: claim.owner, key: claim.key)
@@ -137,16 +138,17 @@ package final class PushService: Sendable {
         }
     }
 
-    /// The answer to the first push with this claim; nil if there was none, or its completion is unknown.
+    /// Returns the answer to the first push with this claim; nil if there was no such push, or if it is unknown whether
+    /// it was completed.
     ///
-    /// - Throws: as ``begin(_:)``.
+    /// - Throws: the errors of ``begin(_:)``.
     package func answer(to claim: PushClaim) async throws(HermesError) -> [UInt8]? {
         try await submit(.find(claim)).firstAnswer
     }
 
-    /// Ends a claim. If its push was not done, it can be claimed again.
+    /// Ends a claim. If its push was not done, the claim can be taken again.
     package func end(_ claim: PushClaim, isDone: Bool) async {
-        // It is done: if the store cannot record that, a repeated request causes a repetition.
+        // The push is done. If the store cannot record this, a repeated request repeats the push.
         if isDone { _ = try? await submit(.settle(claim)) }
         state.withLock { _ = $0.underWay.remove(PushClaimKey(owner: claim.owner, key: claim.key)) }
     }
@@ -162,7 +164,7 @@ package final class PushService: Sendable {
         for job in try await store.pushJobs() { start(job) }
     }
 
-    /// Repeats the writes that the store refused; called periodically.
+    /// Continues the jobs whose last step failed; called periodically.
     func resume() {
         let stalled = state.withLock { state in
             defer { state.stalled = [] }

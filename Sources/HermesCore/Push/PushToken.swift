@@ -21,12 +21,12 @@ package struct PushToken: Sendable, Hashable {
     package static let maxAppIDBytes = 128
 
     package let service: Service
-    /// The token; for Apple in hexadecimal, for Web Push the subscription as JSON.
+    /// The token. A token of Apple is in hexadecimal; a token for Web Push is the subscription as JSON.
     package let text: String
-    /// The app's bundle or package identifier; empty: the one of the configuration.
+    /// The app's bundle or package identifier; empty: the identifier of the configuration is used.
     package let appID: String
 
-    /// A token from the store.
+    /// Creates a token that was stored.
     package init(stored service: Service, text: String, appID: String) {
         self.service = service
         self.text = text

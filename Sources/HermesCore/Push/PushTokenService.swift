@@ -3,12 +3,12 @@
 
 import Synchronization
 
-/// Stores the push tokens of devices, and knows without a read which devices have one.
+/// Stores the push tokens of devices. It knows which devices have a token without reading the store.
 ///
 /// State: a `Mutex` around the devices with tokens, one around the allowances, and one around the hosts that are
-/// allowed. The first may contain devices whose tokens are gone; the store decides.
+/// allowed. The first may contain devices whose tokens are gone; the store is authoritative.
 package final class PushTokenService: Sendable {
-    /// The services to which Web Push is sent.
+    /// The rule for the hosts to which Web Push is sent.
     private struct Hosts {
         var allows: @Sendable (WebPushSubscription) -> Bool = { _ in true }
     }
@@ -16,11 +16,11 @@ package final class PushTokenService: Sendable {
     let store: any PushTokenStore
     private let time: any TimeSource
     private let roster: ClusterRoster?
-    /// Devices have a token now. Entries may wait for it: they were pushed to an earlier token of the device, or
-    /// another node has committed them without regard to it.
+    /// The hook for devices that have a new token. Entries may wait for such a device: they were pushed to an earlier
+    /// token, or another node committed them before it knew of the token.
     let overlooked = Hook<[DeviceKey]>()
     private let devices = Mutex<[UserID: [DeviceID]]>([:])
-    /// The devices are changed in the order of the commits.
+    /// The turns in which ``devices`` is changed, so that the changes have the order of the commits.
     private let turns = TaskTurns<UserID>()
     private let changes = Mutex(AccountAllowance.changes)
     private let hosts = Mutex(Hosts())
@@ -36,7 +36,7 @@ package final class PushTokenService: Sendable {
         self.roster = roster
     }
 
-    /// From now on, `allows` decides about new Web Push subscriptions.
+    /// Lets `allows` decide about new Web Push subscriptions from now on.
     package func limitWebPush(to allows: @escaping @Sendable (WebPushSubscription) -> Bool) {
         hosts.withLock { $0.allows = allows }
     }
@@ -76,9 +76,9 @@ package final class PushTokenService: Sendable {
         overlooked([key])
     }
 
-    /// A device of another node has a token. That it has none any more shows when the store is asked.
+    /// Records that a device on another node has a token. The removal of a token shows only when the store is asked.
     ///
-    /// - Returns: whether this is new.
+    /// - Returns: whether the device was not known to have one.
     func heard(of key: DeviceKey) -> Bool { devices.withLock { Self.add(key.device, of: key.user, to: &$0) } }
 
     private static func add(_ device: DeviceID, of user: UserID, to devices: inout [UserID: [DeviceID]]) -> Bool {
@@ -92,7 +92,7 @@ package final class PushTokenService: Sendable {
 
     /// Reads which devices have tokens.
     ///
-    /// - Returns: those that were not known.
+    /// - Returns: the devices that were not known to have one.
     @discardableResult
     package func load() async throws(HermesError) -> [DeviceKey] {
         var new: [DeviceKey] = []
@@ -109,7 +109,7 @@ package final class PushTokenService: Sendable {
         }
     }
 
-    /// The devices with tokens of these users; users without any are left out.
+    /// Returns the devices of these users that have tokens; users without such devices are left out.
     func devices(of users: some Sequence<UserID>) -> [UserID: [DeviceID]] {
         devices.withLock { devices in
             var found: [UserID: [DeviceID]] = [:]

@@ -33,7 +33,7 @@ package struct TypedMessage: Sendable, Hashable {
         }
     }
 
-    /// Whether a text is a full name of protobuf: identifiers, with dots between them.
+    /// Whether a text is a full name in protobuf: identifiers with dots between them.
     package static func isTypeName(_ text: String) -> Bool {
         guard (1...maxTypeBytes).contains(text.utf8.count) else { return false }
         return text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).allSatisfy { part in

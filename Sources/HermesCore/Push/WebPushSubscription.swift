@@ -7,10 +7,10 @@ package import Foundation
 package struct WebPushSubscription: Sendable, Hashable {
     /// The URL to post to: https, at a host name.
     package let endpoint: String
-    /// In lower case.
+    /// The host of the endpoint, in lower case.
     package let host: String
     package let port: Int
-    /// `https://host[:port]`, the audience of the signed token (RFC 8292, section 2).
+    /// The origin of the endpoint, `https://host[:port]`: the audience of the signed token (RFC 8292, section 2).
     package let origin: String
     /// The browser's P-256 key: 65 bytes, uncompressed.
     package let publicKey: Data
@@ -60,10 +60,10 @@ package struct WebPushSubscription: Sendable, Hashable {
         self.secret = secret
     }
 
-    /// That of push services; others only where the operator names them.
+    /// The port that push services use. Other ports are allowed only for hosts that the operator names.
     package static let usualPort = 443
 
-    /// Whether it is a name with a dot, neither an address nor local.
+    /// Whether a host is a name with a dot, and neither an address nor a local name.
     private static func isPublicName(_ host: String) -> Bool {
         let labels = host.split(separator: ".", omittingEmptySubsequences: false)
         guard labels.count > 1, host.utf8.count <= 253, let last = labels.last else { return false }
@@ -74,7 +74,7 @@ package struct WebPushSubscription: Sendable, Hashable {
                         || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
                 }
         }
-        // The last label of an address is a number, decimal or hexadecimal; that of a name never is.
+        // The last label of an address is a number, decimal or hexadecimal. The last label of a public name never is.
         let isNumber = last.utf8.first.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ?? true
         return areLabels && !isNumber
             && !["local", "localhost", "internal", "lan", "home", "arpa"].contains(String(last))
@@ -82,7 +82,8 @@ package struct WebPushSubscription: Sendable, Hashable {
 }
 
 extension PushToken {
-    /// The host that a Web Push subscription names; nil: another service's token. Empty if it cannot be read.
+    /// The host that a Web Push subscription names; nil: the token belongs to another service. Empty if the
+    /// subscription cannot be read.
     var namedHost: String? { service == .webPush ? (try? WebPushSubscription(parsing: text))?.host ?? "" : nil }
 }
 
@@ -94,7 +95,7 @@ extension Data {
         self.init(base64Encoded: base64)
     }
 
-    /// base64url without padding.
+    /// The bytes in base64url, without padding.
     package var base64URL: String {
         base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }

@@ -4,13 +4,14 @@
 /// The number of subscriptions, on each event loop, that get the events of a room. A publication on one loop is work
 /// for all loops, so the decision whether to publish needs the numbers of all loops. Thread-safe.
 ///
-/// State: a ``Locked``; taken for each subscription to a room, and to a filter that matches rooms. Nothing is called
-/// under it.
+/// State: a ``Locked``; taken whenever a subscription to a room, or to a filter that matches rooms, begins or ends.
+/// Nothing is called under it.
 final class RoomAudiences: Sendable {
     private struct State: Sendable {
-        /// By the room's name, for each loop; rooms without subscriptions are not listed.
+        /// The numbers of subscriptions for each loop, by the name of the room. Rooms without subscriptions are not
+        /// listed.
         var rooms: [String: [Int32]] = [:]
-        /// Subscriptions to filters that match every room.
+        /// The numbers of subscriptions to filters that match every room, for each loop.
         var everywhere: [Int32]
     }
 
@@ -27,7 +28,7 @@ final class RoomAudiences: Sendable {
         state = Locked(State(everywhere: Array(repeating: 0, count: loops)))
     }
 
-    /// Subscriptions to a name or filter were added, or removed.
+    /// Counts subscriptions to a topic name or filter that were added or, with a negative count, removed.
     func change(_ filter: String, by count: Int32, on loop: Int) {
         guard let audience = Self.audience(of: filter) else { return }
         state.withLock { state in
@@ -41,8 +42,8 @@ final class RoomAudiences: Sendable {
         }
     }
 
-    /// An upper bound, for each loop, of the subscriptions that get what is published to a room: a client with several
-    /// matching subscriptions counts several times.
+    /// Returns, for each loop, an upper bound of the number of clients that get what is published to a room. A client
+    /// with several matching subscriptions counts several times.
     func counts(of room: TopicName) -> [Int] {
         let name = room.room?.rawValue ?? ""
         return state.withLock { state in
@@ -51,7 +52,7 @@ final class RoomAudiences: Sendable {
         }
     }
 
-    /// The rooms that a filter matches; nil: none.
+    /// Returns the rooms that a filter matches; nil if it matches none.
     private static func audience(of filter: String) -> Audience? {
         // Most filters have nothing to do with rooms, and are not split.
         guard filter.hasBytes(startingWith: TopicName.roomPrefix) || filter.hasBytes(startingWith: "+") || filter == "#"

@@ -3,28 +3,28 @@
 
 /// The rooms that have members.
 ///
-/// To find them, the event loops look at all topics that clients subscribe to. One search serves everybody who asks
-/// during it. Beyond ``fewTopics``, it serves those who ask afterwards, too, for a time that grows with the number of
-/// topics. So whoever asks, however often, takes a small part of the loops.
+/// To find the rooms, the event loops look at all topics that clients subscribe to. Everybody who asks during such a
+/// search gets its result. Beyond ``fewTopics``, the result is also used afterwards, for a time that grows with the
+/// number of topics. So searches take only a small part of the loops' time, however often somebody asks.
 package actor RoomDirectory {
     package struct Room: Sendable, Hashable {
         package let name: RoomName
-        /// The number of connections in it.
+        /// The number of connections in the room.
         package let members: Int
     }
 
-    /// A part of the rooms.
+    /// One page of the list of rooms.
     package struct Page: Sendable, Hashable {
         package var rooms: [Room]
         /// The number of rooms on all pages.
         package var total: Int
     }
 
-    /// Up to this number of topics, each question is a search of its own.
+    /// Up to this number of topics, the result of a search is not used after the search.
     package static let fewTopics = 8_192
-    /// The time for which a list is used, for each topic that was examined. An examination takes up to 1 µs.
+    /// The time for which a result is used, per topic that the search examined. Examining a topic takes up to 1 µs.
     static let agePerTopic = Duration.microseconds(10)
-    /// The longest time for which a list is used.
+    /// The longest time for which a result is used.
     package static let maxAge = Duration.seconds(10)
 
     private let uptime: @Sendable () -> Duration
@@ -33,7 +33,7 @@ package actor RoomDirectory {
     private var search: Task<[Room], Never>?
 
     /// - Parameters:
-    ///   - uptime: of a clock that never goes back.
+    ///   - uptime: returns the time of a clock that never goes back.
     ///   - counts: searches for the topics of rooms, with the numbers of their subscribers.
     package init(
         uptime: @escaping @Sendable () -> Duration,
@@ -43,11 +43,11 @@ package actor RoomDirectory {
         self.counts = counts
     }
 
-    /// The rooms whose names contain a text, by name.
+    /// Returns the rooms whose names contain a text, sorted by name.
     ///
     /// - Parameters:
-    ///   - text: in any case; empty: all rooms.
-    ///   - after: only rooms behind this name.
+    ///   - text: the text, regardless of case; empty: all rooms.
+    ///   - after: only rooms after this name are returned.
     ///   - limit: the most rooms in the page.
     ///   - mayRead: whether a room is shown and counted; nil: all are.
     package nonisolated func rooms(

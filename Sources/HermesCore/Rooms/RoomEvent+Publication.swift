@@ -4,7 +4,7 @@
 package import NIOCore
 
 extension Publication {
-    /// The publication of an event to its room.
+    /// Creates the publication of an event to its room.
     ///
     /// - Throws: `.internalError` if the payload cannot be written.
     package init(_ event: RoomEvent, payloads: any RoomPayloads) throws(HermesError) {
@@ -17,9 +17,9 @@ extension Publication {
         )
     }
 
-    /// The publication of an event whose payload exists already.
+    /// Creates the publication of an event whose payload exists already.
     ///
-    /// - Parameter payload: in the form of the server's ``RoomPayloads``.
+    /// - Parameter payload: the payload, in the form of the server's ``RoomPayloads``.
     package init(
         _ kind: RoomEvent.Kind,
         _ payload: ByteBuffer,
@@ -39,14 +39,15 @@ extension Publication {
 }
 
 extension RoomEvent {
-    /// The name that a plain text without a name is shown under in a room.
+    /// The name under which a room shows a plain text whose publisher gives no name.
     private static let nameless = "MQTT"
-    /// The user property with the name that a plain text is shown under in a room.
+    /// The user property that gives the name under which a room shows a plain text.
     private static let nameProperty = "name"
 
-    /// Reads the event in a publication to a room. A plain publication is a text, and its publisher gives the name.
+    /// Reads the event in a publication to a room. A plain publication is a text; its publisher may give a name in a
+    /// user property.
     ///
-    /// - Returns: nil if the topic is no room's, or the payload cannot be read.
+    /// - Returns: nil if the topic is not a room's, or the payload cannot be read.
     package init?(_ publication: Publication, payloads: any RoomPayloads) {
         guard let room = publication.topic.room else { return nil }
         let content: Content

@@ -3,13 +3,13 @@
 
 package import NIOCore
 
-/// Something that happened in a room, in no protocol's words.
+/// Something that happened in a room, in a form that does not depend on a protocol.
 ///
-/// Rooms are live: an event is published to the room's topic (``TopicName/init(room:)``), reaches those who are there,
-/// and is forgotten. Each gateway writes events in its own protocol, once per encoding and publication, and turns its
-/// clients' frames into events. So no gateway has to know another's frames. A publication carries an event as its kind
-/// and a payload (``RoomPayloads``); the bytes of a publisher whose protocol has that form are passed on unchanged, and
-/// nothing is parsed for subscribers of the same form.
+/// Rooms are live: an event is published to the room's topic (``TopicName/init(room:)``), reaches the clients that are
+/// in the room, and is not stored. Each gateway turns its clients' frames into events, and writes events in its own
+/// protocol, once per encoding and publication. So no gateway has to know the frames of another one. A publication
+/// carries the kind of the event and a payload (``RoomPayloads``). If the publisher's protocol has the same form of
+/// payloads, its bytes are passed on unchanged. Subscribers whose protocol has this form get them without parsing.
 package struct RoomEvent: Hashable, Sendable {
     /// The content of an event.
     package enum Content: Hashable, Sendable {
@@ -17,19 +17,19 @@ package struct RoomEvent: Hashable, Sendable {
         case left(RoomMember)
         case said(RoomMember, String)
         case gave(RoomMember, RoomGift)
-        /// The server tells the room something.
+        /// A notice of the server to the room.
         case noticed(String, at: Timestamp)
-        /// The server removed the client that this is sent to.
+        /// The server removed the client that gets this event.
         case kicked(RoomRemoval)
-        /// The application's own, with its type; the server does not look into it.
+        /// An event of the application's own, with its type. The server does not interpret it.
         case application(UInt16, ByteBuffer)
     }
 
     package let room: RoomName
     package let content: Content
-    /// The account that caused it; nil for the server and for clients without an account.
+    /// The account that caused the event; nil for the server and for clients without an account.
     package let sender: UserID?
-    /// A notice's place in the sequence of the room's notices; nil if they are not numbered, and for other events.
+    /// A notice's place in the sequence of the room's notices; nil if notices are not numbered, and for other events.
     package let place: TopicNumbers.Place?
 
     package init(_ content: Content, in room: RoomName, sender: UserID? = nil, place: TopicNumbers.Place? = nil) {
@@ -49,16 +49,17 @@ extension RoomEvent {
         case gave
         case noticed
         case kicked
-        /// The application's own type. It may be any number: a client of a protocol in which the lower ones are the
-        /// application's, too, may use one of ``number``'s, and does not become the server by that.
+        /// An event of the application's own, with its type. The type may be any number: in some protocols, the numbers
+        /// below 16 belong to the application, too. If a client there uses the ``number`` of a server's event, the
+        /// event still counts as the application's.
         case application(UInt16)
 
-        /// The lowest type that is the application's in every protocol.
+        /// The lowest type that belongs to the application in every protocol.
         package static let firstApplicationType: UInt16 = 16
 
-        /// The kind with a number.
+        /// Creates the kind with a number.
         ///
-        /// - Returns: nil for numbers below 16 without a meaning.
+        /// - Returns: nil for a number below 16 that has no meaning.
         package init?(number: UInt16) {
             switch number {
             case 0: self = .joined
@@ -72,7 +73,7 @@ extension RoomEvent {
             }
         }
 
-        /// The number under which subscribers of the room's topic are told the kind; it never changes.
+        /// The number by which subscribers of the room's topic recognize the kind. It never changes.
         package var number: UInt16 {
             switch self {
             case .joined: 0
@@ -85,7 +86,7 @@ extension RoomEvent {
             }
         }
 
-        /// Whether only the server does this.
+        /// Whether only the server may publish events of this kind.
         package var isServers: Bool {
             switch self {
             case .noticed, .kicked: true
@@ -93,18 +94,18 @@ extension RoomEvent {
             }
         }
 
-        /// Whether it is a client's event with a number that belongs to the server elsewhere.
+        /// Whether this is an application's event whose type is the ``number`` of a server's event.
         package var looksLikeServers: Bool {
             guard case .application(let type) = self else { return false }
             return Kind(number: type)?.isServers ?? false
         }
 
-        /// The order in which events are dropped for a member that does not read fast enough.
+        /// The class that decides which events are dropped first for a member that does not read fast enough.
         package var dropClass: Publication.DropClass {
             switch self {
             case .said: .text
             case .joined, .left: .presence
-            // The application's own may be worth money.
+            // An application's own events may be worth money, like gifts.
             case .gave, .application: .gift
             case .noticed, .kicked: .control
             }
@@ -135,8 +136,8 @@ extension RoomEvent.Content {
 
     /// Checks an event that a client asks the server to publish.
     ///
-    /// - Throws: `.tooLarge`; `.invalidArgument` if an application's own event has a type that is not its own, or too
-    ///   many bytes.
+    /// - Throws: `.tooLarge`; `.invalidArgument` if an application's own event has a type below
+    ///   ``RoomEvent/Kind/firstApplicationType``, or too many bytes.
     package func check() throws(HermesError) {
         switch self {
         case .joined(let member), .left(let member):
@@ -145,7 +146,7 @@ extension RoomEvent.Content {
             try RoomLimits.check(text: text)
         case .gave(_, let gift):
             guard gift.name.utf8.count <= RoomLimits.maxNameBytes, gift.url.utf8.count <= RoomLimits.maxURLBytes else {
-                throw HermesError(.tooLarge, "a gift's name is at most 256 bytes, its url 1,024")
+                throw HermesError(.tooLarge, "a gift's name has at most 256 bytes, and its url at most 1,024 bytes")
             }
         case .application(let type, let data):
             guard type >= RoomEvent.Kind.firstApplicationType, data.readableBytes <= RoomLimits.maxApplicationBytes
@@ -157,6 +158,6 @@ extension RoomEvent.Content {
 
     /// The error for an application's own event that cannot be published.
     package static var badApplicationEvent: HermesError {
-        HermesError(.invalidArgument, "custom.type is 16 to 65,535, its data at most 64 KiB")
+        HermesError(.invalidArgument, "custom.type must be 16 to 65,535, and its data at most 64 KiB")
     }
 }

@@ -3,20 +3,20 @@
 
 package import NIOCore
 
-/// The longest parts of events that the server writes itself, and the longest publication to a room's topic. An event
-/// from LiveRoom is limited by its frame.
+/// The limits of events that the server writes itself, and of publications to a room's topic. An event of a LiveRoom
+/// client is limited by the size of its frame instead.
 package enum RoomLimits {
-    /// A text or a notice, in bytes.
+    /// The longest text or notice, in bytes.
     package static let maxTextBytes = 4_096
-    /// The name of a member or a gift, in bytes.
+    /// The longest name of a member or a gift, in bytes.
     package static let maxNameBytes = 256
-    /// The URL of a member's or a gift's picture, in bytes.
+    /// The longest URL of a member's or a gift's picture, in bytes.
     package static let maxURLBytes = 1_024
-    /// The data of an application's own event, in bytes.
+    /// The longest data of an application's own event, in bytes.
     package static let maxApplicationBytes = 65_536
 
-    /// The payload of a publication to a room's topic, in bytes. With a name it still fits into a frame of LiveRoom,
-    /// whose viewers accept 64 KiB.
+    /// The longest payload of a publication to a room's topic, in bytes. Together with a name, it still fits into a
+    /// LiveRoom frame, of which viewers accept 64 KiB.
     package static let maxPayloadBytes = 64_000
 
     /// Checks a publication to any topic.

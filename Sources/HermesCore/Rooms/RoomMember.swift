@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Somebody in a room, as the others see it: a name and a picture of its own choice, whether or not it has an account.
+/// A member of a room as the others see it: with a name and a picture of its own choice. A member need not have an
+/// account.
 package struct RoomMember: Hashable, Sendable {
-    /// As the application counts it.
+    /// The level of the member, as the application defines it.
     package let level: Int32
     package let name: String
-    /// Empty for none.
+    /// The URL of the member's picture; empty if there is none.
     package let iconURL: String
 
     package init(level: Int32 = 0, name: String, iconURL: String = "") {
@@ -19,7 +20,7 @@ package struct RoomMember: Hashable, Sendable {
 /// A gift to everybody in a room.
 package struct RoomGift: Hashable, Sendable {
     package let name: String
-    /// The URL of its picture; empty for none.
+    /// The URL of the gift's picture; empty if there is none.
     package let url: String
     package let count: Int32
 
@@ -31,12 +32,12 @@ package struct RoomGift: Hashable, Sendable {
 }
 
 extension RoomMember {
-    /// Checks the lengths.
+    /// Checks the lengths of the name and the URL.
     ///
     /// - Throws: `.tooLarge`.
     package func check() throws(HermesError) {
         guard name.utf8.count <= RoomLimits.maxNameBytes, iconURL.utf8.count <= RoomLimits.maxURLBytes else {
-            throw HermesError(.tooLarge, "user.name is at most 256 bytes, user.icon_url 1,024")
+            throw HermesError(.tooLarge, "user.name has at most 256 bytes, and user.icon_url at most 1,024 bytes")
         }
     }
 }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The name of a room: 1 to 64 of ASCII letters, digits, `-`, `_` and `.`.
+/// The name of a room: 1 to 64 ASCII letters, digits, `-`, `_` and `.`.
 public struct RoomName: Hashable, Sendable, CustomStringConvertible {
     package let rawValue: String
 
@@ -10,7 +10,7 @@ public struct RoomName: Hashable, Sendable, CustomStringConvertible {
 
     /// Checks a name.
     ///
-    /// - Returns: nil for text that is empty, too long or has other characters.
+    /// - Returns: nil for a text that is empty, is too long, or has other characters.
     package init?(_ rawValue: String) {
         let bytes = rawValue.utf8
         guard (1...Self.maxBytes).contains(bytes.count), bytes.allSatisfy(Self.isAllowed) else { return nil }

@@ -4,7 +4,7 @@
 /// The reason why the server removes a client from a room, as the client gets it. It is the same in every protocol.
 package struct RoomRemoval: Hashable, Sendable {
     package let code: HermesError.Code
-    /// For people.
+    /// The reason as a text for people.
     package let reason: String
 
     package init(_ code: HermesError.Code, _ reason: String) {
@@ -14,17 +14,17 @@ package struct RoomRemoval: Hashable, Sendable {
 
     package init(_ error: HermesError) { self.init(error.code, error.message) }
 
-    /// The rules do not let the client into the room, or not any more.
+    /// The removal of a client that the rules do not let, or no longer let, into the room.
     package static func forbidden(_ room: RoomName) -> Self { Self(BoundTopicRules.refusal(.subscribe, room)) }
 
-    /// An operator did it.
+    /// The removal by an operator.
     package static let byOperator = Self(.forbidden, "an operator decided so")
 }
 
-/// An operator removes one account's clients from a room, or everybody. They may come back.
+/// The removal of one account's clients, or of everybody, from a room by an operator. Removed clients may come back.
 package struct RoomExpulsion: Sendable, Hashable {
     package let room: RoomName
-    /// Nil: everybody.
+    /// The account whose clients are removed; nil: everybody is removed.
     package let account: Account?
 
     package init(of account: Account?, from room: RoomName) {

@@ -1,17 +1,18 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A part of a committed operation: some of the queues that it used or tried to use.
+/// A part of a committed operation: some of the queues that the operation wrote to, or tried to write to.
 struct CommittedRows: Hashable, Sendable {
-    /// The number of the operation.
+    /// The index of the operation in its commit.
     let operation: Int
-    /// The targets of a publication, or the items of a move; empty for an operation without queues.
+    /// The indices of some targets of a publication, or of some items of a move; empty for an operation that writes to
+    /// no queue.
     let range: Range<Int>
 
-    /// The rows that are applied at once: some hundredths of a millisecond.
+    /// The most rows that are applied at once. This takes some hundredths of a millisecond.
     static let most = 256
 
-    /// Cuts a commit's operations into slices of as many rows. An operation without queues counts for one.
+    /// Cuts a commit's operations into slices of ``most`` rows. An operation that writes to no queue counts as one row.
     static func slices(of operations: [SessionOperation]) -> [[CommittedRows]] {
         var slices: [[CommittedRows]] = [[]]
         var room = most
@@ -44,7 +45,7 @@ struct CommittedRows: Hashable, Sendable {
 /// The publications that a commit has queued for sessions with a connection.
 struct DurableDeliveries {
     private(set) var all: [(attachment: any DurableAttachment, publications: [QueuedPublication])] = []
-    /// The heads of the queues of sessions that are open on other nodes.
+    /// For each other node, the newest seqs in the queues of the sessions that are open there.
     private(set) var elsewhere: [NodeID: [DurableSessionID: UInt64]] = [:]
     private var places: [DurableSessionID: Int] = [:]
 

@@ -3,22 +3,23 @@
 
 import Synchronization
 
-/// The durable sessions of one owner among the subscribers of a topic, where they are many.
+/// A crowd: the durable sessions of one owner among the subscribers of a topic, if there are many of them.
 ///
-/// A publication looks at no more of them than the queues of their owner have room for. So an owner with full queues
-/// adds little to the cost of publications, however many sessions it keeps.
+/// For each publication, the choice of targets ends as soon as the owner's share of all queues has no more room. So an
+/// owner with full queues adds little to the cost of publications, however many sessions it keeps.
 ///
 /// State: an atomic number. Thread-safe.
 package final class DurableCrowd: Sendable {
-    /// Fewer sessions are looked at one by one.
+    /// The smallest crowd; fewer sessions are single targets.
     static let minMembers = 16
 
     let owner: CommitSource
     let members: [DurableMember]
-    /// The member at which the next publication begins: if there is not room for all, they take turns.
+    /// The index of the member at which the next publication begins. So members take turns if there is not room for all
+    /// of them.
     private let turn = Atomic<Int>(0)
 
-    /// - Parameter members: not empty; all get it at least once.
+    /// - Parameter members: the sessions, at least one; all get publications at least once.
     init(owner: CommitSource, members: [DurableMember]) {
         self.owner = owner
         self.members = members
@@ -39,14 +40,14 @@ package final class DurableCrowd: Sendable {
             start = crowd.turn.load(ordering: .relaxed)
         }
 
-        /// How many are left out because their queues are full, once it has come to its end. Those that were not looked
-        /// at count as if all of them were due.
+        /// The number of members that are left out because queues are full, once the walk is at its end. Members that
+        /// were not looked at count as if all of them should get the publication.
         var dropped: Int { crowd.members.count - others - taken }
 
         /// - Parameters:
-        ///   - most: how many members to look at.
-        ///   - known: the sessions that have it.
-        /// - Returns: how many were looked at; less than `most`: it has come to its end.
+        ///   - most: the largest number of members to look at.
+        ///   - known: the sessions that have the publication already.
+        /// - Returns: the number of members that were looked at. If it is less than `most`, the walk is at its end.
         mutating func choose(
             for publication: StoredPublication,
             from publisher: DurableSessionID?,
@@ -75,9 +76,10 @@ package final class DurableCrowd: Sendable {
         }
     }
 
-    /// Begins to choose the targets for a publication; nil if there are none.
+    /// Begins to choose the targets for a publication; returns nil if there are none.
     ///
-    /// - Parameter dropped: is raised by those that are left out because the owner's queues are full.
+    /// - Parameter dropped: is increased by the number of members that are left out because the owner's queues are
+    ///   full.
     func begin(for publication: StoredPublication, in queues: QueueBudget, dropped: inout Int) -> Walk? {
         guard publication.qos > .atMostOnce else { return nil }
         let room = queues.room(for: members.count, weight: publication.weight, of: owner)
@@ -88,7 +90,7 @@ package final class DurableCrowd: Sendable {
         return Walk(self, room: room)
     }
 
-    /// How many queues a publication would be written to.
+    /// Returns the number of queues that a publication would be written to.
     func reach(of publication: StoredPublication, in queues: QueueBudget) -> Int {
         publication.qos > .atMostOnce ? queues.free(for: members.count, weight: publication.weight, of: owner) : 0
     }

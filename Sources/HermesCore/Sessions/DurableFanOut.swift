@@ -1,21 +1,24 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A publication that is stored in parts, for example because it is for very many sessions. Commits of other clients come
-/// between the parts; later publications of the same publisher come after them. The last part also retains the
-/// publication and records its identifier (QoS 2).
+/// A publication that is stored in parts, for example because it is for very many sessions. Commits of other clients
+/// come between the parts; later publications of the same publisher come after all parts. The last part also retains
+/// the publication and records its identifier (QoS 2).
 ///
-/// If the chosen member of a shared subscription does not take it, another one has to. With QoS 2 from a kept session
-/// this is a further part, so that the identifier is recorded only when all have the publication.
+/// If the chosen member of a shared subscription does not take the publication, another member must get it. With QoS 2
+/// from a kept session this happens in a further part, so that the identifier is recorded only when all targets have
+/// the publication.
 ///
-/// Each part is chosen when its turn has come, on the committer's thread, so no loop looks at all targets.
+/// The targets of each part are chosen just before it is stored, on the committer's thread, so no event loop looks at
+/// all targets.
 ///
 /// If the server ends or the store fails between two parts, some targets have the publication, and its publisher has no
 /// acknowledgement. With QoS 2 from a kept session, the store remembers which targets have it (``PartialPublication``).
 ///
 /// Unchecked Sendable because only the committer's thread calls it after it is submitted (``SessionParts``).
 final class DurableFanOut: SessionParts, @unchecked Sendable {
-    /// The sessions and groups that one part looks at, and the most rows that it writes for targets: some 2 ms.
+    /// The number of sessions and groups that one part looks at, and the most rows that it writes for targets. A part
+    /// takes some 2 ms.
     static let partRows = 512
 
     private let sessions: DurableSessions
@@ -28,25 +31,28 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     private var walk: DurableSessions.Walk
     /// The part that is being stored.
     private var part = DurableSessions.Chosen()
-    /// With a received identifier: who has it.
+    /// If the publication has a packet identifier to be recorded (``receivedID``): the targets that have the
+    /// publication.
     private var stored: PartialPublication?
-    /// Whether the store remembers a publication under this identifier.
+    /// Whether the store remembers the targets of a publication under this packet identifier.
     private var isRemembered: Bool
-    /// Whether ``stored`` is of this publication.
+    /// Whether ``stored`` was checked to belong to this publication, not to another one under the same packet
+    /// identifier.
     private var isIdentified = false
     private(set) var live: [SharedGroups.Choice] = []
-    /// The targets of shared subscriptions that could not take it. With a received identifier, others are chosen for
-    /// them in the next part.
+    /// The members of shared subscriptions that could not take the publication. If there is a ``receivedID``, other
+    /// members are chosen instead of them in a further part.
     private(set) var lost: [PublicationTarget] = []
-    /// With a received identifier: the members that could not take it, by the shared subscription's text.
+    /// If there is a ``receivedID``: the members that could not take the publication, by the text of their shared
+    /// subscription.
     private var tried: [String: Set<DurableSessionID>]
     /// Whether the part that is being stored is the last.
     private var isLast = false
 
     /// - Parameters:
-    ///   - received: the publisher's session and its identifier, with QoS 2.
-    ///   - known: what is remembered under that identifier, of this publication or another one.
-    ///   - tried: the members that could not take it, by the shared subscription's text.
+    ///   - received: with QoS 2, the publisher's session and the packet identifier.
+    ///   - known: the targets that are remembered under that identifier, of this publication or of another one.
+    ///   - tried: the members that could not take the publication, by the text of their shared subscription.
     init(
         _ publication: StoredPublication,
         to targets: [DurableTarget],
@@ -69,11 +75,12 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         isRemembered = known != nil
     }
 
-    /// The rest of a publication after its first part, in which members of shared subscriptions could not take it.
+    /// Creates the rest of a fan-out after its first part, in which members of shared subscriptions could not take the
+    /// publication.
     ///
     /// - Parameters:
     ///   - part: the first part.
-    ///   - seqs: the place of each of its targets in its queue; 0: none.
+    ///   - seqs: for each of its targets, the publication's seq in that queue; 0: it was not queued.
     convenience init(
         _ publication: StoredPublication,
         to targets: [DurableTarget],
@@ -103,7 +110,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     /// Whether a publication has so many targets that it is stored in parts.
     static func isNeeded(for targets: [DurableTarget]) -> Bool { rows(targets) > partRows }
 
-    /// The number of rows for these targets, or more than ``partRows``.
+    /// Returns the number of rows for these targets. Above ``partRows``, the number need not be exact.
     private static func rows(_ targets: [DurableTarget]) -> Int {
         var count = targets.count
         for case .crowd(let crowd) in targets where count <= partRows { count += crowd.members.count - 1 }
@@ -130,7 +137,8 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
                 tried: tried
             )
         }
-        // With an identifier, further parts follow until others have it in place of those that could not take it.
+        // With a packet identifier, further parts follow until other members have the publication instead of those that
+        // could not take it.
         isLast = walk.isAtEnd && (receivedID == nil || lost.isEmpty)
         return .publish(
             publication,
@@ -168,9 +176,9 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         return !isLast
     }
 
-    /// A part could not be stored.
+    /// Takes back the choice of a part that could not be stored.
     ///
-    /// - Returns: who has it and must not get it again; nil if nobody.
+    /// - Returns: the targets that have the publication and must not get it again; nil if the store remembers none.
     func failed() -> PartialPublication? {
         part.giveBack()
         part = DurableSessions.Chosen()
@@ -179,7 +187,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
 }
 
 extension [String: Set<DurableSessionID>] {
-    /// Adds members that could not take a publication, by the shared subscription's text.
+    /// Adds members that could not take a publication, by the text of their shared subscription.
     mutating func add(_ refused: [PublicationTarget]) {
         for target in refused { self[target.share ?? "", default: []].insert(target.session) }
     }
@@ -218,8 +226,8 @@ extension DurableSessions {
         shared.state.withLock { $0.records[publisher]?.partial[receivedID] != nil }
     }
 
-    /// The number of queues that a publication would be written to, which determines its price. The queues of an owner
-    /// do not count if they are full.
+    /// Returns the number of queues that a publication would be written to, which determines its price. If an owner has
+    /// many sessions, only those queues count for which the owner's share has room.
     package func reach(of publication: StoredPublication, to targets: [DurableTarget]) -> Int {
         targets.reduce(0) { sum, target in
             switch target {

@@ -14,7 +14,7 @@ struct DurableFarewells {
         waiting[owner, default: []].append(waiter)
     }
 
-    /// A session could not be removed now.
+    /// Fails the callers that wait for an owner, because one of its sessions could not be removed now.
     mutating func fail(_ owner: SessionOwner, _ error: HermesError) {
         for waiter in waiting.removeValue(forKey: owner) ?? [] { failed.append((waiter, error)) }
     }

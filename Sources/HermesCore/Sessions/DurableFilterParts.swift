@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The outcome of subscribing or unsubscribing a list of filters.
+/// The outcome of adding or removing the subscriptions of a list of filters.
 package struct FilterChange: Sendable {
-    /// How many are stored, from the first one on.
+    /// The number of filters for which the change is stored, counted from the start of the list.
     package let done: Int
-    /// Why the others are not; nil: all are.
+    /// The reason why the change is not stored for the other filters; nil: there are no others.
     package let error: HermesError?
 
     package init(done: Int, error: HermesError? = nil) {
@@ -13,7 +13,7 @@ package struct FilterChange: Sendable {
         self.error = error
     }
 
-    /// The change that a result holds. If the result is a failure, no filter is stored.
+    /// Creates the change that a result holds. If the result is a failure, nothing is stored.
     package init(_ result: Result<FilterChange, HermesError>) {
         switch result {
         case .success(let change): self = change
@@ -24,8 +24,8 @@ package struct FilterChange: Sendable {
     package var result: Result<Void, HermesError> { error.map { .failure($0) } ?? .success(()) }
 }
 
-/// The filters of a SUBSCRIBE or an UNSUBSCRIBE. They are stored and take effect in parts, because all commits and all
-/// loops wait during each part.
+/// The filters of a SUBSCRIBE or an UNSUBSCRIBE packet. They are stored and take effect in parts, because all other
+/// commits and all event loops wait during each part.
 ///
 /// Unchecked Sendable because only the committer's thread calls it after it is submitted (``SessionParts``).
 final class DurableFilterParts<Element: Sendable>: SessionParts, @unchecked Sendable {
@@ -35,7 +35,7 @@ final class DurableFilterParts<Element: Sendable>: SessionParts, @unchecked Send
     /// The number of stored parts.
     private(set) var stored = 0
 
-    /// - Parameter stored: called after each part, with its number and its filters.
+    /// - Parameter stored: called after each part is stored, with the part's number (from 0) and its filters.
     init(
         _ elements: [Element],
         operation: @escaping @Sendable ([Element]) -> SessionOperation,
@@ -51,7 +51,7 @@ final class DurableFilterParts<Element: Sendable>: SessionParts, @unchecked Send
         return Array(elements[start..<min(start + DurableState.filtersAtOnce, elements.count)])
     }
 
-    /// How many filters are stored.
+    /// The number of filters in the stored parts.
     var done: Int { min(stored * DurableState.filtersAtOnce, elements.count) }
 
     func next() -> SessionOperation { operation(part) }
@@ -75,16 +75,17 @@ extension DurableSessions {
         }
     }
 
-    /// Takes room for all filters that a session is about to get, or for none.
+    /// Reserves room for all filters that a session is about to get, or for none of them.
     ///
-    /// - Returns: the units that were taken for each part, and who pays for them.
+    /// - Returns: the units (``DurableQuota/units(of:)``) that were reserved for each part, and the source that pays
+    ///   for them.
     func reserve(
         _ id: DurableSessionID,
         _ subscriptions: [DurableSubscription]
     ) -> Result<(units: [Int], payer: CommitSource?), HermesError> {
         var units: [Int] = []
         var payer: CommitSource?
-        // Each filter once.
+        // A filter that is named twice counts once.
         var seen: Set<TopicText> = []
         for slice in subscriptions.slices(of: DurableState.filtersAtOnce) {
             let part = slice.map { TopicText($0.filter) }.filter { seen.insert($0).inserted }

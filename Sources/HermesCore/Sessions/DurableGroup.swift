@@ -3,20 +3,20 @@
 
 import Synchronization
 
-/// The load and the permissions of a durable session; readable by all.
+/// The load and the permissions of a durable session. Any thread can read them.
 final class DurableLoad: Sendable {
-    /// The owner that pays for the waiting publications.
+    /// The source that pays for the waiting publications.
     let owner: CommitSource
     let isOnline = Atomic(false)
-    /// Whether the session is over, for good. Lists of members may contain it for a while.
+    /// Whether the session has ended. Lists of members may still contain it for a while.
     let hasEnded = Atomic(false)
     /// The number of waiting or unacknowledged publications.
     let queued = Atomic(0)
-    /// How often ``queued`` was read from the store.
+    /// The number of times that ``queued`` was read from the store.
     let readings = Atomic(0)
-    /// The number of publications for which it was chosen and that are not committed yet.
+    /// The number of publications for which the session was chosen as a member and that are not committed yet.
     let chosen = Atomic(0)
-    /// Nothing is called under it.
+    /// The permissions of the last connection. Nothing is called under the lock.
     private let reader = Mutex<(any TopicReader)?>(nil)
     private let maxMessageBytes = Atomic(Int.max)
 
@@ -24,7 +24,7 @@ final class DurableLoad: Sendable {
 
     var current: Int { queued.load(ordering: .relaxed) + chosen.load(ordering: .relaxed) }
 
-    /// The store has told the number of waiting or unacknowledged publications.
+    /// Sets the number of waiting or unacknowledged publications, which was read from the store.
     func read(_ count: Int) {
         queued.store(count, ordering: .relaxed)
         readings.add(1, ordering: .relaxed)
@@ -36,29 +36,31 @@ final class DurableLoad: Sendable {
         maxMessageBytes.store(new?.maxMessageBytes ?? .max, ordering: .relaxed)
     }
 
-    /// Whether the last connection most likely accepted a message of that length.
+    /// Whether the client of the last connection most likely accepts a publication of this length.
     func fits(_ publication: Publication) -> Bool {
         publication.leastMessageBytes <= maxMessageBytes.load(ordering: .relaxed)
     }
 
-    /// The session's account has this name no more (``NickName/key``).
+    /// Removes the permissions that depend on a name (``NickName/key``), because the session's account no longer has
+    /// the name.
     func lost(_ name: String) {
         guard let old = reader.withLock({ $0 }) else { return }
         let new = old.without(name)
-        // A connection that came meanwhile has told newer ones.
+        // A connection that came meanwhile has set newer permissions.
         reader.withLock { if $0 === old { $0 = new } }
     }
 
-    /// Whether a connection of this process has told the permissions.
+    /// Whether a connection to this process has set the permissions.
     var isReaderKnown: Bool { reader.withLock { $0 != nil } }
 
     func mayRead(_ topic: TopicName) -> Bool { reader.withLock { $0 }?.mayRead(topic) ?? true }
 }
 
-/// The durable sessions that share one subscription. Each publication goes to one member of the group: one of them, or
-/// a session that is not kept.
+/// The durable sessions that share one subscription. Each publication goes to one member of the group: to one of these
+/// sessions, or to a connected client whose session is not kept.
 package final class DurableGroup: Sendable {
-    /// The position in the rotation; outlives the group as its members change.
+    /// The position in the rotation of the members. It is kept when the members change and a new group takes the place
+    /// of this one.
     final class Turn: Sendable {
         let number = Atomic<UInt64>(0)
     }
@@ -67,7 +69,7 @@ package final class DurableGroup: Sendable {
     enum Choice: Sendable {
         case kept(DurableMember)
         case live(SharedGroups.Choice)
-        /// The queues of all that could take it are full.
+        /// No member was chosen, because the queues of all members that could take the publication are full.
         case full
     }
 
@@ -77,10 +79,10 @@ package final class DurableGroup: Sendable {
         /// Whether members without a connection are excluded.
         var absent = false
         /// Whether sessions that have ended are excluded. The first choice may be an ended session: its commit then
-        /// shows that it is gone, and another is chosen. If ended sessions were excluded from the start, a group with
-        /// only ended members would take nothing.
+        /// shows that it is gone, and another member is chosen. If ended sessions were excluded from the start, a group
+        /// with only ended members would take nothing.
         var ended = false
-        /// Whether only those members are chosen that are known to accept a message of that length.
+        /// Whether members are excluded that are not known to accept a publication of this length.
         var tooSmall = false
     }
 
@@ -88,7 +90,7 @@ package final class DurableGroup: Sendable {
 
     /// The text of the subscription: "$share/name/filter".
     package let share: String
-    /// ``SharedGroups/key(group:filter:)``.
+    /// The key of the group (``SharedGroups/key(group:filter:)``).
     let key: TopicFilter
     package let members: [DurableMember]
     private let turn: Turn
@@ -100,15 +102,18 @@ package final class DurableGroup: Sendable {
         self.turn = turn
     }
 
-    /// Chooses the least busy of the connected members; equals take turns. If none is connected, it chooses among the
-    /// absent members: first those whose permissions have become known since the start of the server, then the rest.
-    /// Members that do not accept a message of that length come last. It excludes members that may not read the topic,
-    /// absent members that get such publications at most once, and members whose queue, or whose owner's share, is
-    /// full. If one of the next ``window`` members is connected, it looks at no others.
+    /// Chooses the least busy of the connected members; members that are equally busy take turns. If none is connected,
+    /// it chooses among the absent members: first those whose permissions have become known since the start of the
+    /// server, then the rest. Members that do not accept a publication of this length are chosen only if no other
+    /// member can be.
+    ///
+    /// It excludes members that are not permitted to read the topic, absent members that get such publications at most
+    /// once, and members whose queue, or whose owner's share, is full. It looks at ``window`` members first. If the
+    /// best of them is connected, it looks at no others.
     ///
     /// - Parameters:
-    ///   - live: the connected members, over all loops.
-    ///   - queues: nil: not looked at.
+    ///   - live: the connected members of all event loops.
+    ///   - queues: the limits of the queues; nil: they are not checked.
     func choose(
         for publication: StoredPublication,
         live groups: SharedGroups?,
@@ -168,7 +173,7 @@ package final class DurableGroup: Sendable {
         return live.map { .live(SharedGroups.Choice(group: $0.group, seat: seats[best.place - members.count])) }
     }
 
-    /// Whether any member is there still.
+    /// Whether at least one of the durable sessions still exists.
     var hasMembers: Bool { members.contains { !$0.load.hasEnded.load(ordering: .relaxed) } }
 
     /// Whether a member is connected.

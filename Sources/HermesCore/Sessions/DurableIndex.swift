@@ -1,27 +1,27 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Finds the durable sessions of a topic: their filters in a ``TopicTree``.
+/// Finds the durable sessions that subscribe to a topic. Their filters are in a ``TopicTree``.
 struct DurableIndex {
     fileprivate struct Entry {
         var filter: TopicFilter
         var members: [DurableSessionID: SubscriptionOptions] = [:]
-        /// By their names.
+        /// The groups that share the filter, by their names.
         var groups: [TopicText: Group] = [:]
-        /// Another one after each change of this filter.
+        /// A number that changes with each change of this filter's members.
         var version: UInt64 = 0
-        /// Those who pay for the members, if the filter's shape is costly.
+        /// The source that pays for each member, if the filter's shape is costly.
         var payers: [DurableSessionID: CommitSource] = [:]
 
         var isEmpty: Bool { members.isEmpty && groups.isEmpty }
     }
 
     fileprivate struct Group {
-        /// Nobody reads ``known`` of a changed group.
+        /// The members; a change of them discards ``known``.
         var members: [DurableSessionID: SubscriptionOptions] = [:] {
             didSet { known = nil }
         }
-        /// The group with these members, if somebody has asked for it.
+        /// The group with these members, if it was asked for before.
         var known: DurableGroup?
         let turn = DurableGroup.Turn()
     }
@@ -31,15 +31,15 @@ struct DurableIndex {
     private var entries: [Entry] = []
     private var free: [UInt32] = []
 
-    /// Changes with each change of the index.
+    /// A number that changes with each change of the index.
     private(set) var version: UInt64 = 1
 
     var isEmpty: Bool { tree.isEmpty }
 
-    /// - Parameter shapes: the costly shapes of its filters are counted there.
+    /// - Parameter shapes: counts the filters with costly shapes.
     init(shapes: ShapeBudget = ShapeBudget()) { self.shapes = shapes }
 
-    /// - Parameter payer: the one who pays for the session.
+    /// - Parameter payer: the source that pays for the session.
     /// - Returns: false if the filter is invalid.
     @discardableResult
     mutating func insert(
@@ -74,7 +74,7 @@ struct DurableIndex {
             shapes.add(shape, of: payer)
             entries[Int(index)].payers[id] = payer
         }
-        // Equal ones would have the targets of all topics found again.
+        // Equal options change nothing: a new version would make all topics search for their targets again.
         if old != subscription.options {
             version &+= 1
             entries[Int(index)].version = version
@@ -82,7 +82,7 @@ struct DurableIndex {
         return true
     }
 
-    /// The load of some members is there no more, or again.
+    /// Changes the version, because some members no longer have a load or have one again.
     mutating func membersChanged() { version &+= 1 }
 
     mutating func remove(_ id: DurableSessionID, _ filterText: String) {
@@ -90,7 +90,7 @@ struct DurableIndex {
         forget(id, filterText)
     }
 
-    /// Removes a member that nobody finds any more, because it has no load.
+    /// Removes a member without a new version of the index: nobody finds the member any more, because it has no load.
     mutating func forget(_ id: DurableSessionID, _ filterText: String) {
         guard let (group, filter) = Self.parse(filterText), let index = tree.value(of: filter) else { return }
         let old: SubscriptionOptions?
@@ -111,30 +111,30 @@ struct DurableIndex {
         free.append(index)
     }
 
-    /// The filters that match a topic, as they are at a moment.
+    /// The filters that match a topic, as they were when they were searched for.
     struct Matches {
         fileprivate var entries: [Entry] = []
         /// The matching filters and their versions; topics with equal keys have the same targets.
         fileprivate(set) var key: [UInt64] = []
         fileprivate var steps = 0
-        /// The members of all filters and groups, those of several as often.
+        /// The number of members of all these filters and groups. A member of several of them counts several times.
         fileprivate(set) var members = 0
 
-        /// The steps of the search and the matches; members count little.
+        /// The work of the search: its steps, the matching filters, and an eighth of the members.
         var work: Int { searchWork + members / 8 }
 
-        /// The same if the members need not be looked at.
+        /// The work of the search if the members need not be looked at.
         var searchWork: Int { steps + entries.count }
 
-        /// Of all members, in any order; some may be there several times.
+        /// The ids of all members, in any order; an id may occur several times.
         var ids: [DurableSessionID] {
             entries.flatMap { entry in
                 Array(entry.members.keys) + entry.groups.values.flatMap { Array($0.members.keys) }
             }
         }
 
-        /// One target for each session and each group, however many of its filters match; the sessions of an owner that
-        /// has many are one target together.
+        /// Returns one target for each session and each group, however many of its filters match. If many of the
+        /// sessions have the same owner, these sessions are one target together.
         func targets(load: (DurableSessionID) -> DurableLoad?) -> [DurableTarget] {
             var merged: [DurableSessionID: SubscriptionOptions] = [:]
             var targets: [DurableTarget] = []
@@ -143,7 +143,7 @@ struct DurableIndex {
                     merged = entry.members
                 } else {
                     for (id, options) in entry.members {
-                        // In place: one session may have many filters that match.
+                        // Changed in place, because one session may have many filters that match.
                         if let known = merged.index(forKey: id) {
                             merged.values[known].formUnion(options)
                         } else {
@@ -156,7 +156,7 @@ struct DurableIndex {
                     if !group.members.isEmpty { targets.append(.group(group)) }
                 }
             }
-            // Nothing waits for those that get it at most once.
+            // Nothing is queued for sessions that get publications at most once.
             let members = merged.compactMap { id, options in
                 options.qos == .atMostOnce
                     ? nil : load(id).map { DurableMember(session: id, options: options, load: $0) }
@@ -187,25 +187,26 @@ struct DurableIndex {
         }
     }
 
-    /// The kept members of a shared subscription, by its text; nil if there are none.
+    /// Returns the kept members of a shared subscription, given its text; nil if there are none.
     func group(_ share: String, load: (DurableSessionID) -> DurableLoad?) -> DurableGroup? {
         guard let (entry, name) = place(of: share), let group = entries[entry].groups[name] else { return nil }
         let found = Self.group(name, group, entries[entry].filter, load: load)
         return found.members.isEmpty ? nil : found
     }
 
-    /// The group of a share, if it was asked for since its last change.
+    /// Returns the group of a shared subscription, given its text, if the group was kept since its members last
+    /// changed.
     func knownGroup(_ share: String) -> DurableGroup? {
         place(of: share).flatMap { entry, name in entries[entry].groups[name]?.known }
     }
 
-    /// Keeps a group until its members change.
+    /// Keeps the group of a shared subscription until its members change.
     mutating func keep(_ group: DurableGroup, of share: String) {
         guard let (entry, name) = place(of: share) else { return }
         entries[entry].groups[name]?.known = group
     }
 
-    /// The entry of a shared subscription's filter, and the group's name.
+    /// Returns the index of the entry of a shared subscription's filter, and the group's name.
     private func place(of share: String) -> (entry: Int, group: TopicText)? {
         guard let (name, filter) = Self.parse(share), let name, let index = tree.value(of: filter) else { return nil }
         return (Int(index), TopicText(name))

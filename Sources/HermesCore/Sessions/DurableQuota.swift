@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The numbers of durable sessions and filters, in total and by owner; they decide whether one more may come. Pure;
-/// owner: ``DurableState``.
+/// Counts the durable sessions and their filters, in total and by owner, and decides whether there is room for more.
+/// Pure; owned by ``DurableState``.
 ///
-/// A filter counts by its size (``units(of:)``), so that a bound of their number is one of their bytes as well.
+/// A filter counts by its size (``units(of:)``), so a limit on the number of filters also limits their memory.
 struct DurableQuota: Sendable {
     private var sessionShares: OwnerShares
     private var filterShares: OwnerShares
@@ -19,7 +19,7 @@ struct DurableQuota: Sendable {
     var sessions: Int { sessionShares.tally.total.entries }
     var filters: Int { filterShares.tally.total.entries }
 
-    /// Takes one session more, if there is room.
+    /// Counts one more session of an owner. If there is no room for it, returns the error instead.
     mutating func takeSession(of owner: CommitSource) -> HermesError? {
         guard sessionShares.take(Holding(entries: 1), of: owner) else {
             refusedSessions += 1
@@ -28,9 +28,9 @@ struct DurableQuota: Sendable {
         return nil
     }
 
-    /// Takes filters, if there is room for all.
+    /// Counts more filters of an owner. If there is no room for all of them, returns the error instead.
     ///
-    /// - Parameter count: the sum of their ``units(of:)``.
+    /// - Parameter count: the sum of the filters' ``units(of:)``.
     mutating func takeFilters(_ count: Int, of owner: CommitSource) -> HermesError? {
         guard count > 0 else { return nil }
         guard filterShares.take(Holding(entries: count), of: owner) else {
@@ -40,9 +40,9 @@ struct DurableQuota: Sendable {
         return nil
     }
 
-    /// The number of filters that a filter counts for: one for each KiB, or part of a KiB, of the memory that it takes
-    /// while the session is kept. A shared subscription counts for ``unitsPerShare`` more, because it is a delivery of
-    /// its own. The other filters of a session are one delivery together.
+    /// Returns the number of filters that a filter counts for: one for each KiB, or part of a KiB, of the memory that
+    /// it takes while the session is kept. A shared subscription counts for ``unitsPerShare`` more, because it is a
+    /// delivery of its own. All ordinary filters of a session that match a topic are one delivery together.
     static func units(of filter: String) -> Int {
         var bytes = 0
         var levels = 1
@@ -56,14 +56,14 @@ struct DurableQuota: Sendable {
 
     static let unitsPerShare = 39
 
-    /// One unit is enough for filters of 8 levels with 60 bytes.
+    /// The bytes of one unit. It is enough for a filter of 60 bytes with 8 levels.
     private static let unitBytes = 1_024
     private static let fixedBytes = 384
-    /// In the list of the session, and in the index.
+    /// The number of copies of a filter's text: one in the list of the session, and one in the index.
     private static let copies = 2
     private static let bytesPerLevel = 64
 
-    /// Adds to the counts, or removes by negative numbers.
+    /// Adds to the counts; negative numbers are subtracted.
     mutating func add(sessions: Int = 0, filters: Int = 0, of owner: CommitSource) {
         if sessions != 0 { sessionShares.add(Holding(entries: sessions), of: owner) }
         if filters != 0 { filterShares.add(Holding(entries: filters), of: owner) }
@@ -72,7 +72,7 @@ struct DurableQuota: Sendable {
     private static let tooManySessions = HermesError(
         .quotaExceeded,
         "Your account, your address or the server has reached its limit of kept sessions (mqtt.sessions.max…). "
-            + "Connect without one, or end old ones."
+            + "Connect without a kept session, or end old sessions."
     )
     private static let tooManyFilters = HermesError(
         .quotaExceeded,

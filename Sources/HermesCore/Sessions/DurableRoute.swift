@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The durable subscribers of a topic, shared by all who publish to it: each of them keeps only a weak reference, so
-/// that publishers times subscribers is nobody's memory.
+/// The durable subscribers of a topic. All publishers to the topic share one route, and each of them keeps only a weak
+/// reference to it. So the memory does not grow with the product of publishers and subscribers.
 package final class DurableRoute: Sendable {
     package let targets: [DurableTarget]
-    /// The shared groups among them.
+    /// The shared subscriptions among the targets; nil if there are none.
     package let decided: DecidedShares?
-    /// ``DurableSessions/generation`` when it was found.
+    /// The ``DurableSessions/generation`` at which the route was found.
     package let generation: UInt64
 
     init(_ targets: [DurableTarget], generation: UInt64) {
@@ -16,7 +16,7 @@ package final class DurableRoute: Sendable {
         self.generation = generation
     }
 
-    /// The same targets at a later time.
+    /// Creates a route with the same targets for a later generation.
     fileprivate init(_ other: DurableRoute, generation: UInt64) {
         targets = other.targets
         decided = other.decided
@@ -35,19 +35,20 @@ package final class DurableRoute: Sendable {
     }
 }
 
-/// The routes of one generation, as far as they are in use and there is room. Topics that match the same filters share
-/// their targets, also over the changes of other filters. Pure; owner: ``DurableState``.
+/// A cache of routes: the routes of one generation by topic, and the routes of all generations by the filters that
+/// match. Topics that match the same filters share their targets, even after changes of other filters. Pure; owned by
+/// ``DurableState``.
 struct DurableRoutes {
     static let maxBytes = 16 << 20
 
     private var routes: [TopicName: DurableRoute] = [:]
     private var generation: UInt64 = 0
     private var bytes = 0
-    /// By ``DurableIndex/Matches/key``.
+    /// The routes by ``DurableIndex/Matches/key``.
     private var lists: [[UInt64]: DurableRoute] = [:]
     private var listBytes = 0
 
-    /// The route of a topic, if it is known for this generation.
+    /// Returns the route of a topic, if it is known for this generation.
     mutating func route(to topic: TopicName, generation: UInt64) -> DurableRoute? {
         if generation != self.generation {
             routes.removeAll()
@@ -57,7 +58,7 @@ struct DurableRoutes {
         return routes[topic]
     }
 
-    /// The route of a topic that matches the same filters as others did.
+    /// Returns the route of a topic that matches the same filters as an earlier topic; nil if there was none.
     mutating func route(to topic: TopicName, _ key: [UInt64], generation: UInt64) -> DurableRoute? {
         guard let list = lists[key] else { return nil }
         let route = DurableRoute(list, generation: generation)
@@ -65,7 +66,7 @@ struct DurableRoutes {
         return route
     }
 
-    /// Keeps what was found for a topic and the filters that it matches.
+    /// Keeps the route that was found for a topic and the filters that it matches.
     mutating func keep(_ route: DurableRoute, to topic: TopicName, _ key: [UInt64]) {
         let size = route.bytes + 8 * key.count + 128
         if listBytes + size > Self.maxBytes {

@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Seats by key, and the keys of each owner, so that operations on one account do not scan all seats. Pure;
-/// owner: ``DurableState``.
+/// The seats (``DurableState/Seat``) by session key, and the keys of each owner, so that an operation on one account
+/// need not scan all seats. Pure; owned by ``DurableState``.
 struct DurableSeats {
     private var seats: [SessionKey: DurableState.Seat] = [:]
-    /// The keys by owner, except those of anonymous clients, which no end concerns.
+    /// The keys by owner, except those of anonymous clients: no operation concerns all sessions of anonymous clients.
     private var keys: [SessionOwner: Set<SessionKey>] = [:]
 
     subscript(key: SessionKey) -> DurableState.Seat? {
@@ -28,6 +28,6 @@ struct DurableSeats {
     /// The owners of seats, except ``SessionOwner/anonymous``.
     var owners: [SessionOwner] { Array(keys.keys) }
 
-    /// The keys of an owner.
+    /// Returns the keys of an owner; none for ``SessionOwner/anonymous``.
     func keys(of owner: SessionOwner) -> [SessionKey] { Array(keys[owner, default: []]) }
 }

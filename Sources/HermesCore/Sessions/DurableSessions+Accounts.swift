@@ -11,10 +11,11 @@ extension DurableSessions {
     ///   the name.
     func end(_ user: UserID, _ name: String?, _ reason: AttachmentEnd, _ devices: EndedDevices) {
         let owner = SessionOwner.account(user)
-        // Who has logged in under the new name stays.
+        // Connections that logged in under the new name stay.
         end(owner, reason, devices, named: reason == .accountRenamed ? name : nil)
         if let name, reason == .accountDisabled || reason == .accountDeleted {
-            // Clients that were let in by this name before it was the account's. Their sessions are not the account's.
+            // Ends clients that were let in by this name before the account had it. Their sessions do not belong to the
+            // account.
             end(.subject(name), .accountDisabled, .all)
         }
         guard reason.freesName, let name else { return }
@@ -25,7 +26,7 @@ extension DurableSessions {
         endAll(of: owner)
     }
 
-    /// The accounts with connections, each with the names under which these logged in.
+    /// The accounts with connections, each with the names under which these connections logged in.
     var connectedAccounts: [UserID: Set<String>] {
         var found: [UserID: Set<String>] = [:]
         for owner in shared.state.withLock({ $0.seats.owners }) {
@@ -42,11 +43,12 @@ extension DurableSessions {
         perform(shared.change { $0.endAll(of: owner) })
     }
 
-    /// Returns once nothing is left of an owner's sessions, which were ended (``endAll(of:)``). By then other members
-    /// of shared subscriptions have the messages that go to them (``remove(_:sentUpTo:mayHoldShared:opening:)``).
+    /// Waits until nothing is left of an owner's sessions, which were ended with ``endAll(of:)``. By then, other
+    /// members of shared subscriptions have got the messages that go to them
+    /// (``remove(_:sentUpTo:mayHoldShared:opening:)``).
     ///
-    /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`: some sessions are still there; their removal
-    ///   goes on.
+    /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`: some sessions are still there; their removal is
+    ///   tried again.
     func ended(_ owner: SessionOwner) async throws(HermesError) {
         let result = await withCheckedContinuation { continuation in
             shared.change { $0.farewells.wait(for: owner) { continuation.resume(returning: $0) } }
@@ -58,7 +60,7 @@ extension DurableSessions {
 /// An account that was renamed or deleted, and its sessions at that time.
 package struct FreedName: Sendable, Hashable {
     package let user: UserID
-    /// In its compared form (``NickName/key``).
+    /// The freed name in its compared form (``NickName/key``).
     package let name: String
     package let sessions: [SessionKey]
 

@@ -4,20 +4,22 @@
 import Synchronization
 
 extension DurableSessions {
-    /// Gives a connection exclusive use of the session of its key. A connection that has it is told
-    /// ``DurableAttachment/replaced()`` and detaches first.
+    /// Gives a connection exclusive use of the session of a key. Another connection that has the session is told
+    /// ``DurableAttachment/replaced()``, and detaches first.
     ///
-    /// Also for sessions that end with their connection (`expiry` zero): they are not stored, but take the key over
-    /// and, if `clean`, end an existing durable session.
+    /// It is also called for sessions that end with their connection (`expiry` zero). Such a session is not stored, but
+    /// it takes the key over and, if `clean` is true, ends an existing durable session.
     ///
     /// - Parameters:
     ///   - key: the session's key.
-    ///   - clean: discards an existing session.
-    ///   - expiry: how long the session stays after the connection; zero: it ends with it; nil: forever.
+    ///   - clean: whether an existing session is discarded.
+    ///   - expiry: how long the session stays after the connection ends; zero: it ends with the connection; nil: it
+    ///     stays forever.
     ///   - attachment: the connection.
     ///   - completion: called exactly once. After success (and only then) the attachment must detach once, whatever
-    ///     happens meanwhile. Errors: `.forbidden` (a third connection took over while this one waited, and this one
-    ///     was told ``DurableAttachment/replaced()``), `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
+    ///     happens meanwhile. Errors: `.forbidden` (another connection took over while this one waited, and this one
+    ///     was told ``DurableAttachment/replaced()``), `.quotaExceeded`, `.overloaded`, `.storageUnavailable`,
+    ///     `.shuttingDown`.
     package func attach(
         _ key: SessionKey,
         clean: Bool,
@@ -35,11 +37,11 @@ extension DurableSessions {
         perform(shared.change { $0.attach(key, applicant) })
     }
 
-    /// Leaves the session; does not affect another attachment.
+    /// Detaches a connection from its session. Has no effect if another connection has the session.
     ///
     /// - Parameters:
-    ///   - id: from the opening.
-    ///   - attachment: the one that had the session.
+    ///   - id: the session's id, from the ``DurableOpening``.
+    ///   - attachment: the connection that had the session.
     ///   - sentUpTo: the newest seq that may have reached the client.
     ///   - expiry: how long the session stays from now; zero: it ends now; nil: forever.
     package func detach(
@@ -64,27 +66,28 @@ extension DurableSessions {
         perform(actions)
     }
 
-    /// Ends expired sessions, and redistributes the shared messages of absent ones; called about once a second.
+    /// Ends expired sessions, and gives messages of sessions without a connection to other members of their shared
+    /// subscriptions. Called about once a second.
     ///
     /// - Parameters:
-    ///   - isClockConfirmed: whether the clock may be trusted with the sessions of an earlier process; if not,
-    ///     these stay.
-    ///   - isOnDuty: whether this node does it for all.
+    ///   - isClockConfirmed: whether the clock can be trusted; if not, sessions that an earlier process or another node
+    ///     left do not expire.
+    ///   - isOnDuty: whether this node does this for all nodes.
     func expire(now: Timestamp, isClockConfirmed: Bool = true, isOnDuty: Bool = true, limit: Int = 1000) {
         let actions = shared.change {
             $0.expire(now: now, isClockConfirmed: isClockConfirmed, isOnDuty: isOnDuty, limit: limit)
         }
         perform(actions)
-        // Others have their turn between two of them.
+        // Each call removes some filters of ended sessions. Other threads can take the lock between two calls.
         while shared.change({ !$0.leaving.isEmpty }) {}
         redistribute(now: now, isOnDuty: isOnDuty)
     }
 
-    /// A stamp for a login that begins now, see ``reason(toEnd:since:)``.
+    /// Returns a stamp for a login that begins now (``reason(toEnd:of:since:)``).
     package func loginBegins() -> UInt64 { ends.stamp() }
 
-    /// The reason why a newly attached connection must end: its owner's connections were ended after its login began;
-    /// nil: it may stay.
+    /// Returns the reason why a newly attached connection must end, because its owner's connections were ended after
+    /// its login began; nil: the connection can stay.
     package func reason(
         toEnd key: SessionKey,
         of attachment: (any DurableAttachment)? = nil,
@@ -104,7 +107,7 @@ extension DurableSessions {
         _ devices: EndedDevices,
         named name: String? = nil
     ) {
-        // Recorded first, so that later attachments find it.
+        // The end is recorded first, so that connections that attach later find it.
         ends.record(owner, reason, devices)
         let attachments = shared.state.withLock {
             $0.attachments(of: owner) {
@@ -115,9 +118,9 @@ extension DurableSessions {
         for attachment in attachments { attachment.ended(reason) }
     }
 
-    /// Ends subscriptions to one topic, without wildcards, of an owner's sessions that have no connection.
+    /// Ends the subscriptions whose filter equals a topic, of an owner's sessions that have no connection.
     ///
-    /// - Returns: the number of sessions that had one.
+    /// - Returns: the number of sessions that had such a subscription.
     /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func endSubscriptions(of owner: SessionOwner, to topic: TopicName) async throws(HermesError) -> Int {
         let found = shared.state.withLock { $0.subscriptions(of: owner, to: topic) }
@@ -125,7 +128,7 @@ extension DurableSessions {
             let result = await withCheckedContinuation { continuation in
                 unsubscribe(id, filters) { continuation.resume(returning: $0.result) }
             }
-            // Its session may have ended meanwhile.
+            // The session may have ended meanwhile.
             if case .failure(let error) = result, error.code != .notFound { throw error }
         }
         return found.count
@@ -134,7 +137,8 @@ extension DurableSessions {
     /// Reads all sessions and retained publications; called once, before the first attachment.
     ///
     /// For a session that was online when the process ended, all unacknowledged publications may have been sent, and
-    /// its full expiry starts now. Among several nodes, another one may have the session open.
+    /// its whole expiry period begins now. If there are several nodes, another node may have the session open, so such
+    /// a session is left as it is.
     package func load() async throws(HermesError) {
         retained.load(try await store.retained())
         let now = time.now()
@@ -159,7 +163,8 @@ extension DurableSessions {
             case .replace(let attachment):
                 attachment.replaced()
             case .close(let id, let operation, let source):
-                // Behind the connection's own operations, so that the next one finds all of them.
+                // Submitted after the connection's own operations, so that the next connection finds the results of all
+                // of them.
                 committer.submit(operation, of: source, isUrgent: true) { [self] result in
                     perform(shared.change { $0.closed(id, result.error) })
                 }

@@ -2,15 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension DurableSessions {
-    /// The most sessions of one page.
+    /// The largest number of sessions in one page.
     package static let maxListed = 200
 
-    /// Stored sessions with an id above `id` (nil: from the first), ascending, without their subscriptions. Reads the
-    /// store, and neither waits for a commit nor delays one.
+    /// Returns stored sessions with an id above `id` (nil: from the first), ascending, without their subscriptions.
+    /// Reads from the store; it neither waits for a commit nor delays one.
     ///
     /// - Parameters:
-    ///   - text: only those whose client id or owner's name contains it, with ASCII letters in either case.
-    ///   - searched: the most sessions to look at.
+    ///   - text: only sessions whose client id or owner's name contains this text are returned; the case of ASCII
+    ///     letters does not matter.
+    ///   - searched: the largest number of sessions to look at.
     package func list(
         after id: DurableSessionID?,
         containing text: String,

@@ -3,9 +3,9 @@
 
 /// Kept sessions of several nodes (``DurableState/learn(_:_:now:redistributesAt:)``).
 extension DurableSessions {
-    /// What this process tells the others.
+    /// What this process tells the other nodes. "The record" is the content of the store that all nodes share.
     struct News: Sendable {
-        /// It has changed a session in the record.
+        /// This process has changed a session in the record.
         let changed = Hook<DurableSessionID>()
         /// The record may have another state of a session than this process knows: it must be read again.
         let outdated = Hook<DurableSessionID>()
@@ -23,18 +23,18 @@ extension DurableSessions {
 
     var ids: Set<DurableSessionID> { shared.state.withLock { Set($0.records.keys) } }
 
-    /// The record is going to be read, by one task at a time; ``endReading()`` must follow.
+    /// Begins a reading of the record. One task at a time reads it, and ``endReading()`` must follow.
     func beginReading() { shared.state.withLock { $0.beginReading() } }
 
     func endReading() { shared.state.withLock { $0.endReading() } }
 
-    /// Takes over what the record has of sessions.
+    /// Takes over the state of sessions that was read from the record.
     ///
     /// - Parameters:
     ///   - found: the sessions in the record.
-    ///   - ids: those that were looked for.
-    /// - Returns: those that must be read again, because this process has changed them since ``beginReading()`` or is
-    ///   changing them.
+    ///   - ids: the sessions that were looked for.
+    /// - Returns: the sessions that must be read again, because this process has changed them since ``beginReading()``
+    ///   or is changing them.
     func learn(_ found: [StoredSession], of ids: [DurableSessionID]) -> [DurableSessionID] {
         let found = Dictionary(found.lazy.map { ($0.id, $0) }) { first, _ in first }
         let now = time.now()
@@ -84,7 +84,7 @@ extension DurableSessions {
     /// Whether this process stores publications for a session.
     func knows(_ id: DurableSessionID) -> Bool { shared.state.withLock { $0.records[id]?.hasEnded == false } }
 
-    /// Other nodes have queued publications: the new heads of queues.
+    /// Takes note that other nodes have queued publications. The values are the new newest seqs of the queues.
     func queuedElsewhere(_ heads: [DurableSessionID: UInt64]) {
         for (id, head) in heads { perform(shared.state.withLock { $0.advance(id, to: head) }) }
     }
@@ -137,7 +137,7 @@ extension ReplicaLinks<SessionReplica> {
         sessions.news.attached.observe { roster.bus.hint(.attached($0), to: roster.peers) }
     }
 
-    /// Returns when this process has taken a session over, or a second later.
+    /// Reads a session from the record until this process has taken it over, for about a second at most.
     func readUntilKnown(_ id: DurableSessionID) async {
         for _ in 0..<50 {
             if await readNow(id), copy.sessions.knows(id) { return }

@@ -4,14 +4,15 @@
 import Synchronization
 
 extension DurableSessions {
-    /// Deletes a bounded amount of what has expired, or is left of removed sessions.
+    /// Deletes expired publications and the remains of removed sessions, a bounded amount per call.
     ///
     /// - Returns: the number of rows handled; 0: nothing is left to do.
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         let loads = PurgedLoads()
         let purge = try await store.purgeSessions(now: now, limit: limit) { [shared] id in
             let (record, node) = shared.state.withLock { ($0.records[id], $0.node) }
-            // What another node has sent, or may have, that node alone knows.
+            // Only the node that has the session open knows what it may have sent. On other nodes everything counts as
+            // sent, so that nothing is deleted too early.
             guard let record else { return node == nil ? 0 : .max }
             loads.note(id, record.load)
             if let place = record.place?.node, place != node { return .max }
@@ -26,17 +27,18 @@ extension DurableSessions {
     }
 }
 
-/// The loads of the sessions from whose queues a purge may delete.
+/// The loads of the sessions from whose queues a purge may delete publications.
 private final class PurgedLoads: Sendable {
     private let loads = Mutex<[DurableSessionID: (load: DurableLoad, readings: Int)]>([:])
 
-    /// Called before the deletion is committed.
+    /// Remembers a load; called before the deletion is committed.
     func note(_ id: DurableSessionID, _ load: DurableLoad) {
         let readings = load.readings.load(ordering: .relaxed)
         loads.withLock { if $0[id] == nil { $0[id] = (load, readings) } }
     }
 
-    /// The deletion is committed. A load that was read from the store meanwhile knows of it.
+    /// Subtracts the deleted publications from the loads; called after the deletion is committed. A load that was read
+    /// from the store meanwhile already includes the deletion.
     func lessen(by expired: [DurableSessionID: Int]) {
         let loads = loads.withLock { $0 }
         for (id, count) in expired {

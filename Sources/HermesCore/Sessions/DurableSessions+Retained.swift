@@ -6,16 +6,17 @@ import Synchronization
 extension DurableSessions {
     /// The number of removals of retained publications that may wait for the store at once.
     private static let removalsAtOnce = 128
-    /// The number of records that are examined at once to find these publications.
+    /// The number of steps that one search for these publications takes while it holds a lock.
     private static let stepsAtOnce = 4_096
 
-    /// Removes publications retained for `user/NAME` and below it, which belong to the account of that name. The removal
-    /// is done in parts, and other operations commit between them.
+    /// Removes the publications that are retained for `user/NAME` and for topics below it, which belong to the account
+    /// of that name. Removes them in parts, so that other operations are committed between the parts.
     ///
     /// - Parameters:
-    ///   - source: who pays for the commits.
-    ///   - limit: the number after which no further part begins.
-    /// - Returns: their number; nil if some may be left: there were more, or the store did not take all removals.
+    ///   - source: the source that pays for the commits.
+    ///   - limit: the number of removals after which no further part begins.
+    /// - Returns: the number of removed publications; nil if some may be left, because there were more than `limit` or
+    ///   because the store did not take all removals.
     func removeRetained(below name: String, source: CommitSource, limit: Int = .max) async -> Int? {
         guard let filter = TopicFilter(ownedBy: name) else { return 0 }
         var search = retained.search(filter)
@@ -44,32 +45,33 @@ extension DurableSessions {
         return count
     }
 
-    /// The number of publications that one call of ``clear(_:isLate:)`` removes, so that its caller waits a second at
-    /// most.
+    /// The number of publications that one call of ``clear(_:isLate:)`` removes, so that its caller waits for a second
+    /// at most.
     private static let removalsPerCall = 4_096
 
-    /// Removes what is retained below the name that an account had, as much as one call does.
+    /// Removes the publications that are retained below a name that an account had, a limited number per call.
     ///
     /// - Parameter isLate: whether connections under that name have had enough time to end.
-    /// - Returns: whether nothing is left, and no connection is left that has published there.
+    /// - Returns: whether no publication is left there and, unless `isLate` is true, the account has no connection that
+    ///   could retain another one.
     func clear(_ name: KeptName, isLate: Bool) async -> Bool {
         let source = CommitSource.account(name.user)
         let removed = await removeRetained(below: name.key, source: source, limit: Self.removalsPerCall)
         guard removed != nil else { return false }
         guard isLate || !shared.state.withLock({ $0.hasConnection(of: .account(name.user)) }) else { return false }
-        // Nothing came meanwhile.
+        // True if nothing was retained meanwhile.
         return await removeRetained(below: name.key, source: source, limit: Self.removalsPerCall) == 0
     }
 
-    /// Queues retained publications for a session that has just subscribed; they are delivered in order with all
-    /// others.
+    /// Queues retained publications for a session that has just subscribed; they are delivered in order with all other
+    /// publications.
     ///
     /// - Parameters:
     ///   - publications: the retained publications; those that would be delivered at most once are left out.
-    ///   - id: whose queue.
-    ///   - options: of the subscription: they limit the QoS and name the identifiers.
-    ///   - completion: called once, with the publications that could not be queued: the queue is full, or the store
-    ///     failed.
+    ///   - id: the session.
+    ///   - options: the options of the subscription, which limit the QoS and contain the subscription identifiers.
+    ///   - completion: called once, with the publications that could not be queued, because the queue is full or the
+    ///     store failed.
     package func queue(
         _ publications: [StoredPublication],
         for id: DurableSessionID,
@@ -104,7 +106,7 @@ private final class PendingQueueing: Sendable {
 
     init(count: Int) { state = Mutex((count, [])) }
 
-    /// - Returns: once all are finished, those that are not in the queue; else nil.
+    /// - Returns: the publications that are not in the queue, once all are finished; nil before.
     func finished(_ publication: StoredPublication, isQueued: Bool) -> [StoredPublication]? {
         state.withLock { state in
             state.count -= 1

@@ -3,31 +3,34 @@
 
 import Synchronization
 
-/// Shared subscriptions with kept members: the choice of a member for a publication, and of another one if that member
-/// leaves.
+/// Shared subscriptions that have durable sessions as members (kept members). Chooses a member for each publication,
+/// and another member if the first one cannot take the publication or leaves.
 extension DurableSessions {
-    /// The queues of a publication or a part of it, and the members that get it without a queue.
+    /// The choice for a publication, or for some of its targets: the queues that it goes to, and the connected members
+    /// of shared subscriptions that get it without a queue.
     struct Chosen: Sendable {
         var targets: [PublicationTarget] = []
         var live: [SharedGroups.Choice] = []
-        /// The loads of the chosen members; they count the choice until ``DurableState`` sees the commit, or it fails.
+        /// The loads of the chosen kept members. Each load counts the choice until ``DurableState`` applies the commit,
+        /// or until the commit fails.
         var loads: [DurableLoad] = []
 
-        /// The choice has failed: the members are free for others.
+        /// Takes the choice back from the loads of the members, because the commit has failed.
         func giveBack() {
             for load in loads { load.chosen.subtract(1, ordering: .relaxed) }
         }
 
-        /// The targets of shared subscriptions that are gone or full: another member gets it.
+        /// Returns the members of shared subscriptions that did not take the publication, because they are gone or
+        /// full. Other members must get it instead.
         ///
-        /// - Parameter seqs: the place of each target in its queue; 0: none.
+        /// - Parameter seqs: for each target, the publication's seq in that queue; 0: it was not queued.
         func lost(_ seqs: [UInt64]) -> [PublicationTarget] {
             guard !loads.isEmpty else { return [] }
             return zip(targets, seqs).filter { $0.share != nil && $1 == 0 }.map(\.0)
         }
     }
 
-    /// A place among the targets of a publication, which are chosen some at a time.
+    /// A position among the targets of a publication, which are gone through some at a time.
     struct Walk: Sendable {
         fileprivate let targets: [DurableTarget]
         fileprivate var next = 0
@@ -41,9 +44,9 @@ extension DurableSessions {
     /// Chooses the next queues for a publication.
     ///
     /// - Parameters:
-    ///   - most: how many sessions and groups to look at.
-    ///   - known: those that have it.
-    ///   - tried: the members that could not take it, by the shared subscription's text.
+    ///   - most: the largest number of sessions and groups to look at.
+    ///   - known: the targets that have the publication already.
+    ///   - tried: the members that could not take the publication, by the text of their shared subscription.
     func choose(
         _ walk: inout Walk,
         most: Int = .max,
@@ -98,7 +101,8 @@ extension DurableSessions {
         return chosen
     }
 
-    /// - Returns: whether there is a member that would take it, if its queue were not full.
+    /// - Returns: whether no member was chosen, although some member would take the publication if its queue were not
+    ///   full.
     @discardableResult
     private func choose(
         _ group: DurableGroup,
@@ -125,7 +129,8 @@ extension DurableSessions {
         for choice in live { groups.hand(Publication(publication), to: choice) }
     }
 
-    /// The members of a shared subscription, by its text; without kept members only connected ones.
+    /// Returns the group of a shared subscription, given its text. If the subscription has no kept members, the group
+    /// is empty, and only connected members can be chosen.
     private func group(_ share: String) -> DurableGroup? {
         if let group = keptGroup(share) { return group }
         guard let (name, filter) = DurableIndex.parse(share), let name else { return nil }
@@ -143,12 +148,14 @@ extension DurableSessions {
 
     // MARK: Choosing again
 
-    /// Each try is a commit, and full members are not chosen: only those that fill up meanwhile, or by their bytes.
+    /// The most members that are tried for a publication. Each try is a commit. A member with too many publications is
+    /// not chosen, so a try fails only if the queue has filled up meanwhile, if it has too many bytes, or if the
+    /// session is gone.
     private static let maxTries = 32
 
     /// Chooses other members for a publication, one for each target that could not take it.
     ///
-    /// - Parameter tried: the members that could not take it, by the shared subscription's text.
+    /// - Parameter tried: the members that could not take the publication, by the text of their shared subscription.
     func choose(
         insteadOf lost: some Sequence<PublicationTarget>,
         for publication: StoredPublication,
@@ -167,7 +174,8 @@ extension DurableSessions {
         return chosen
     }
 
-    /// Finds other members for a publication that is stored for all others, one group after the other.
+    /// Finds other members for a publication that is already stored for all its other targets. Goes through the shared
+    /// subscriptions one by one.
     func publish(
         _ publication: StoredPublication,
         insteadOf lost: ArraySlice<PublicationTarget>,
@@ -197,13 +205,14 @@ extension DurableSessions {
         }
     }
 
-    // MARK: Sessions that go
+    // MARK: Removing sessions
 
-    /// Removes a session. First its messages from shared subscriptions go to other members: all of those with QoS 1,
-    /// and those with QoS 2 that were never sent [MQTT-4.8.2-5]. The last part moves in the commit that removes the
-    /// session.
+    /// Removes a session. First, its messages from shared subscriptions go to other members: all messages with QoS 1,
+    /// and the messages with QoS 2 that were never sent [MQTT-4.8.2-5]. The last of these messages move in the commit
+    /// that removes the session.
     ///
-    /// - Parameter opening: if it was opened more often (``SessionPlace/opening``), it stays; nil: does not matter.
+    /// - Parameter opening: the session stays if it was opened more often than this (``SessionPlace/opening``); nil: it
+    ///   is removed in any case.
     func remove(_ id: DurableSessionID, sentUpTo: UInt64, mayHoldShared: Bool, opening: UInt64?) {
         guard mayHoldShared else {
             return committer.submit(.remove(id, opening: opening), isUrgent: true) { [self] result in
@@ -218,20 +227,23 @@ extension DurableSessions {
                     $0.qos == .atLeastOnce || $0.seq > sentUpTo
                 }
             } catch let failure {
-                // The session is gone: it was deleted with its account.
+                // With `.notFound`, the session is gone already: it was deleted with its account.
                 error = failure.code == .notFound ? nil : failure
             }
             perform(shared.change { [error] in $0.removed(id, error) })
         }
     }
 
-    /// Gives never-sent messages of long absent sessions to other members.
+    /// Gives never-sent messages of sessions that have long been without a connection to other members of their shared
+    /// subscriptions. Before that, tries again to hand over the messages that waited for a failing store
+    /// (``DurableState/keepUnplaced(_:_:)``).
     func redistribute(now: Timestamp, isOnDuty: Bool = true) {
         for (publication, share) in shared.state.withLock({ $0.takeUnplaced() }) {
             hand(publication, in: share)
         }
         guard isOnDuty, settings.sharedRedistribution != nil else { return }
-        // The groups of this pass that have a member with a connection: asked once for each, however many are absent.
+        // Whether each shared subscription has a member with a connection. This pass finds it out once for each
+        // subscription, however many of its members are absent.
         var isOnline: [TopicText: Bool] = [:]
         var count = 0
         let absent = shared.state.withLock { Array($0.absentSharing) }
@@ -240,21 +252,21 @@ extension DurableSessions {
                 guard count < Self.maxRedistributed else { return }
                 guard due.subscriptions.contains(where: { hasOnline($0.rawValue, &isOnline) }) else { continue }
                 count += 1
-                // Not due again during this pass.
+                // So the session is not due again during this pass.
                 shared.state.withLock { $0.records[due.id]?.redistributesAt = now.advanced(by: .seconds(5)) }
                 _ = handOvers.run { [self] in
-                    // Failures are retried the next time.
+                    // A failed move is retried by the next pass.
                     try? await handOver(due.id, after: due.sentUpTo, isEnding: false, .isOffline) { _ in true }
                 }
             }
         }
     }
 
-    /// The most sessions whose messages are given to others in one pass.
+    /// The most sessions whose messages are given to other members in one pass.
     private static let maxRedistributed = 10_000
 
-    /// Whether a subscription is a shared one with a connected member. The sessions that are asked for have no
-    /// connection.
+    /// Whether a subscription is shared and has a connected member. The caller asks only for sessions without a
+    /// connection, so that member is another one.
     private func hasOnline(_ share: String, _ known: inout [TopicText: Bool]) -> Bool {
         guard share.utf8.starts(with: "$share/".utf8) else { return false }
         if let known = known[TopicText(share)] { return known }
@@ -263,7 +275,7 @@ extension DurableSessions {
         return result
     }
 
-    /// Moves a session's waiting messages from shared subscriptions to others, page by page.
+    /// Moves a session's waiting messages from shared subscriptions to other members, page by page.
     private func handOver(
         _ id: DurableSessionID,
         after seq: UInt64,
@@ -272,7 +284,7 @@ extension DurableSessions {
         where isFree: @Sendable (QueuedPublication) -> Bool
     ) async throws(HermesError) {
         var after = seq
-        // The members that could not take a message.
+        // The members that could not take a message, by the message's seq.
         var refusals: [UInt64: Set<DurableSessionID>] = [:]
         while true {
             let page = try await store.shared(of: id, after: after, limit: 256, maxBytes: settings.maxPageBytes)
@@ -307,7 +319,7 @@ extension DurableSessions {
                 guard let target = item.target else { continue }
                 refusals[item.queued.seq, default: []].insert(target.session)
             }
-            // Remaining messages are tried again, without the members that could not take them.
+            // Messages that stay are tried again, without the members that could not take them.
             if stays.isEmpty { after = last }
         }
     }
@@ -351,11 +363,12 @@ extension DurableSessions {
         return (outcomes, hasEnded)
     }
 
-    /// Gives away a message that the session's client may no longer read, or that is too large for it.
+    /// Moves a message to another member of its shared subscription, because the session's client is no longer
+    /// permitted to read it, or because it is too large for the client.
     ///
     /// - Parameters:
-    ///   - isTooLarge: whether it is too large. Then only members get it that are known to accept it, so that it does
-    ///     not go from one small client to the next and back.
+    ///   - isTooLarge: whether the message is too large. Then only a member that is known to accept its size can get
+    ///     it, so that it does not go back and forth between clients with small limits.
     ///   - completion: called with whether another member has it.
     package func passOn(
         _ queued: QueuedPublication,
@@ -388,7 +401,8 @@ extension DurableSessions: SharedKeeper {
         guard let group = group(share) else { return }
         publish(publication, targets: [.group(group)]) { [shared] result in
             guard case .failure = result else { return }
-            // Its publisher has its acknowledgement already: retry at the next housekeeping.
+            // The publisher has its acknowledgement already, so the message must not be lost. The next housekeeping
+            // tries again.
             shared.state.withLock { $0.keepUnplaced(publication, share) }
         }
     }
@@ -412,19 +426,20 @@ extension DurableState {
         return unplaced
     }
 
-    /// An absent session with messages that others may have.
+    /// A session without a connection whose messages from shared subscriptions may go to other members.
     struct Redistribution {
         let id: DurableSessionID
         let sentUpTo: UInt64
         let subscriptions: Set<TopicText>
     }
 
-    /// Whether a session may have messages that were never sent. Of what other nodes queue for it this one hears late.
+    /// Whether a session may have messages that were never sent. If there are several nodes, any session may, because
+    /// this node hears late of what other nodes queue.
     private func hasUnsent(_ record: Record) -> Bool {
         node != nil || (record.head > record.sentUpTo && record.load.queued.load(ordering: .relaxed) > 0)
     }
 
-    /// Those of these absent sessions that are due for redistribution.
+    /// Returns the sessions among `absent` that are due for redistribution.
     func dueForRedistribution(_ absent: ArraySlice<DurableSessionID>, now: Timestamp) -> [Redistribution] {
         absent.compactMap { id in
             guard let place = records.index(forKey: id) else { return nil }

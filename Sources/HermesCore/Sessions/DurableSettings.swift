@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The limits of durable sessions and of retained publications. The store limits single queues
+/// The limits of durable sessions and of retained publications. The store limits each single queue
 /// (``StoreSettings/maxQueuedMessages``).
 package struct DurableSettings: Sendable, Hashable {
     /// The number of sessions, online or not.
     package var sessions: SharedLimit
-    /// The number of filters of all sessions; a long one counts for several (``DurableQuota/units(of:)``).
+    /// The number of filters of all sessions; a long filter counts for several (``DurableQuota/units(of:)``).
     package var filters: SharedLimit
     /// Whether publications can be retained.
     package var isRetainAvailable: Bool
@@ -19,11 +19,11 @@ package struct DurableSettings: Sendable, Hashable {
     package var retainedBytes: SharedLimit
     /// The limits of the group commit.
     package var commit: CommitLimits
-    /// A page of a queue ends with the publication that exceeds this number of bytes.
+    /// The size of a page of a queue, in bytes: the publication that exceeds it is the last of its page.
     package var maxPageBytes: Int
-    /// The number of store reads at once.
+    /// The largest number of store reads at once.
     package var maxConcurrentReads: Int
-    /// The number of waiting reads before `.overloaded`.
+    /// The largest number of waiting reads; further reads are refused with `.overloaded`.
     package var maxWaitingReads: Int
 
     package init(

@@ -34,7 +34,7 @@ extension DurableState {
         }
     }
 
-    /// - Parameter seq: the place in the target's queue; 0: it is not queued there.
+    /// - Parameter seq: the publication's seq in the target's queue; 0: it is not queued there.
     private mutating func place(
         _ publication: StoredPublication,
         _ target: PublicationTarget,
@@ -42,7 +42,7 @@ extension DurableState {
         _ deliveries: inout DurableDeliveries
     ) {
         guard let index = records.index(forKey: target.session) else { return }
-        // In place: a copy of the record would cost more than all else here.
+        // Changed in place: a copy of the record would cost more than all else here.
         switch records.values[index].add(seq, isShared: target.share != nil, by: node) {
         case .dropped:
             // Another member of the shared subscription gets it.
@@ -61,11 +61,11 @@ extension DurableState {
 }
 
 extension DurableState.Record {
-    /// What follows for a session of an addition to its queue.
+    /// The effect of an addition to a session's queue.
     fileprivate enum Addition {
         /// The queue has no room.
         case dropped
-        /// Queued before this connection opened the session, which knows of it.
+        /// The publication was queued before the present connection opened the session, so the connection knows of it.
         case known
         /// Another node has the session.
         case elsewhere(NodeID)
@@ -77,16 +77,16 @@ extension DurableState.Record {
     /// Adds a publication to the queue.
     ///
     /// - Parameters:
-    ///   - seq: its place; 0: it is not queued.
-    ///   - isShared: whether it comes by a shared subscription.
-    ///   - node: this process among several.
+    ///   - seq: its seq in the queue; 0: it is not queued.
+    ///   - isShared: whether it comes through a shared subscription.
+    ///   - node: the identity of this process among several nodes; nil: it is alone.
     fileprivate mutating func add(_ seq: UInt64, isShared: Bool, by node: NodeIdentity?) -> Addition {
         if isShared { load.chosen.subtract(1, ordering: .relaxed) }
         guard seq > 0 else { return .dropped }
         if isShared { mayHoldShared = true }
         if let node {
             hasQueued = true
-            // Without a copy of the record.
+            // Compared without a copy of the record.
             if let other = place?.node, other != node {
                 head = max(head, seq)
                 return .elsewhere(other.id)
@@ -94,7 +94,7 @@ extension DurableState.Record {
         }
         let isNew = seq > head
         if isNew {
-            // With what other nodes have queued before.
+            // The difference includes what other nodes have queued before.
             load.queued.add(Int(clamping: seq - head), ordering: .relaxed)
             head = seq
         }

@@ -1,25 +1,28 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The filters of ended sessions. Nobody finds a session that has ended, and its filters count no more; they leave the
-/// index a few at a time, because everybody who publishes to kept sessions waits for the lock meanwhile.
+/// Removes the filters of ended sessions from the index. A session that has ended is no longer found, and its filters
+/// no longer count against limits. They are removed a few at a time, because everybody who publishes to kept sessions
+/// waits for the lock meanwhile.
 extension DurableState {
-    /// The number of filters that come or leave at once: some tenths of a millisecond.
+    /// The number of filters that are added to the index or removed from it at once. This takes some tenths of a
+    /// millisecond.
     static let filtersAtOnce = 256
 
-    /// The loads of stored sessions.
+    /// Returns the loads of the stored sessions with these keys.
     func loads(of keys: [SessionKey]) -> [DurableLoad] {
         keys.compactMap { key in seats[key].flatMap { records[$0.session]?.load } }
     }
 
-    /// The load of a session that publications may go to; nil if it has ended.
+    /// Returns the load of a session to which publications can go; nil if the session has ended.
     func load(of id: DurableSessionID) -> DurableLoad? {
-        // Without a copy of the record.
+        // Read in place, without a copy of the record.
         guard let place = records.index(forKey: id), !records.values[place].hasEnded else { return nil }
         return records.values[place].load
     }
 
-    /// Ends all subscriptions of a session that has ended.
+    /// Ends all subscriptions of a session that has ended. Their filters stay in the index until ``trimIndex()``
+    /// removes them.
     mutating func leaveAll(_ id: DurableSessionID) {
         guard let record = records[id], !record.subscriptions.isEmpty else { return }
         records[id]?.subscriptions = []
@@ -29,7 +32,7 @@ extension DurableState {
         leaving.append((id, Array(record.subscriptions)))
     }
 
-    /// The filters of a session that is there again leave at once.
+    /// Removes the filters of an ended session from the index at once, because the session exists again.
     mutating func finishLeaving(_ id: DurableSessionID) {
         guard let place = leaving.firstIndex(where: { $0.id == id }) else { return }
         for filter in leaving.remove(at: place).filters { index.forget(id, filter.rawValue) }

@@ -3,50 +3,56 @@
 
 import Synchronization
 
-/// Kept sessions of several nodes. Each node has a copy of all sessions with their subscriptions. It learns from the
-/// record what other nodes have changed; what they have queued, it reads from there, too.
+/// Kept sessions of several nodes. Each node has a copy of all sessions with their subscriptions. It reads from the
+/// record (the content of the store that all nodes share) what other nodes have changed, and which publications they
+/// have queued.
 extension DurableState {
     /// What a process does with the subscriptions that the record has of a session.
     enum Subscriptions {
-        /// It knows them.
+        /// Nothing, because it knows them.
         case none
-        /// It adds them to those that it knows, and learns later which of these have ended.
+        /// It adds them to the subscriptions that it knows. It learns later which of the known ones have ended.
         case added
-        /// It knows no others any more.
+        /// It replaces the subscriptions that it knows by them.
         case replaced
     }
 
-    /// The effect of what the record has of a session.
+    /// The effects of the state of a session that was read from the record.
     struct Learned {
         var actions: [Action] = []
         /// Whether the session must be read again, because this node is changing it.
         var isLater = false
         var subscriptions = Subscriptions.none
-        /// The process that has the session open, and must hear what this one has queued for it.
+        /// The node that has the session open and must be told what this one has queued for it, and the newest seq of
+        /// the queue.
         var untold: (node: NodeID, head: UInt64)?
     }
 
     /// Whether another process has a session open.
     func isOpenElsewhere(_ record: Record) -> Bool { record.place?.node.map { $0 != node } ?? false }
 
-    /// Other nodes may have queued something by a shared subscription.
+    /// Whether the session's queue may contain messages from shared subscriptions. If there are several nodes, it
+    /// always may, because other nodes may have queued some.
     func mayHoldShared(_ record: Record) -> Bool { record.mayHoldShared || node != nil }
 
-    /// This process has changed a session in the record.
+    /// Takes note that this process has changed a session in the record.
     mutating func changed(_ id: DurableSessionID) -> [Action] {
         guard node != nil else { return [] }
         changedWhileReading?.insert(id)
         return [.changed(id)]
     }
 
-    /// The actions for a session of which this process may know an outdated state; none if the process is alone.
+    /// Returns the actions for a session of which this process may know an outdated state; none if the process is
+    /// alone.
     func outdated(_ id: DurableSessionID) -> [Action] { node == nil ? [] : [.outdated(id)] }
 
-    /// Takes over what the record has of a session, but for its subscriptions.
+    /// Takes over the state of a session that was read from the record, except its subscriptions
+    /// (``Learned/subscriptions``).
     ///
     /// - Parameters:
-    ///   - session: nil: it is not in the record.
-    ///   - redistributesAt: when its shared messages go to others if it has no connection; nil: never.
+    ///   - session: the session; nil: it is not in the record.
+    ///   - redistributesAt: the time from which other members can get its messages from shared subscriptions if it has
+    ///     no connection; nil: never.
     mutating func learn(
         _ id: DurableSessionID,
         _ session: StoredSession?,
@@ -58,7 +64,7 @@ extension DurableState {
         guard let record = records[id] else {
             return isChanged ? Learned(isLater: true) : met(session, now: now, redistributesAt)
         }
-        // Whatever this node is doing with the session: it must not miss what comes by a new subscription.
+        // Whatever this node is doing with the session, it must not miss publications for a new subscription.
         var later = Learned(isLater: true)
         if !record.hasEnded, session.subscriptionsVersion > record.subscriptionsVersion {
             later.subscriptions = .added
@@ -72,13 +78,14 @@ extension DurableState {
                 later.untold = untold(session)
                 return later
             }
-            // This node knows its subscriptions best.
+            // This node has the session open, so it knows the subscriptions best.
             guard !isChanged else { return Learned(isLater: true) }
             return Learned(actions: advance(id, attachment, to: session.head))
         case .vacant, nil:
             guard !isChanged else { return later }
             guard record.hasEnded else { return take(session, now: now, redistributesAt) }
-            // Its removal is under way, or is tried again unless another node has opened it.
+            // Nothing is to be done if the removal is under way, or if it will be tried again because no other node has
+            // opened the session.
             guard !record.isBeingRemoved, session.place != record.place else { return Learned() }
             forget(id)
             seats[record.key] = nil
@@ -86,7 +93,8 @@ extension DurableState {
         }
     }
 
-    /// Other nodes have queued something for a session with a connection.
+    /// Takes note that other nodes have queued publications, up to `head`, for a session with a connection to this
+    /// node.
     private mutating func advance(
         _ id: DurableSessionID,
         _ attachment: any DurableAttachment,
@@ -98,15 +106,17 @@ extension DurableState {
         return [.advance(attachment, head)]
     }
 
-    /// Other nodes have queued something for a session that this node has open.
+    /// Takes note that other nodes have queued publications, up to `head`, for a session that they know to be open on
+    /// this node.
     mutating func advance(_ id: DurableSessionID, to head: UInt64) -> [Action] {
         guard let attachment = records[id]?.attachment else { return outdated(id) }
         return advance(id, attachment, to: head)
     }
 
-    /// The record has a session that this process does not know.
+    /// Takes over a session of the record that this process does not know.
     private mutating func met(_ session: StoredSession, now: Timestamp, _ redistributesAt: Timestamp?) -> Learned {
-        // Its filters from before would leave the index later.
+        // The session is taken over later if filters that it had before still wait for their removal from the index: if
+        // they were added again now, that removal would remove them.
         guard !leaving.contains(where: { $0.id == session.id }), !discarding.contains(session.id) else {
             return Learned(isLater: true)
         }
@@ -117,7 +127,7 @@ extension DurableState {
                 guard let transient = transients[seat.session], let place = session.place, place.node == nil,
                     place.since <= transient.at
                 else { return Learned(actions: replace(attachment, at: session.key), isLater: true) }
-                // The client came before this node knew of the session that it had left.
+                // The client connected to this node before the node knew of the kept session that the client had left.
                 return Learned(actions: transient.isClean ? discard(session) : [], isLater: true)
             case .vacant: if seat.session != session.id { forget(seat.session) }
             }
@@ -128,14 +138,14 @@ extension DurableState {
         return take(session, now: now, redistributesAt)
     }
 
-    /// Removes a session that a connection without one has replaced.
+    /// Removes a kept session that its client has replaced by one that is not stored.
     private mutating func discard(_ session: StoredSession) -> [Action] {
         discarding.insert(session.id)
         let opening = session.place?.opening
         return [.remove(session.id, sentUpTo: session.sentUpTo, mayHoldShared: true, opening: opening)]
     }
 
-    /// The record does not have a session.
+    /// Forgets a session that the record does not have.
     private mutating func vanished(_ id: DurableSessionID) -> Learned {
         guard let record = records[id] else { return Learned() }
         switch seats[record.key]?.phase {
@@ -153,13 +163,14 @@ extension DurableState {
         return Learned(actions: record.hasEnded ? [] : [.ended(record.key)])
     }
 
-    /// Another node has opened or removed the session of a connection.
+    /// Returns the action that ends a connection whose session another node has opened or removed; none if that was
+    /// done before.
     private mutating func replace(_ attachment: any DurableAttachment, at key: SessionKey) -> [Action] {
         defer { seats[key]?.isReplaced = true }
         return seats[key]?.isReplaced == true ? [] : [.replace(attachment)]
     }
 
-    /// Takes over a session without a connection to this node.
+    /// Takes over the state of a session without a connection to this node.
     private mutating func take(_ session: StoredSession, now: Timestamp, _ redistributesAt: Timestamp?) -> Learned {
         let id = session.id
         guard let known = records[id] else { return Learned() }
@@ -172,7 +183,8 @@ extension DurableState {
         records[id]?.sentUpTo = max(known.sentUpTo, session.sentUpTo)
         records[id]?.redistributesAt = isOpen ? nil : known.redistributesAt ?? redistributesAt
         records[id]?.load.isOnline.store(isOpen, ordering: .relaxed)
-        // Its own node knows how much waits for it. The store refuses what is too much.
+        // If the session is open on another node, only that node knows how much waits for it. The store refuses
+        // publications that are too many.
         records[id]?.load.read(isOpen ? 0 : session.queuedCount)
         setInheritedExpiry(of: id, to: isOpen ? nil : session.expiresAt)
         if !isOpen, session.subscriptions.contains(where: \.isShared) {
@@ -186,9 +198,10 @@ extension DurableState {
         return learned
     }
 
-    /// Another process than this one knew has the session open.
+    /// Decides what another process must be told, after this process has learned that the other one has the session
+    /// open.
     ///
-    /// - Returns: what it must hear; nil: nothing.
+    /// - Returns: its node, and the newest seq of the queue; nil: nothing.
     private mutating func untold(_ session: StoredSession) -> (node: NodeID, head: UInt64)? {
         guard let record = records[session.id], record.hasQueued, let other = session.place?.node else { return nil }
         records[session.id]?.hasQueued = false
@@ -199,7 +212,7 @@ extension DurableState {
         guard var seat = seats[session.key], seat.session == session.id, let record = records[session.id] else {
             return Learned()
         }
-        // It may be one that was opened, although its client was told that it was not.
+        // The session may have been opened although its client was told that this had failed.
         let isKnown = record.place == session.place
         let expiresAt = isKnown ? record.expiresAt : session.expiry.map { now.advanced(by: $0) }
         records[session.id]?.place = session.place
@@ -209,7 +222,8 @@ extension DurableState {
         return Learned(actions: closing, isLater: true)
     }
 
-    /// This process has opened a session that it knew before. Other nodes may have changed its subscriptions.
+    /// Takes over the subscriptions of a session that this process knew before and has opened: other nodes may have
+    /// changed them.
     mutating func reopened(_ session: StoredSession) {
         guard node != nil, let record = records[session.id], !record.hasEnded,
             record.subscriptionsVersion != session.subscriptionsVersion
@@ -220,15 +234,15 @@ extension DurableState {
         records[session.id]?.subscriptionsVersion = session.subscriptionsVersion
     }
 
-    /// This process has changed a session's subscriptions in the record.
+    /// Takes note that this process has changed a session's subscriptions in the record.
     mutating func changedSubscriptions(of id: DurableSessionID) -> [Action] {
         guard node != nil else { return [] }
-        // Those of a session without a connection are read again.
+        // The subscriptions of a session without a connection are read again instead.
         if records[id]?.attachment != nil { records[id]?.subscriptionsVersion += 1 }
         return changed(id)
     }
 
-    /// Another node has a connection of this client, whose session is not stored.
+    /// Ends this node's connection of a client that has connected to another node later. Neither session is stored.
     mutating func attachedElsewhere(_ key: SessionKey, at time: Timestamp) -> [Action] {
         guard let seat = seats[key], case .occupied(let attachment) = seat.phase, !seat.isReplaced,
             let transient = transients[seat.session], transient.at < time
@@ -243,7 +257,7 @@ extension DurableState {
 
     mutating func endReading() { changedWhileReading = nil }
 
-    /// Whether the subscriptions of a session that was learned may still be replaced by what was read.
+    /// Whether the subscriptions of a session may still be replaced by those that were read from the record.
     func isLearning(_ id: DurableSessionID) -> Bool {
         guard let record = records[id], !record.hasEnded, case .vacant? = seats[record.key]?.phase else { return false }
         return changedWhileReading?.contains(id) != true
@@ -251,6 +265,6 @@ extension DurableState {
 }
 
 extension DurableSubscription {
-    /// Whether it is a shared one.
+    /// Whether the subscription is shared.
     var isShared: Bool { filter.utf8.starts(with: "$share/".utf8) }
 }

@@ -3,7 +3,8 @@
 
 /// The sessions and connections of an owner.
 extension DurableState {
-    /// The connections of an owner that have a session or wait for one; `matches` filters by client id and connection.
+    /// Returns the connections of an owner that have a session or wait for one, and whose client id and connection
+    /// `matches` accepts.
     func attachments(
         of owner: SessionOwner,
         where matches: (String, any DurableAttachment) -> Bool = { _, _ in true }
@@ -16,7 +17,8 @@ extension DurableState {
     /// All connections that have a session or wait for one.
     var attachments: [any DurableAttachment] { seats.all.flatMap(\.attachments) }
 
-    /// Subscriptions to one topic (without wildcards) of an owner's sessions without a connection.
+    /// Returns the subscriptions, ordinary and shared, whose filter equals a topic, of an owner's sessions that have no
+    /// connection to any node.
     func subscriptions(of owner: SessionOwner, to topic: TopicName) -> [(id: DurableSessionID, filters: [String])] {
         seats.keys(of: owner).compactMap { key in
             guard let id = seats[key]?.session, let record = records[id], record.attachment == nil,
@@ -30,8 +32,8 @@ extension DurableState {
         }
     }
 
-    /// Ends the sessions of an owner who is gone. A session with a connection ends together with it, even if the
-    /// connection closes by itself at this moment.
+    /// Ends the sessions of an owner who is gone. A session with a connection ends together with that connection, even
+    /// if the connection closes by itself at this moment.
     mutating func endAll(of owner: SessionOwner) -> [Action] {
         var actions: [Action] = []
         for key in seats.keys(of: owner) {
@@ -40,7 +42,7 @@ extension DurableState {
             seats[key] = seat
             guard seat.session.isStored else { continue }
             if case .closing = seat.phase, let record = records[seat.session], !record.hasEnded {
-                // It is removed once it is closed, and ends now.
+                // The session ends now, and is removed once the end of its connection is stored.
                 markEnded(seat.session)
                 actions.append(.ended(record.key))
             }
@@ -50,7 +52,7 @@ extension DurableState {
         return actions
     }
 
-    /// Whether the owner has a client that is connected, or about to be.
+    /// Whether a client of the owner is connected to this process, or is about to be.
     func hasConnection(of owner: SessionOwner) -> Bool {
         seats.keys(of: owner).contains { key in
             switch seats[key]?.phase {

@@ -3,37 +3,39 @@
 
 import Synchronization
 
-/// The state of ``DurableSessions``: the seats and the subscriptions of sessions.
+/// The state of ``DurableSessions``: the sessions with their subscriptions, and the connections that have them.
 ///
-/// Pure: it decides and returns the work to do outside the lock (``Action``).
+/// Pure: it decides, and returns the work to do outside the lock (``Action``). If there are several nodes, "the record"
+/// means the content of the store that they share.
 struct DurableState {
     /// A connection that wants a session.
     struct Applicant: Sendable {
         let attachment: any DurableAttachment
         let clean: Bool
-        /// Nil: it never expires; zero: it ends with the connection.
+        /// How long the session is kept without a connection; nil: forever; zero: it ends with the connection.
         let expiry: Duration?
-        /// When it came.
+        /// The time at which the connection asked for the session.
         let at: Timestamp
         let completion: @Sendable (Result<DurableOpening, HermesError>) -> Void
     }
 
-    /// The single place of a key.
+    /// The seat of a session key: its session, and the one connection that has the session or is about to get it.
     struct Seat {
         enum Phase {
             case vacant
             /// The end of its last connection is being stored.
             case closing
-            /// Its opening is being stored, after the removal of an old session if needed.
+            /// The opening of its session is being stored; before that, an old session is removed if necessary.
             case opening(Applicant)
             case occupied(any DurableAttachment)
         }
 
         var phase = Phase.vacant
-        /// Waits until the connection before leaves.
+        /// The connection that waits until the present one leaves.
         var waiting: Applicant?
         var session: DurableSessionID
-        /// Whether its owner is gone: its session ends with the connection that it has or is about to have.
+        /// Whether the owner is gone. If so, the session ends together with the connection that it has or is about to
+        /// get.
         var isOwnerGone = false
         /// Whether its connection was told that another node has opened the session.
         var isReplaced = false
@@ -42,9 +44,9 @@ struct DurableState {
     /// A session that is not stored.
     struct Transient {
         let key: SessionKey
-        /// When its connection came.
+        /// The time at which its connection asked for the session.
         let at: Timestamp
-        /// Whether it wants nothing of an earlier session.
+        /// Whether its connection asked for a clean session, without anything from an earlier one.
         let isClean: Bool
     }
 
@@ -54,30 +56,32 @@ struct DurableState {
         let payer: CommitSource
         let load: DurableLoad
         var subscriptions: Set<TopicText> = []
-        /// ``StoredSession/subscriptionsVersion`` when they were last read.
+        /// The ``StoredSession/subscriptionsVersion`` of the subscriptions when they were last read.
         var subscriptionsVersion: UInt64 = 0
-        /// Where the record has it; nil if this process is alone.
+        /// Where the session is open according to the record; nil if this process is alone.
         var place: SessionPlace?
-        /// Whether this process has queued something for it since it last told a process that it did not know as its
-        /// place before.
+        /// Whether this process has queued publications for the session. When it learns that another process has opened
+        /// the session, it tells that process of them and resets the flag.
         var hasQueued = false
         var head: UInt64 = 0
         /// The last seq that may have been sent.
         var sentUpTo: UInt64 = 0
         var attachment: (any DurableAttachment)?
-        /// Whether it has ended; the store may not know yet.
+        /// Whether the session has ended; the store may not know it yet.
         var hasEnded = false
-        /// Whether it ends with the connection that has left, unless another node has it by now.
+        /// Whether the session ends once the end of its connection is stored, unless another node has opened it by
+        /// then.
         var endsOnceClosed = false
-        /// When it expires, as its last connection to this process has agreed; nil: never.
+        /// The time at which the session expires, as agreed with its last connection to this process; nil: never.
         var expiresAt: Timestamp?
         /// Whether its removal is under way.
         var isBeingRemoved = false
         /// Whether its queue may contain messages from shared subscriptions.
         var mayHoldShared = false
-        /// Its client's publications of QoS 2 that are stored for some of their targets, by their identifiers.
+        /// The client's own QoS 2 publications that are stored for only some of their targets, by packet identifier.
         var partial: [UInt16: PartialPublication] = [:]
-        /// When to check for redistribution, while it has no connection.
+        /// The time from which other members can get its messages from shared subscriptions, while it has no
+        /// connection.
         var redistributesAt: Timestamp?
 
         init(key: SessionKey, payer: CommitSource) {
@@ -89,10 +93,11 @@ struct DurableState {
 
     enum Action: Sendable {
         case replace(any DurableAttachment)
-        /// Submit the end of a connection; pass the result to ``closed(_:)``.
+        /// Submit the end of a connection; pass the result to ``closed(_:_:)``.
         case close(DurableSessionID, SessionOperation, CommitSource)
-        /// Remove a session, after its shared messages went to others if it may have some; pass the result to
-        /// ``removed(_:_:)``. With an opening: only if no other node has opened it since.
+        /// Remove a session; pass the result to ``removed(_:_:)``. If it may hold messages from shared subscriptions,
+        /// other members must get them first. If `opening` is not nil, the session is removed only if no other node has
+        /// opened it since.
         case remove(DurableSessionID, sentUpTo: UInt64, mayHoldShared: Bool, opening: UInt64?)
         /// Find or create the applicant's session; pass the result to ``opened(_:_:)``.
         case open(SessionKey, SessionOperation, CommitSource)
@@ -104,13 +109,13 @@ struct DurableState {
         case changed(DurableSessionID)
         /// A connection has a session that is not stored.
         case attached(SessionKey, Timestamp)
-        /// More waits for a connection, up to a seq.
+        /// Other nodes have queued publications for a connection, up to this seq.
         case advance(any DurableAttachment, UInt64)
         /// The record may have another state of a session than this process knows.
         case outdated(DurableSessionID)
     }
 
-    /// This process among several; nil: it is alone.
+    /// The identity of this process among several nodes; nil: it is alone.
     let node: NodeIdentity?
 
     private(set) var quota: DurableQuota
@@ -120,29 +125,33 @@ struct DurableState {
     private var lastTransient: Int64 = 0
     var index: DurableIndex
     var routes = DurableRoutes()
-    /// See ``trimIndex()``.
+    /// The filters of ended sessions that are still in the index (``trimIndex()``).
     var leaving: [(id: DurableSessionID, filters: [TopicText])] = []
     /// Publications that were dropped because a queue was full.
     var dropped: UInt64 = 0
     /// Publications that moved to another member of a shared subscription.
     var handedOver: UInt64 = 0
-    /// Messages that a clean member returned while the store failed, with their shared subscription.
+    /// Messages that a member without a kept session returned while the store failed, with the text of their shared
+    /// subscription.
     var unplaced: [(publication: StoredPublication, share: String)] = []
     /// The number of stored sessions with a connection.
     private(set) var online = 0
-    /// The sessions without a connection that expire some time, or whose removal failed.
+    /// The sessions without a connection that expire some time, or whose removal must be tried again.
     private var expiries = DueKeys<DurableSessionID, Timestamp>()
-    /// The sessions of this kind that an earlier process left. The clock may have been wrong then, or may be wrong now.
+    /// The sessions without a connection that expire some time and that an earlier process or another node left. The
+    /// clock may have been wrong when they were left, or may be wrong now.
     private var inherited = DueKeys<DurableSessionID, Timestamp>()
-    /// Sessions without a connection whose queue may contain messages for other members.
+    /// The sessions without a connection whose queue may contain messages for other members.
     var absentSharing: Set<DurableSessionID> = []
 
-    /// Who waits for an owner's last session to go, see ``DurableFarewells``.
+    /// The callers that wait until the last session of an owner is removed.
     var farewells = DurableFarewells()
 
-    /// The sessions that this process has changed since a reading of the record began; nil: nobody reads it.
+    /// The sessions that this process has changed since the present reading of the record began; nil: the record is not
+    /// being read.
     var changedWhileReading: Set<DurableSessionID>?
-    /// The sessions that this process does not know and removes, because their clients have started clean.
+    /// The sessions that this process removes without having a ``Record`` of them, because their clients have started
+    /// clean.
     var discarding: Set<DurableSessionID> = []
 
     init(_ settings: DurableSettings, shapes: ShapeBudget = ShapeBudget(), node: NodeIdentity? = nil) {
@@ -186,7 +195,7 @@ struct DurableState {
         let known = seat.session.isStored ? records[seat.session] : nil
         let isEnding = known.map { $0.hasEnded || $0.isBeingRemoved } ?? false
         if known != nil, applicant.clean || isEnding {
-            // The old session is removed first, after others got its messages.
+            // The old session is removed first, after other members have got its messages from shared subscriptions.
             seat.phase = .opening(applicant)
             seats[key] = seat
             return remove(seat.session, evenIfReopened: applicant.clean || seat.isOwnerGone)
@@ -222,7 +231,7 @@ struct DurableState {
         return node == nil ? [success] : [.attached(key, applicant.at), success]
     }
 
-    /// The commit of ``Action/open(_:_:_:)`` is done.
+    /// Continues after the commit of ``Action/open(_:_:_:)``.
     mutating func opened(_ key: SessionKey, _ result: Result<SessionOutcome, HermesError>) -> [Action] {
         guard var seat = seats[key], case .opening(let applicant) = seat.phase else { return [] }
         switch result {
@@ -233,7 +242,7 @@ struct DurableState {
             if !seat.session.isStored {
                 quota.add(sessions: -1, of: StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source))
             }
-            // It may have been stored all the same.
+            // The opening may have been stored in spite of the error.
             let actions = (seat.session.isStored ? outdated(seat.session) : []) + [.fail(applicant, error)]
             return actions + (waiting.map { open(key, $0, in: seat) } ?? [])
         case .success(.opened(let session)):
@@ -268,7 +277,7 @@ struct DurableState {
             records[session.id]?.load.isOnline.store(true, ordering: .relaxed)
             records[session.id]?.load.read(session.queuedCount)
             actions.append(.succeed(applicant, DurableOpening(session)))
-            // Another node was faster to tell.
+            // Another node has already told this one of newer publications.
             if knownHead > session.head { actions.append(.advance(applicant.attachment, knownHead)) }
             return actions
         case .success:
@@ -282,7 +291,7 @@ struct DurableState {
         }
     }
 
-    /// - Parameter expiresAt: nil: never.
+    /// - Parameter expiresAt: the time at which the session expires; nil: never.
     mutating func detach(
         _ id: DurableSessionID,
         _ attachment: any DurableAttachment,
@@ -312,7 +321,8 @@ struct DurableState {
             } else if records[id]?.mayHoldShared ?? false {
                 absentSharing.insert(id)
             }
-            // A session that ends is closed, too: should its removal fail, the store knows that it is over.
+            // A session that ends is closed as well: if its removal fails, the store still knows that the connection
+            // has ended.
             return close(id, sentUpTo: sentUpTo, expiresAt: expiresAt, of: attachment.source)
         }
         seat.phase = .vacant
@@ -325,7 +335,7 @@ struct DurableState {
         return open(key, waiting, in: seat)
     }
 
-    /// Stores that a session has no connection any more.
+    /// Returns the action that stores that a session no longer has a connection.
     func close(
         _ id: DurableSessionID,
         sentUpTo: UInt64,
@@ -336,10 +346,11 @@ struct DurableState {
         return [.close(id, .close(id, sentUpTo: sentUpTo, expiresAt: expiresAt, opening: opening), source)]
     }
 
-    /// The commit of ``Action/close(_:_:_:)`` is done. If it failed, the store counts the session as online until it is
-    /// opened again; it still expires in time. Several nodes try again.
+    /// Continues after the commit of ``Action/close(_:_:_:)``. If it failed, the store counts the session as online
+    /// until it is opened again; this process still ends it when it expires. If there are several nodes, the commit is
+    /// tried again.
     mutating func closed(_ id: DurableSessionID, _ error: HermesError? = nil) -> [Action] {
-        // Another node has opened it meanwhile: nothing was changed.
+        // With this error, nothing was changed, because another node has opened the session meanwhile.
         if error?.code != StoreRefusals.openedElsewhere.code, records[id]?.endsOnceClosed == true { markEnded(id) }
         records[id]?.endsOnceClosed = false
         guard let record = records[id], var seat = seats[record.key], seat.session == id, case .closing = seat.phase
@@ -348,17 +359,18 @@ struct DurableState {
         seats[record.key] = seat
         let actions = (error == nil ? changed(id) : []) + outdated(id)
         if let waiting = seat.waiting { return actions + open(record.key, waiting, in: seat) }
-        // Its client may have it on another node by now.
+        // The client may have opened the session on another node by now.
         return record.hasEnded ? actions + remove(id, evenIfReopened: seat.isOwnerGone) : actions
     }
 
     // MARK: Sessions that end
 
-    /// Expired sessions, and sessions whose removal must be retried.
+    /// Ends expired sessions, and retries failed removals of sessions.
     ///
     /// - Parameters:
-    ///   - isClockConfirmed: if not, sessions that an earlier process or another one left stay.
-    ///   - isOnDuty: if not, another node ends the expired sessions.
+    ///   - isClockConfirmed: whether the clock can be trusted; if not, sessions that an earlier process or another node
+    ///     left do not expire.
+    ///   - isOnDuty: whether this node ends the expired sessions of all nodes; if not, another node does.
     mutating func expire(
         now: Timestamp,
         isClockConfirmed: Bool = true,
@@ -367,7 +379,7 @@ struct DurableState {
     ) -> [Action] {
         let mayEndInherited = isClockConfirmed && isOnDuty
         var actions: [Action] = []
-        // The end of their last connection is being stored, or a new one is on its way.
+        // The sessions whose last connection's end is being stored, or that are about to get a new connection.
         var again: [DurableSessionID] = []
         for _ in 0..<limit {
             guard let id = expiries.popDue(now: now) ?? (mayEndInherited ? inherited.popDue(now: now) : nil) else {
@@ -389,7 +401,7 @@ struct DurableState {
         return actions
     }
 
-    /// Stops all deliveries to the session.
+    /// Marks a session as ended, so that it gets nothing more.
     mutating func markEnded(_ id: DurableSessionID) {
         guard let record = records[id], !record.hasEnded else { return }
         records[id]?.hasEnded = true
@@ -401,10 +413,10 @@ struct DurableState {
     /// Begins to remove a session without a connection. If that fails, ``expire(now:isClockConfirmed:isOnDuty:limit:)``
     /// retries.
     ///
-    /// - Parameter evenIfReopened: if not, it stays if another node has opened it meanwhile.
+    /// - Parameter evenIfReopened: whether the session is removed even if another node has opened it meanwhile.
     mutating func remove(_ id: DurableSessionID, evenIfReopened: Bool = true) -> [Action] {
         guard let record = records[id], !record.isBeingRemoved else { return [] }
-        // Until the record has decided, it is there for those who publish.
+        // Until the record has decided, the session still gets publications.
         let isCertain = evenIfReopened || node == nil
         if isCertain { markEnded(id) }
         records[id]?.isBeingRemoved = true
@@ -418,7 +430,7 @@ struct DurableState {
         return record.hasEnded || !isCertain ? [removal] : [.ended(record.key), removal]
     }
 
-    /// The store has removed a session, or failed to.
+    /// Continues after the store has removed a session or has failed to remove it.
     mutating func removed(_ id: DurableSessionID, _ error: HermesError? = nil) -> [Action] {
         discarding.remove(id)
         guard let record = records[id] else { return changed(id) }
@@ -428,7 +440,7 @@ struct DurableState {
             let actions = (error == nil ? changed(id) : []) + (hasEndedNow ? [.ended(record.key)] : [])
             return actions + removed(id, record, error)
         }
-        // What has ended for this process is learned anew.
+        // A session that has ended for this process is forgotten, and then read anew from the record.
         guard !record.hasEnded else { return outdated(id) + removed(id, record, nil) }
         guard let seat = seats[record.key], seat.session == id, case .opening(let applicant) = seat.phase else {
             return outdated(id)
@@ -486,13 +498,13 @@ struct DurableState {
         records[id] = nil
     }
 
-    /// - Parameter expiresAt: nil: it has a connection, or stays for ever.
+    /// - Parameter expiresAt: the time at which the session expires; nil: it has a connection, or stays forever.
     private mutating func setExpiry(of id: DurableSessionID, to expiresAt: Timestamp?) {
         inherited.remove(id)
         if let expiresAt { expiries.set(id, dueAt: expiresAt) } else { expiries.remove(id) }
     }
 
-    /// The same for a session whose expiry another process has set.
+    /// Sets the expiry of a session whose expiry another process has determined.
     mutating func setInheritedExpiry(of id: DurableSessionID, to expiresAt: Timestamp?) {
         setExpiry(of: id, to: nil)
         if let expiresAt { inherited.set(id, dueAt: expiresAt) }
@@ -502,7 +514,7 @@ struct DurableState {
 
     // MARK: Subscriptions
 
-    /// Adds a session that the store had at the start.
+    /// Adds a session that was read from the store.
     mutating func load(_ session: StoredSession, expiresAt: Timestamp?, redistributesAt: Timestamp? = nil) {
         seats[session.key] = Seat(session: session.id)
         defer { records[session.id]?.place = session.place }
@@ -511,7 +523,7 @@ struct DurableState {
         insert(session, payer: payer)
         if let expiresAt { inherited.set(session.id, dueAt: expiresAt) }
         records[session.id]?.sentUpTo = session.isOnline && session.place == nil ? session.head : session.sentUpTo
-        // Also of what comes by shared subscriptions from now on.
+        // This also applies to messages that come through shared subscriptions from now on.
         records[session.id]?.redistributesAt = redistributesAt
         if session.queuedCount > 0 {
             records[session.id]?.mayHoldShared = true
@@ -536,10 +548,11 @@ struct DurableState {
         }
     }
 
-    /// Takes room for filters that a session is about to get; given back once they are there or refused.
+    /// Reserves room for filters that a session is about to get. The room is given back once the filters are added, and
+    /// so counted, or are refused.
     ///
-    /// - Parameter filters: each once.
-    /// - Returns: for how many, by their size; an error if there is none.
+    /// - Parameter filters: the filters, each once.
+    /// - Returns: the number of units that were reserved (``DurableQuota/units(of:)``); an error if there is no room.
     mutating func reserve(_ id: DurableSessionID, _ filters: [TopicText]) -> Result<Int, HermesError> {
         guard let record = records[id] else { return .success(0) }
         let new = filters.reduce(0) { sum, filter in
@@ -567,7 +580,7 @@ struct DurableState {
 }
 
 extension DurableSessionID {
-    /// No session.
+    /// The id of no session.
     static let none = Self(rawValue: 0)
 }
 

@@ -15,15 +15,16 @@ package enum DurableTarget: Sendable {
 /// A durable session among the subscribers of a topic.
 package struct DurableMember: Sendable {
     package let session: DurableSessionID
-    /// Combined from all its matching subscriptions: the highest QoS, all identifiers; no local only if all of them ask
-    /// for it.
+    /// The combined options of all its matching subscriptions: for example the highest QoS, all identifiers, and "no
+    /// local" only if all of them ask for it.
     package internal(set) var options: SubscriptionOptions
     let load: DurableLoad
 
-    /// The target for a publication; nil if there is none, because the subscription gets it at most once, or is the
-    /// publisher's own with no local, or the session has ended.
+    /// Returns the target for a publication. Returns nil if the session gets the publication at most once, if the
+    /// session is the publisher's own and asks for "no local", or if it has ended and the subscription is not shared.
     ///
-    /// - Parameter share: the shared subscription that it comes by.
+    /// - Parameter share: the text of the shared subscription through which the publication comes; nil: an ordinary
+    ///   subscription.
     func target(
         of publication: StoredPublication,
         from publisher: DurableSessionID?,
@@ -31,7 +32,8 @@ package struct DurableMember: Sendable {
     ) -> PublicationTarget? {
         let qos = min(options.qos, publication.qos)
         guard qos > .atMostOnce, !(options.noLocal && publisher == session) else { return nil }
-        // A shared one is for another member then: the commit tells that this one is gone.
+        // With a shared subscription, another member must get the publication if this session has ended: the commit
+        // shows that the session is gone.
         guard share != nil || !load.hasEnded.load(ordering: .relaxed) else { return nil }
         return PublicationTarget(
             session: session,

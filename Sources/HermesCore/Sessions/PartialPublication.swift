@@ -3,16 +3,18 @@
 
 import NIOCore
 
-/// A QoS 2 publication that was to be stored in parts (``DurableFanOut``) and is stored for some of its targets only:
-/// the server ended, or the store failed. Its publisher has no acknowledgement and repeats it; then the others get it.
+/// A QoS 2 publication that was to be stored in parts (``DurableFanOut``) and is stored for only some of its targets,
+/// because the server ended or the store failed. Its publisher has no acknowledgement and repeats the publication; then
+/// the other targets get it.
 package struct PartialPublication: Sendable, Hashable {
-    /// Tells it from another publication under the same identifier (``content(of:)``).
+    /// The hash of the content (``content(of:)``). It distinguishes the publication from another one under the same
+    /// packet identifier.
     package let content: Int64
     /// The number of the next part.
     package var parts: Int
-    /// The sessions that have it by subscriptions of their own.
+    /// The sessions that have the publication through ordinary subscriptions.
     package var sessions: Set<DurableSessionID>
-    /// The shared subscriptions that have it.
+    /// The shared subscriptions of which a member has the publication.
     package var shares: Set<TopicText>
 
     package init(
@@ -27,13 +29,14 @@ package struct PartialPublication: Sendable, Hashable {
         self.shares = shares
     }
 
-    /// The targets of a part that have it, or for which it was dropped. A chosen member that did not take it leaves the
-    /// publication to others of its shared subscription.
+    /// Returns the targets of a part that need nothing more: they have the publication, or it was dropped for them. A
+    /// chosen member of a shared subscription that did not take the publication is not among them, because another
+    /// member must get it.
     package static func settled(_ targets: [PublicationTarget], _ seqs: [UInt64]) -> [PublicationTarget] {
         zip(targets, seqs).filter { $0.share == nil || $1 > 0 }.map(\.0)
     }
 
-    /// A part is stored.
+    /// Records that a part is stored for these targets.
     package mutating func add(_ targets: [PublicationTarget]) {
         parts += 1
         for target in targets {
@@ -41,7 +44,7 @@ package struct PartialPublication: Sendable, Hashable {
         }
     }
 
-    /// The hash of topic and payload.
+    /// Returns the hash of the topic and the payload.
     package static func content(of publication: StoredPublication) -> Int64 {
         var hash = StableHash()
         for byte in publication.topic.rawValue.utf8 { hash.combine(byte) }

@@ -1,23 +1,24 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// An operation that is too long for one transaction. It is committed in parts, and other sources' operations come
-/// between them.
+/// An operation that is too long for one transaction. It is committed in parts, and operations of other sources are
+/// committed between the parts.
 ///
-/// Called by one thread at a time, in turn: ``next()`` within the store's transaction, where it must not call the
-/// store; then ``committed(_:)`` if that part was stored.
+/// One thread at a time calls ``next()`` within the store's transaction, and then ``committed(_:)`` if that part was
+/// stored. ``next()`` must not call the store.
 protocol SessionParts: AnyObject, Sendable {
-    /// The next part.
+    /// Returns the operation of the next part.
     func next() -> SessionOperation
-    /// The last part of ``next()`` is stored.
+    /// Takes note that the part that ``next()`` returned last is stored.
     ///
-    /// - Returns: whether there are more.
+    /// - Returns: whether more parts follow.
     func committed(_ outcome: SessionOutcome) -> Bool
 }
 
-/// Groups the operations of sessions into one commit of the ``SessionStore``, as ``InboxCommitter`` does for inboxes.
+/// Groups operations on sessions into commits of the ``SessionStore``, as ``InboxCommitter`` does for inboxes.
 ///
-/// State: a ``CommitQueue``; its thread commits, completes in order, and delivers publications.
+/// State: a ``CommitQueue``; its thread commits the operations, calls their completions in order, and delivers
+/// publications.
 final class SessionCommitter: Sendable {
     typealias Completion = @Sendable (Result<SessionOutcome, HermesError>) -> Void
 
@@ -37,7 +38,7 @@ final class SessionCommitter: Sendable {
             }
         }
 
-        /// - Returns: whether there is more to do for it.
+        /// - Returns: whether more parts follow.
         func committed(_ outcome: SessionOutcome) -> Bool {
             switch (work, outcome) {
             case (.whole, _), (.parts, .refused): false
@@ -46,7 +47,7 @@ final class SessionCommitter: Sendable {
         }
     }
 
-    /// The acknowledgements of clients.
+    /// The acknowledgements of clients that wait for the next commit.
     private struct Completed: CommitRiders {
         private(set) var seqs: [DurableSessionID: [UInt64]] = [:]
         private(set) var count = 0
@@ -96,8 +97,9 @@ final class SessionCommitter: Sendable {
     ///
     /// - Parameters:
     ///   - source: the client that causes it.
-    ///   - isUrgent: accepted even if too much waits, because it ends something and so makes room.
-    ///   - completion: called on the committer's thread, or on the caller's if refused at once.
+    ///   - isUrgent: whether the operation is accepted even if too much waits, because it ends something and so makes
+    ///     room.
+    ///   - completion: called on the committer's thread, or on the caller's thread if the operation is refused at once.
     func submit(
         _ operation: SessionOperation,
         of source: CommitSource = .server,
@@ -112,8 +114,8 @@ final class SessionCommitter: Sendable {
         }
     }
 
-    /// Submits an operation of many parts. What its source submits later is committed after the last part. Only the
-    /// first part is refused if too much waits.
+    /// Submits an operation of many parts. Operations that its source submits later are committed after the last part.
+    /// If too much waits, the whole operation is refused at once; later parts are not refused for this reason.
     ///
     /// - Parameters:
     ///   - bytes: the approximate memory of all parts.
@@ -134,10 +136,10 @@ final class SessionCommitter: Sendable {
         }
     }
 
-    /// A row takes as much of a transaction's time as so many bytes of a publication.
+    /// The cost of a row: it takes as much of a transaction's time as this number of bytes of a publication.
     private static let rowCost = 256
 
-    /// The approximate memory of an operation, in bytes.
+    /// Returns the approximate memory of an operation, in bytes.
     private static func bytes(_ operation: SessionOperation) -> Int {
         switch operation {
         case .publish(let publication, let targets, _, _):
@@ -150,24 +152,25 @@ final class SessionCommitter: Sendable {
         }
     }
 
-    /// Notes a client's acknowledgements; committed with the next operation, or after a short while.
+    /// Notes a client's acknowledgements. They are committed with the next operation, or after a short while.
     func complete(_ id: DurableSessionID, _ seqs: some Sequence<UInt64>) {
         queue.note { noted in
-            // A loss costs a repetition; unbounded memory costs more.
+            // A lost acknowledgement causes a repetition, which is better than unbounded memory.
             guard noted.count < limits.maxWaiting * 16 else { return false }
             noted.add(seqs, of: id)
             return true
         }
     }
 
-    /// Commits everything that waits, then refuses further operations with `.shuttingDown`. Returns when the thread has
+    /// Refuses further operations with `.shuttingDown`, and commits everything that waits. Returns when the thread has
     /// ended.
     func shutdown() async { await queue.shutdown() }
 
     // MARK: The thread
 
     private func commit(_ completed: Completed) {
-        // Before the rest: they free memory, and must be done before a session is opened again.
+        // Acknowledgements come before the rest: they free memory, and must be stored before their session is opened
+        // again.
         let lazy = completed.seqs.map { id, seqs in SessionOperation.completed(id, seqs) }
         do throws(Queue.Failure) {
             try queue.commit(after: lazy) { next throws(HermesError) in
@@ -177,7 +180,8 @@ final class SessionCommitter: Sendable {
                 committed(transaction.operations, transaction.outcomes)
             }
         } catch {
-            // Before the failure is reported and stops the server: then these are committed, too.
+            // The acknowledgements are put back before the failure is reported and so stops the server: then they are
+            // still committed.
             queue.finished(error.batch, takingBack: completed)
             for entry in error.batch { entry.item.completion?(.failure(error.error)) }
         }

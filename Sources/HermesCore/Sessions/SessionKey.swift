@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The key of a session: the same client id of two owners is two sessions. Client ids are compared byte by byte.
+/// The key of a session: its owner and its client id. If two owners use the same client id, they have two sessions.
+/// Client ids are compared byte by byte.
 public struct SessionKey: Hashable, Sendable {
     package let owner: SessionOwner
     package let clientID: String
@@ -16,14 +17,15 @@ public struct SessionKey: Hashable, Sendable {
         left.owner == right.owner && left.clientID.hasBytes(of: right.clientID)
     }
 
-    /// Hashes what is compared.
+    /// Hashes the owner and the bytes of the client id.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(owner)
         clientID.hashBytes(into: &hasher)
     }
 }
 
-/// The store's number of a durable session; never reused.
+/// The number that the store gives to a durable session and never reuses. A session that is not stored has a negative
+/// number.
 public struct DurableSessionID: RawRepresentable, Hashable, Comparable, Sendable {
     /// The number.
     public let rawValue: Int64

@@ -4,16 +4,16 @@
 /// The owner of a session.
 ///
 /// An account keeps its sessions when its name changes. A name without an account is an owner of its own: its sessions
-/// belong neither to an account that gets the name later, nor to one that had it before.
+/// belong neither to an account that gets the name later, nor to an account that had it before.
 public enum SessionOwner: Hashable, Sendable {
-    /// Nobody: clients without a name. They share their sessions by client id.
+    /// The clients that log in without a name. Two such clients with the same client id use the same session.
     case anonymous
     case account(UserID)
-    /// A name that was proved elsewhere (the subject of a token, or a certificate's name) and that no account had at
-    /// the login, as ``NickName/key``.
+    /// A name that was proved elsewhere (a token's subject or a certificate's name) and that no account had at the
+    /// login; in the form of ``NickName/key``.
     case subject(String)
 
-    /// As it is stored: "", "u" and the account's number, or "s" and the name.
+    /// The form in which the owner is stored: an empty text, "u" and the account's number, or "s" and the name.
     package var stored: String {
         switch self {
         case .anonymous: ""
@@ -22,7 +22,7 @@ public enum SessionOwner: Hashable, Sendable {
         }
     }
 
-    /// - Returns: nil if no owner is stored like this.
+    /// - Returns: nil if the text is not the stored form of an owner.
     package init?(stored text: String) {
         switch text.utf8.first {
         case nil:

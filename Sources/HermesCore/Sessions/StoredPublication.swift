@@ -6,15 +6,15 @@ package import NIOCore
 /// A stored publication.
 package struct StoredPublication: Sendable {
     package let topic: TopicName
-    /// A buffer of its own, not a slice of a read buffer, because it may stay for long.
+    /// The payload, in a buffer of its own. It is not a slice of a read buffer, because it may be kept for long.
     package let payload: ByteBuffer
-    /// The publisher's QoS; subscribers may get less.
+    /// The publisher's QoS; a subscriber may get a lower one.
     package let qos: QoS
-    /// The publisher's flag.
+    /// The publisher's retain flag.
     package let retain: Bool
     package let details: PublicationDetails?
     package let publishedAt: Timestamp
-    /// The payer for it while it is retained; the server while it is not.
+    /// The source that pays for the publication while it is retained.
     package var source = CommitSource.server
 
     /// Creates a publication with a copy of the payload.
@@ -39,7 +39,7 @@ package struct StoredPublication: Sendable {
         self.publishedAt = publishedAt
     }
 
-    /// Creates one from a connection's publication, with a copy of the payload.
+    /// Creates a stored publication from a connection's publication, with a copy of the payload.
     package init(_ publication: Publication, publishedAt: Timestamp) {
         self.init(
             topic: publication.topic,
@@ -51,7 +51,7 @@ package struct StoredPublication: Sendable {
         )
     }
 
-    /// Creates one with a payload that has no other owner.
+    /// Creates a publication with a payload buffer that has no other owner, and so is not copied.
     package init(
         topic: TopicName,
         ownedPayload: ByteBuffer,
@@ -68,21 +68,22 @@ package struct StoredPublication: Sendable {
         self.publishedAt = publishedAt
     }
 
-    /// A publication that, when retained, removes the topic's retained one.
+    /// Returns a publication with an empty payload. When it is retained, it removes the topic's retained publication.
     package static func removal(of topic: TopicName, at now: Timestamp) -> StoredPublication {
         StoredPublication(topic: topic, payload: ByteBuffer(), qos: .atLeastOnce, retain: true, publishedAt: now)
     }
 
-    /// Whether the payload is empty: retained, it removes the retained one [MQTT-3.3.1-6].
+    /// Whether the payload is empty. When such a publication is retained, it removes the topic's retained publication
+    /// [MQTT-3.3.1-6].
     package var isEmpty: Bool { payload.readableBytes == 0 }
 
-    /// Whether it has expired.
+    /// Whether the publication has expired.
     package func hasExpired(at now: Timestamp) -> Bool {
         guard let expiresAt = details?.expiresAt else { return false }
         return expiresAt <= now
     }
 
-    /// The size that it counts for in limits.
+    /// The number of bytes that the publication counts for in limits.
     package var weight: Int { payload.readableBytes &+ topic.rawValue.utf8.count &+ (details?.weight ?? 0) &+ 32 }
 }
 
@@ -96,8 +97,8 @@ package struct QueuedPublication: Sendable {
     package let identifiers: [UInt32]
     /// The retain flag of the delivery.
     package let retain: Bool
-    /// The shared subscription that it came by, `$share/…`, within which it may move; nil: a subscription of the
-    /// session's own.
+    /// The text of the shared subscription, `$share/…`, through which the publication came; it can move to another
+    /// member of that subscription. Nil: it came through an ordinary subscription of the session.
     package let share: String?
     package let publication: StoredPublication
 
@@ -117,17 +118,19 @@ package struct QueuedPublication: Sendable {
         self.publication = publication
     }
 
-    /// The size that it counts for in limits: also what the session's subscriptions make of it.
+    /// The number of bytes that the publication counts for in limits, including the identifiers and the text of the
+    /// shared subscription that are stored with it.
     package var weight: Int { publication.weight &+ PublicationTarget.addedWeight(identifiers, share) }
 }
 
-/// The queue of a publication, and the options of its delivery.
+/// A queue that a publication goes to, and the options of its delivery.
 package struct PublicationTarget: Sendable, Hashable {
     package let session: DurableSessionID
     package let qos: QoS
     package let identifiers: [UInt32]
     package let retain: Bool
-    /// The shared subscription that it comes by, `$share/…`.
+    /// The text of the shared subscription, `$share/…`, through which the publication comes; nil: an ordinary
+    /// subscription.
     package let share: String?
 
     package init(
@@ -144,20 +147,21 @@ package struct PublicationTarget: Sendable, Hashable {
         self.share = share
     }
 
-    /// The size of a publication in this queue.
+    /// Returns the number of bytes that a publication counts for in this queue.
     package func weight(of publication: StoredPublication) -> Int { publication.weight &+ addedWeight }
 
-    /// The additions of the session's subscriptions to it.
+    /// The number of bytes that the identifiers and the text of the shared subscription add to a publication.
     package var addedWeight: Int { Self.addedWeight(identifiers, share) }
 
-    /// Both are stored with each publication, and the client chooses how long they are.
+    /// Returns the bytes of the identifiers and of the text of the shared subscription. Both are stored with each
+    /// publication, and the client chooses how long they are.
     fileprivate static func addedWeight(_ identifiers: [UInt32], _ share: String?) -> Int {
         4 &* identifiers.count &+ (share?.utf8.count ?? 0)
     }
 }
 
 extension Publication {
-    /// The live form of a stored publication, for connected subscribers.
+    /// Creates the live form of a stored publication, for connected subscribers.
     package init(_ stored: StoredPublication) {
         self.init(
             topic: stored.topic,

@@ -17,43 +17,46 @@ package struct DurableSubscription: Sendable, Hashable {
 package struct StoredSession: Sendable {
     package let id: DurableSessionID
     package let key: SessionKey
-    /// The name of its owner at present (``NickName/key``), or the subject; empty for anonymous clients. Only from
-    /// ``SessionStore/sessions(after:containing:limit:)``.
+    /// The present name of the owner's account (``NickName/key``), or the owner's subject; empty for anonymous clients.
+    /// Only ``SessionStore/sessions(after:containing:limit:searched:)`` sets it.
     package var ownerName = ""
-    /// The payer for the session (``payer(of:openedBy:)``).
+    /// The payer of the session: the source whose share of the limits it uses (``payer(of:openedBy:)``).
     package var payer = CommitSource.server
-    /// Whether it existed before it was opened.
+    /// Whether the session existed before this opening.
     package var wasPresent = false
-    /// Each filter once.
+    /// The subscriptions; each filter occurs once.
     package var subscriptions: [DurableSubscription] = []
-    /// The time that the session is kept without a connection; nil: forever.
+    /// The time for which the session is kept without a connection; nil: forever.
     package var expiry: Duration?
     /// Whether it was opened and not closed since.
     package var isOnline = false
-    /// Where it is open; nil if the record has a single process.
+    /// Where the session is open; nil in a store of a single process.
     package var place: SessionPlace?
-    /// The number of times that the subscriptions were changed, each ``SessionOperation/subscribe(_:_:)`` and
-    /// ``SessionOperation/unsubscribe(_:_:)`` once; 0 if the record has a single process.
+    /// The number of operations ``SessionOperation/subscribe(_:_:)`` and ``SessionOperation/unsubscribe(_:_:)`` that
+    /// have changed the session; 0 in a store of a single process.
     package var subscriptionsVersion: UInt64 = 0
-    /// When it expires if it is not opened before; nil while it is online, and if it never expires.
+    /// The time at which the session expires unless it is opened before; nil while it is online, and if it never
+    /// expires.
     package var expiresAt: Timestamp?
-    /// The newest seq that was ever queued; 0: none.
+    /// The newest seq that was ever queued (``QueuedPublication/seq``); 0: none was.
     package var head: UInt64 = 0
-    /// The newest seq when its owner was last renamed: publications up to it came while the owner had another name; 0:
-    /// none did.
+    /// The newest seq at the time when the owner was last renamed: publications up to this seq were queued while the
+    /// owner had another name; 0: there are none.
     package var renamedAt: UInt64 = 0
-    /// The last seq sent over an earlier connection: up to it, deliveries are duplicates.
+    /// The last seq that was sent over an earlier connection: deliveries up to this seq are duplicates.
     package var sentUpTo: UInt64 = 0
     /// The number of waiting or unacknowledged publications.
     package var queuedCount = 0
-    /// Their approximate bytes.
+    /// The approximate bytes of these publications.
     package var queuedBytes = 0
-    /// The seqs received but not completed (QoS 2), ascending; only from `.open`.
+    /// The seqs of QoS 2 publications that the client has received (PUBREC) and not completed (PUBCOMP), ascending.
+    /// Only the outcome of `.open` contains them.
     package var released: [UInt64] = []
-    /// The packet identifiers of the client's QoS 2 publications that it has not released; only from `.open`.
+    /// The packet identifiers of the client's own QoS 2 publications that it has not released (PUBREL). Only the
+    /// outcome of `.open` contains them.
     package var received: [UInt16] = []
-    /// The client's QoS 2 publications that are stored for some of their targets, by their identifiers; only from
-    /// `.open`.
+    /// The client's own QoS 2 publications that are stored for only some of their targets, by packet identifier. Only
+    /// the outcome of `.open` contains them.
     package var partial: [UInt16: PartialPublication] = [:]
 
     package init(id: DurableSessionID, key: SessionKey) {
@@ -61,8 +64,8 @@ package struct StoredSession: Sendable {
         self.key = key
     }
 
-    /// The payer for a session: its owner; without one the address that opened it first, or the server if that is not
-    /// known.
+    /// Returns the payer of a session: its owner. The payer of an anonymous owner's session is the address that opened
+    /// it first, or the server if that address is not known.
     package static func payer(of owner: SessionOwner, openedBy source: CommitSource) -> CommitSource {
         CommitSource(owner) ?? source
     }

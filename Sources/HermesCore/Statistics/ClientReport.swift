@@ -1,20 +1,20 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A client's counts since its last report, checked.
+/// The counts of a client since its last report. The values are checked.
 package struct ClientReport: Hashable, Sendable {
     /// The counts of one network.
     package struct Network: Hashable, Sendable {
         /// The client's name for the kind of network, for example "wifi"; empty: none.
         package var label: String
-        /// Those of the figures that clients count.
+        /// The counts that the client reported.
         package var counts: ReportCounts
-        /// The last heartbeat interval.
+        /// The last heartbeat interval; zero: none was reported.
         package var heartbeat: Duration
         /// Whether the client's search for the interval had ended.
         package var isHeartbeatStable: Bool
 
-        /// Checks a label.
+        /// Checks the label, and cuts counts that are too large.
         ///
         /// - Throws: `.invalidArgument` if it is longer than 64 bytes or not printable.
         package init(
@@ -30,7 +30,7 @@ package struct ClientReport: Hashable, Sendable {
         }
     }
 
-    /// The app's version; empty: none.
+    /// The app's version; empty: unknown.
     package var appVersion: String
     package var networks: [Network]
 

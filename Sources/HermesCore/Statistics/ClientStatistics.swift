@@ -13,7 +13,7 @@ import Synchronization
 ///
 /// State: one `Mutex`.
 package final class ClientStatistics: Sendable {
-    /// The number of versions of apps that get metrics of their own.
+    /// The most app versions that get metrics of their own.
     package static let maxMetricVersions = 64
 
     private struct State: Sendable {
@@ -23,10 +23,10 @@ package final class ClientStatistics: Sendable {
         var reports = AccountAllowance(ClientStatistics.reportsPerHour, each: .seconds(3_600))
     }
 
-    /// The most reports of an account in an hour: as many as fifty devices make.
+    /// The most reports of an account in an hour. They suffice for fifty devices.
     package static let reportsPerHour = 3_000
 
-    /// A report, and how it counts.
+    /// A report, and how it is counted.
     package struct Received: Sendable, Hashable {
         let report: ClientReport
         let user: UserID
@@ -34,12 +34,12 @@ package final class ClientStatistics: Sendable {
     }
 
     private let state = Mutex(State())
-    /// A client of this node has sent a report.
+    /// Called when a client of this node has sent a report.
     let received = Hook<Received>()
 
     package init() {}
 
-    /// Takes a report from the allowance of an account; a new connection has no allowance of its own.
+    /// Charges the allowance of an account for a report. All connections of the account share this allowance.
     ///
     /// - Throws: `.rateLimited`.
     package func admitReport(of user: UserID, uptime: Duration) throws(HermesError) {
@@ -50,9 +50,10 @@ package final class ClientStatistics: Sendable {
     /// Adds a report of a client of this node.
     ///
     /// - Parameters:
-    ///   - user: whose client it is.
-    ///   - learnsHeartbeats: whether its settled heartbeat intervals are used for other clients.
-    /// - Returns: the app version under which metrics count the report: since the start one of few.
+    ///   - user: the account of the client.
+    ///   - learnsHeartbeats: whether the settled heartbeat intervals in the report are used for other clients.
+    /// - Returns: the app version under which metrics count the report. After ``maxMetricVersions`` different versions
+    ///   since the start, all further ones count as ``DeliveryHistory/other``.
     package func add(_ report: ClientReport, of user: UserID, learnsHeartbeats: Bool, now: Timestamp) -> String {
         let new = Received(report: report, user: user, learnsHeartbeats: learnsHeartbeats)
         defer { received(new) }
@@ -77,13 +78,13 @@ package final class ClientStatistics: Sendable {
         }
     }
 
-    /// The reports, for reading and for keeping.
+    /// The history of the reports, for reading it and for storing it.
     package var history: DeliveryHistory { state.withLock { $0.history } }
 
-    /// Continues what an earlier process has kept; called before the first report.
+    /// Continues the history that an earlier process has stored; called before the first report.
     package func resume(_ history: DeliveryHistory) { state.withLock { $0.history = history } }
 
-    /// The sums per app version, sorted by it.
+    /// Returns the sums for each app version, sorted by version.
     package func versions(
         _ period: DeliveryHistory.Period,
         now: Timestamp
@@ -91,6 +92,6 @@ package final class ClientStatistics: Sendable {
         DeliveryHistory.versions(of: history.groups(period, now: now))
     }
 
-    /// A good first heartbeat interval for a network; nil if too little is known.
+    /// Returns a good first heartbeat interval for a network; nil if too little is known.
     package func heartbeat(in label: String) -> Duration? { state.withLock { $0.priors.interval(in: label) } }
 }

@@ -3,11 +3,11 @@
 
 /// The history as the bytes of a file.
 extension DeliveryHistory {
-    /// "HDH" and the version.
+    /// The beginning of the file: "HDH" and the version of the format.
     private static let mark: [UInt8] = [0x48, 0x44, 0x48, 1]
     private static let maxRowBytes = 8 + 1 + maxGroups * (1 + 4 * ReportRing.Row.columns)
 
-    /// The most bytes that ``bytes`` has.
+    /// The largest size of ``bytes``.
     package static let maxBytes =
         mark.count + 2 + maxGroups * (2 + ClientReport.maxVersionBytes + ClientReport.maxLabelBytes) + 4
         + (emptyRecent.length + emptyThin.length) * maxRowBytes
@@ -34,7 +34,7 @@ extension DeliveryHistory {
         return bytes
     }
 
-    /// Reads also the file of an older version, which had fewer figures.
+    /// Reads a history. The file may come from an older version of the server, which had fewer figures.
     ///
     /// - Returns: nil if the bytes are not those of a history.
     package init?(bytes: [UInt8]) {
@@ -79,7 +79,7 @@ extension DeliveryHistory {
             return try? ClientReport.name(String(decoding: text, as: UTF8.self), atMost: most, "name")
         }
 
-        /// - Parameter columns: the figures that the file has; the others are 0.
+        /// - Parameter columns: the number of figures in the file. The counts of the other figures are 0.
         mutating func ring(_ empty: ReportRing, columns: Int) -> ReportRing? {
             guard let count = number(2), count <= empty.length else { return nil }
             var rows: [ReportRing.Row] = []

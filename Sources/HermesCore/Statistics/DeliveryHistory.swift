@@ -6,12 +6,12 @@
 ///
 /// Clients choose the names of groups. If a new group does not fit, the group with the fewest reports is merged into
 /// ``Group/other``. This happens at most once in ten seconds; until the next time, further new groups count as
-/// ``Group/other``. The history uses at most some 10 MB, whatever clients report, and less than 2 MB if all clients
-/// have ten names in all.
+/// ``Group/other``. The history uses at most some 10 MB, whatever clients report, and less than 2 MB if the clients'
+/// reports form ten groups.
 package struct DeliveryHistory: Sendable, Hashable {
     /// A version of the app in one kind of network.
     package struct Group: Sendable, Hashable {
-        /// Empty: unknown.
+        /// The app's version; empty: unknown.
         package let appVersion: String
         /// The client's name for the kind of network; empty: unknown.
         package let network: String
@@ -21,7 +21,7 @@ package struct DeliveryHistory: Sendable, Hashable {
             self.network = network
         }
 
-        /// Stands for all groups beyond the limit.
+        /// The group that stands for all groups beyond the limit.
         package static let other = Group(appVersion: DeliveryHistory.other, network: DeliveryHistory.other)
     }
 
@@ -48,7 +48,7 @@ package struct DeliveryHistory: Sendable, Hashable {
 
     /// The name of versions and networks beyond the limit.
     package static let other = "other"
-    /// The number of groups, ``Group/other`` included.
+    /// The most groups, ``Group/other`` included.
     package static let maxGroups = 64
     /// The most rows of a ``Series``.
     package static let maxRows = 1_440
@@ -57,15 +57,15 @@ package struct DeliveryHistory: Sendable, Hashable {
     static let emptyThin = ReportRing(interval: 1_800_000, length: maxRows)
 
     private let maxGroups: Int
-    /// The first one is ``Group/other``.
+    /// The groups; the first one is ``Group/other``.
     private(set) var groups = [Group.other]
     private var places: [Group: UInt8] = [.other: 0]
     private(set) var recent = emptyRecent
     private(set) var thin = emptyThin
-    /// The row in which a group was last merged into ``Group/other``.
+    /// The number of the row of ten seconds in which a group was last merged into ``Group/other``.
     private var foldedIn: Int64?
 
-    /// - Parameter maxGroups: at most ``maxGroups``.
+    /// - Parameter maxGroups: the most groups; values above ``maxGroups`` count as ``maxGroups``.
     package init(maxGroups: Int = Self.maxGroups) { self.maxGroups = min(max(2, maxGroups), Self.maxGroups) }
 
     /// - Returns: nil if the groups do not fit the rows.
@@ -92,7 +92,7 @@ package struct DeliveryHistory: Sendable, Hashable {
 
     // MARK: Reading
 
-    /// The sums of the groups that have reports, sorted by name.
+    /// Returns the sums of the groups that have reports, sorted by name.
     package func groups(_ period: Period, now: Timestamp) -> [(group: Group, counts: ReportCounts)] {
         var sums: [UInt8: ReportCounts] = [:]
         for row in rows(period, now: now).rows {
@@ -104,7 +104,7 @@ package struct DeliveryHistory: Sendable, Hashable {
             .sorted { ($0.group.appVersion, $0.group.network) < ($1.group.appVersion, $1.group.network) }
     }
 
-    /// The sums of groups for each app version, sorted by version.
+    /// Returns the sums of groups for each app version, sorted by version.
     package static func versions(
         of groups: [(group: Group, counts: ReportCounts)]
     ) -> [(appVersion: String, counts: ReportCounts)] {
@@ -113,11 +113,11 @@ package struct DeliveryHistory: Sendable, Hashable {
         return sums.map { (appVersion: $0.key, counts: $0.value) }.sorted { $0.appVersion < $1.appVersion }
     }
 
-    /// The counts over time.
+    /// Returns the counts over time.
     ///
     /// - Parameters:
-    ///   - appVersion: of this version only; nil: of all.
-    ///   - network: in this network only; nil: in all.
+    ///   - appVersion: only reports of this version count; nil: reports of all versions.
+    ///   - network: only reports about this network count; nil: reports about all networks.
     package func series(_ period: Period, appVersion: String?, network: String?, now: Timestamp) -> Series {
         let isWanted = groups.map { group in
             (appVersion ?? group.appVersion) == group.appVersion && (network ?? group.network) == group.network
@@ -126,7 +126,7 @@ package struct DeliveryHistory: Sendable, Hashable {
         let first = ring.number(at: now) - Int64(count) + 1
         var rows = Array(repeating: ReportCounts(), count: count)
         for row in found {
-            // Rows behind the present time, because the clock was put back, are left out.
+            // Rows after the present time, which exist if the clock was put back, are left out.
             guard row.number - first < Int64(count) else { break }
             for (place, group) in row.groups.enumerated() where isWanted[Int(group)] {
                 rows[Int(row.number - first)].add(row.counts(at: place))
@@ -152,7 +152,7 @@ package struct DeliveryHistory: Sendable, Hashable {
         if groups.count < maxGroups {
             groups.append(group)
         } else {
-            // It goes through all rows: clients that invent names must not cause it again and again.
+            // A merge goes through all rows. Clients that invent names must not cause it again and again.
             let row = recent.number(at: now)
             guard row != foldedIn else { return 0 }
             foldedIn = row
@@ -166,7 +166,8 @@ package struct DeliveryHistory: Sendable, Hashable {
         return place
     }
 
-    /// The group with the fewest reports; if there are several, the one whose last report is the oldest.
+    /// The index of the group with the fewest reports, ``Group/other`` excepted; if there are several, of the one whose
+    /// last report is the oldest.
     private var leastReported: UInt8 {
         var reports = Array(repeating: UInt64(0), count: groups.count)
         var last = Array(repeating: Int64(-1), count: groups.count)

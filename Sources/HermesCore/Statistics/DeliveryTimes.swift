@@ -1,23 +1,24 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The numbers of deliveries by the time that they took. Pure.
+/// A histogram of deliveries by the time that they took. Pure.
 package struct DeliveryTimes: Sendable, Hashable {
-    /// The upper ends of the classes, in microseconds: six for each power of ten, 100 µs to 10 s.
+    /// The upper bounds of the classes, in microseconds: six for each power of ten, from 100 µs to 10 s.
     package static let bounds: [Int64] =
         decades.flatMap { decade in steps.map { decade * $0 } } + [10_000_000]
 
     private static let decades: [Int64] = [10, 100, 1_000, 10_000, 100_000]
     private static let steps: [Int64] = [10, 15, 20, 30, 50, 70]
 
-    /// The number in each class; the last one has those above all bounds.
+    /// The number of deliveries in each class. The last class has the deliveries above all bounds.
     package private(set) var counts = Array(repeating: UInt64(0), count: bounds.count + 1)
-    /// In microseconds.
+    /// The sum of the times, in microseconds.
     package private(set) var sum: UInt64 = 0
 
     package init() {}
 
-    /// - Parameter time: of a delivery. A negative one, because a clock was put back, counts as none.
+    /// - Parameter time: the time that a delivery took. A negative time, which a clock that was put back can cause,
+    ///   counts as 0.
     package mutating func add(_ time: Duration) {
         let (seconds, attoseconds) = time.components
         let whole = seconds.multipliedReportingOverflow(by: 1_000_000)
@@ -36,7 +37,7 @@ package struct DeliveryTimes: Sendable, Hashable {
         sum &+= other.sum
     }
 
-    /// Those that came since.
+    /// Returns the deliveries that were added since `earlier`.
     package func since(_ earlier: DeliveryTimes) -> DeliveryTimes {
         var difference = self
         for index in counts.indices { difference.counts[index] &-= earlier.counts[index] }
@@ -46,11 +47,11 @@ package struct DeliveryTimes: Sendable, Hashable {
 
     package var count: UInt64 { counts.reduce(0, &+) }
 
-    /// The time that this share of the deliveries did not exceed, in microseconds, as Prometheus reckons: within a
-    /// class they are spread evenly.
+    /// Returns the time that this share of the deliveries did not exceed, in microseconds. As in Prometheus, the
+    /// deliveries of a class count as spread evenly over it.
     ///
     /// - Parameter share: from 0 to 1.
-    /// - Returns: nil if there are none.
+    /// - Returns: nil if there are no deliveries.
     package func quantile(_ share: Double) -> Double? {
         let count = count
         guard count > 0 else { return nil }

@@ -1,33 +1,34 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The heartbeat intervals that networks allow, learned from clients that have settled, for clients that have not.
-/// Pure. Each account has one vote in a network, so that nobody decides it for others.
+/// The heartbeat intervals that networks allow. They are learned from clients whose search for an interval has ended,
+/// for clients that still search. Each account has one vote in a network, so that no account decides for the others.
+/// Pure.
 package struct HeartbeatPriors: Sendable {
     private struct Network: Sendable {
         /// The last votes in seconds, the oldest first.
         var votes: [(user: UserID, seconds: Int)] = []
-        /// Increases with each report of any network.
+        /// The number of the network's last vote. Votes are numbered over all networks.
         var usedAt: UInt64
     }
 
-    /// The number of votes before the clients of a network are told.
+    /// The number of votes from which on an interval is known for a network.
     package static let quorum = 5
-    /// The number of last votes that count.
+    /// The number of a network's last votes that count.
     static let kept = 64
-    /// Intervals outside this range are mistakes or lies.
+    /// The range of believed intervals, in seconds. Intervals outside of it are mistakes or lies, and are ignored.
     package static let believable = 10...1800
 
     private let maxNetworks: Int
     private var networks: [String: Network] = [:]
     private var reports: UInt64 = 0
 
-    /// - Parameter maxNetworks: the number of remembered networks; beyond it, the one without reports for longest is
-    ///   forgotten.
+    /// - Parameter maxNetworks: the most networks that are remembered. Beyond it, the network whose last vote is the
+    ///   oldest is forgotten.
     package init(maxNetworks: Int = 1000) { self.maxNetworks = max(1, maxNetworks) }
 
-    /// The search of an account's client in a network ended with this interval. It takes the place of the account's
-    /// earlier vote.
+    /// Takes a vote: the search of an account's client in a network has ended with this interval. The vote replaces an
+    /// earlier one of the account.
     package mutating func settled(at interval: Duration, in label: String, by user: UserID) {
         guard let seconds = Int(exactly: interval.components.seconds), Self.believable.contains(seconds),
             !label.isEmpty
@@ -50,7 +51,8 @@ package struct HeartbeatPriors: Sendable {
         networks[label] = network
     }
 
-    /// A good first guess for a network: three of four clients there have settled at this interval or a longer one.
+    /// Returns a good first interval for a network: three of four accounts there have settled at this interval or a
+    /// longer one.
     ///
     /// - Returns: nil if too little is known.
     package func interval(in label: String) -> Duration? {

@@ -1,20 +1,21 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A count that the server keeps of clients' reports. A new one comes last: the file of the history holds the counts in
-/// this order.
+/// A figure that the server counts in clients' reports. New figures must be added at the end, because the file of the
+/// history holds the counts in this order.
 package enum ReportFigure: Int, CaseIterable, Sendable {
-    /// Reports about the network.
+    /// The number of reports about the network.
     case reports
     case received, within1s, within10s, later, never
     case duplicates, gaps, repaired, topicMissed
-    /// Ends of connections, by cause.
+    /// The numbers of ended connections, by cause.
     case closed, reset, heartbeatTimeout, networkChange
-    /// Reports whose last heartbeat interval was at most so many seconds, and more than the class before.
+    /// The numbers of reports by class of the last heartbeat interval. The interval is at most the number of seconds in
+    /// the class's name, and more than the number in the name of the class before.
     case heartbeat30, heartbeat60, heartbeat120, heartbeat300, heartbeat600
     case heartbeatLonger
 
-    /// Its name in documents.
+    /// The figure's name in JSON documents.
     package var name: String {
         switch self {
         case .reports: "reports"
@@ -40,7 +41,7 @@ package enum ReportFigure: Int, CaseIterable, Sendable {
         }
     }
 
-    /// Its meaning, for the API's document.
+    /// The figure's meaning, for the description of the HTTP API.
     package var summary: String {
         switch self {
         case .reports: "The number of reports; a report about two networks counts twice."
@@ -50,7 +51,7 @@ package enum ReportFigure: Int, CaseIterable, Sendable {
         case .later: "Received later."
         case .never: "Lost and not repaired."
         case .duplicates: "Received again, and dropped."
-        case .gaps: "Gaps in the numbers that were noticed."
+        case .gaps: "Noticed gaps in the sequence numbers."
         case .repaired: "Entries that were missing and fetched."
         case .topicMissed: "Pushes to topics and rooms that did not arrive."
         case .closed: "Connections that the server closed."
@@ -66,7 +67,7 @@ package enum ReportFigure: Int, CaseIterable, Sendable {
         }
     }
 
-    /// The server's metric of the figure; nil: none, or one with labels.
+    /// The name of the server's metric for the figure; nil if there is none, or if the metric has labels.
     package var metric: String? {
         switch self {
         case .never: "hermes_client_lost_total"
@@ -81,7 +82,7 @@ package enum ReportFigure: Int, CaseIterable, Sendable {
         }
     }
 
-    /// The class of a heartbeat interval; nil: none was reported.
+    /// Creates the class of a heartbeat interval; returns nil if no interval was reported.
     init?(heartbeat: Duration) {
         switch heartbeat {
         case ...Duration.zero: return nil
@@ -99,12 +100,12 @@ package enum ReportFigure: Int, CaseIterable, Sendable {
 package struct ReportCounts: Sendable, Hashable {
     private(set) var values: [UInt64]
 
-    /// The largest believed count, because a client may report anything.
+    /// The largest count that is believed. Larger counts are cut to it, because a client may report anything.
     static let most: UInt64 = 1_000_000
 
     package init() { values = Array(repeating: 0, count: ReportFigure.allCases.count) }
 
-    /// The counts of a report about one network.
+    /// Creates the counts of a report about one network.
     package init(_ network: ClientReport.Network) {
         self = network.counts
         self[.reports] = 1

@@ -1,15 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The counts of clients' reports by group, in rows of one length; rows without reports take no room. Pure.
+/// The counts of clients' reports by group, in one row for each interval of time. Intervals without reports have no
+/// row. Pure.
 struct ReportRing: Sendable, Hashable {
     struct Row: Sendable, Hashable {
         static let columns = ReportFigure.allCases.count
 
         let number: Int64
-        /// The groups that have counts, each once.
+        /// The groups that have counts. Each group occurs only once.
         private(set) var groups: [UInt8] = []
-        /// One for each ``ReportFigure``, group by group. A count that is full stays so.
+        /// The counts, one for each ``ReportFigure``, group by group. A count that has reached its maximum stays there.
         private(set) var counts: [UInt32] = []
 
         init(number: Int64) { self.number = number }
@@ -34,7 +35,7 @@ struct ReportRing: Sendable, Hashable {
             }
         }
 
-        /// Counts one group's under another.
+        /// Adds the counts of one group to another group, and removes the first group.
         mutating func fold(_ group: UInt8, into other: UInt8) {
             guard let place = groups.firstIndex(of: group) else { return }
             let moved = counts(at: place).map { UInt64($0) }
@@ -48,11 +49,11 @@ struct ReportRing: Sendable, Hashable {
         }
     }
 
-    /// In milliseconds.
+    /// The length of an interval, in milliseconds.
     let interval: Int64
-    /// The number of rows that the ring covers.
+    /// The number of intervals that the ring covers.
     let length: Int
-    /// By number.
+    /// The rows, ascending by number.
     private(set) var rows: [Row] = []
 
     init(interval: Int64, length: Int) {
@@ -64,7 +65,7 @@ struct ReportRing: Sendable, Hashable {
     init?(interval: Int64, length: Int, rows: [Row]) {
         self.init(interval: interval, length: length)
         guard rows.count <= length, zip(rows, rows.dropFirst()).allSatisfy({ $0.number < $1.number }),
-            // The ends of Timestamp, so that no arithmetic on them overflows.
+            // The times of all rows must be within ``Timestamp``, so that no arithmetic on them overflows.
             rows.first.map({ $0.number >= 0 }) ?? true, rows.last.map({ $0.number < .max / interval }) ?? true
         else { return nil }
         self.rows = rows
@@ -75,8 +76,8 @@ struct ReportRing: Sendable, Hashable {
     mutating func add(_ counts: ReportCounts, of group: UInt8, at time: Timestamp) {
         let number = number(at: time)
         if let newest = rows.last?.number {
-            // A clock that was put back by more than the ring covers: everything begins anew. By less: it counts for
-            // the newest row.
+            // If the clock was put back by more than the ring covers, the ring is emptied. If it was put back by less,
+            // the report counts for the newest row.
             if newest - number >= Int64(length) { rows = [] }
         }
         if rows.last.map({ $0.number < number }) ?? true {
@@ -90,9 +91,9 @@ struct ReportRing: Sendable, Hashable {
         for index in rows.indices { rows[index].fold(group, into: other) }
     }
 
-    /// The rows of the last time, the present one included.
+    /// Returns the rows of the last `count` intervals, the present one included.
     ///
-    /// - Parameter count: how many rows that time has.
+    /// - Parameter count: the number of intervals.
     func last(_ count: Int, now: Timestamp) -> ArraySlice<Row> {
         let first = number(at: now) - Int64(count) + 1
         return rows.drop { $0.number < first }

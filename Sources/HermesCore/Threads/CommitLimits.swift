@@ -3,16 +3,16 @@
 
 /// The bounds of a ``CommitQueue``.
 package struct CommitLimits: Sendable, Hashable {
-    /// The number of waiting operations before `.overloaded`.
+    /// The number of waiting operations at which further operations are refused with `.overloaded`.
     package var maxWaiting: Int
-    /// The bytes of all waiting operations.
+    /// The bytes of all waiting operations at which further operations are refused.
     package var maxWaitingBytes: Int
     /// The most operations in one commit.
     package var maxBatch: Int
-    /// The most bytes in one commit; further operations wait for the next. Everybody waits for a commit that runs, so a
-    /// sender of long messages must not make it longer than many short ones do.
+    /// The most bytes in one commit; further operations wait for the next commit. All senders wait for the commit that
+    /// runs, so long messages must not make a commit take longer than many short messages do.
     package var maxBatchBytes: Int
-    /// The time that acknowledgements wait for operations that they can share a commit with.
+    /// The longest time that acknowledgements wait for an operation whose commit they can share.
     package var acknowledgementDelay: Duration
 
     package init(
@@ -30,7 +30,7 @@ package struct CommitLimits: Sendable, Hashable {
     }
 }
 
-/// Counts since the start.
+/// The counts of a ``CommitQueue`` since its start.
 package struct CommitStatistics: Sendable, Hashable {
     package internal(set) var batches: UInt64 = 0
     package internal(set) var operations: UInt64 = 0
@@ -39,6 +39,6 @@ package struct CommitStatistics: Sendable, Hashable {
     package internal(set) var committing = Duration.zero
     /// The number of operations that wait or are being committed.
     package internal(set) var waiting = 0
-    /// Their approximate bytes.
+    /// The approximate bytes of the operations that wait or are being committed.
     package internal(set) var waitingBytes = 0
 }

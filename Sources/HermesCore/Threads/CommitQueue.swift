@@ -6,25 +6,26 @@ import Foundation
 /// An item of a ``CommitQueue``.
 protocol CommitItem: Sendable {
     associatedtype Operation
-    /// What the next transaction does for it.
+    /// Returns what the next transaction does for the item.
     func operation() -> Operation
 }
 
-/// Records that can wait for the next commit, and whose loss only causes a repetition.
+/// Records (riders) that can wait for the next commit. The loss of a record only causes a repetition.
 protocol CommitRiders: Sendable {
     /// Creates an empty set.
     init()
     var isEmpty: Bool { get }
-    /// Adds back records that could not be committed; later ones are newer.
+    /// Adds back records that could not be committed. The records that are already in the set are newer.
     mutating func takeBack(_ older: Self)
 }
 
 /// The waiting items of ``InboxCommitter`` and ``SessionCommitter``, and the thread that commits them.
 ///
-/// A batch is what one transaction of the store holds. The transaction takes item after item while it runs: it ends
-/// when nothing waits, when it is full, or when it has worked for a while and a source with little to do waits for it
-/// (``FairQueue/isBatchAwaited``). Sources take turns in a batch, so that the waiting items of one source do not delay
-/// those of another. Riders go with the next batch, or alone after a short while.
+/// A batch consists of the items that one transaction of the store commits. The transaction takes item after item while
+/// it runs. It ends when nothing waits, when it is full, or when it has run for a while and a source that has nothing
+/// else under way waits for its end (``FairQueue/isBatchAwaited``). Sources take turns in a batch, so that the waiting
+/// items of one source do not delay those of another. Riders are committed with the next batch, or alone after a short
+/// while (``CommitLimits/acknowledgementDelay``).
 ///
 /// State: a ``Monitor``; the thread owns what it has taken.
 final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
@@ -32,23 +33,24 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     struct Entry: Sendable {
         let item: Item
         let bytes: Int
-        /// What a transaction does for it, in bytes.
+        /// The work of a transaction for the item, in bytes.
         let cost: Int
         let source: CommitSource
-        /// The first batch that it may be in: the one after the riders that were noted before it.
+        /// The number of the first batch that may hold the item; 0: any batch. If items must follow riders, it is the
+        /// batch that takes the riders that were noted before the item.
         let batch: UInt64
     }
 
     private struct State {
         var waiting = FairQueue<Entry>()
-        /// The number of items taken by the thread and not completed.
+        /// The number of items that the thread has taken and not completed yet.
         var inProgress = 0
         /// The bytes of all waiting and running items.
         var bytes = 0
         var riders = Riders()
-        /// The riders taken by the thread and not stored yet.
+        /// The riders that the thread has taken and not stored yet.
         var ridersInProgress = Riders()
-        /// When to commit riders without a batch; set while there are any.
+        /// The time at which riders are committed even without a batch; set while riders wait.
         var flushAt: SuspendingClock.Instant?
         /// The number of batches that have begun.
         var batches: UInt64 = 0
@@ -63,24 +65,24 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     private let ordersRiders: Bool
     private let monitor: Monitor<State>
 
-    /// - Parameter ordersRiders: whether an item is committed after all riders that were noted before it. Otherwise it
-    ///   may be committed before them, or join a transaction that has begun without them.
+    /// - Parameter ordersRiders: whether an item is committed after all riders that were noted before it. Otherwise the
+    ///   item may be committed before these riders, or join a transaction that has begun without them.
     init(limits: CommitLimits, ordersRiders: Bool) {
         self.limits = limits
         self.ordersRiders = ordersRiders
         monitor = Monitor(State())
     }
 
-    /// Starts the thread, which ends with ``shutdown()``; called once.
+    /// Starts the thread, which ends with ``shutdown()``. Must be called once.
     ///
-    /// - Parameter commit: commits riders and waiting items (``commit(after:in:committed:)``). Called on the thread.
+    /// - Parameter commit: called on the thread; commits riders and waiting items (``commit(after:in:committed:)``).
     func start(named name: String, _ commit: @escaping @Sendable (Riders) -> Void) {
         let thread = Thread { [self] in run(commit) }
         thread.name = name
         thread.start()
     }
 
-    /// Counts since the start.
+    /// The counts since the start.
     var statistics: CommitStatistics {
         monitor.withLock { state in
             var statistics = state.statistics
@@ -93,12 +95,13 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     /// Adds an item; items of one source are committed in the order of the calls.
     ///
     /// - Parameters:
-    ///   - bytes: its approximate memory.
-    ///   - partCost: of an item that is committed in several parts (``finished(_:continuing:takingBack:)``): what a
-    ///     transaction does for one of them, in bytes. Nothing of its source overtakes it.
-    ///   - source: the client that causes it. Each source except the server may use an eighth of the queue, and has
-    ///     some room even when others have used it all.
-    ///   - isUrgent: accepted even if too much waits, because it ends something and so makes room.
+    ///   - bytes: the approximate memory of the item, in bytes.
+    ///   - partCost: set for an item that is committed in several parts (``finished(_:continuing:takingBack:)``): the
+    ///     work of a transaction for one part, in bytes. No later item of the same source overtakes such an item.
+    ///   - source: the source of the item. Each source except the server may use an eighth of the queue, and has some
+    ///     room even when other sources have filled the queue.
+    ///   - isUrgent: whether the item is accepted even if too many items wait, because it ends something and so makes
+    ///     room.
     /// - Throws: `.overloaded`, `.shuttingDown`.
     func submit(
         _ item: Item,
@@ -133,7 +136,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
 
     /// Adds a rider for the next commit.
     ///
-    /// - Parameter note: returns false if there is nothing to add, or no room.
+    /// - Parameter note: adds the rider. It returns false if there is nothing to add, or no room.
     func note(_ note: (inout Riders) -> Bool) {
         let mustSignal = monitor.withLock { state in
             guard !state.isStopping, note(&state.riders), state.flushAt == nil else { return false }
@@ -149,12 +152,12 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
         monitor.withLock { body($0.riders, $0.ridersInProgress) }
     }
 
-    /// A batch was committed or failed. This makes room.
+    /// Records that a batch was committed or has failed. This makes room for further items.
     ///
     /// - Parameters:
-    ///   - continuing: the entries of it that have parts left. They are in the next batch with room for them, before
-    ///     everything of their sources.
-    ///   - riders: those of a failed batch, to be committed later.
+    ///   - continuing: the entries of the batch that have parts left. They go into the next batch that has room for
+    ///     them, before all other items of their sources.
+    ///   - riders: the riders of a failed batch, which are committed later; nil: the batch was committed.
     func finished(_ batch: [Entry], continuing: [Entry] = [], takingBack riders: Riders? = nil) {
         let bytes = batch.reduce(0) { $0 + $1.bytes } - continuing.reduce(0) { $0 + $1.bytes }
         monitor.withLock { state in
@@ -189,12 +192,13 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
 
     // MARK: The thread
 
-    /// Commits riders. While there are riders and their transactions have time, also commits waiting items. If items
-    /// must keep the order of the riders, they follow the last rider; otherwise items and riders take turns.
+    /// Commits riders and waiting items, in as many transactions as the riders need. If items must not overtake riders
+    /// (`ordersRiders`), they follow the last rider. Otherwise items and riders take turns.
     ///
     /// - Parameters:
-    ///   - riders: their operations; one or more transactions.
-    ///   - transaction: commits operations that it takes from the given function, and returns their outcomes.
+    ///   - riders: the operations of the riders.
+    ///   - transaction: commits the operations that it takes from `next`, and returns their outcomes. It tells `next`
+    ///     whether it has already run for long.
     ///   - committed: called after each transaction; calls ``finished(_:continuing:takingBack:)``, then completes the
     ///     items.
     /// - Throws: ``Failure``.
@@ -207,7 +211,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
         repeat {
             var batch: [Entry] = []
             var operations: [Item.Operation] = []
-            // Of the operations, those of the batch.
+            // The indices of the batch's operations in `operations`.
             var items: [Int] = []
             func takeItem(isLong: Bool) -> Bool {
                 guard let entry = next(isLong: isLong) else { return false }
@@ -237,7 +241,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
                 }
                 committed(Committed(batch: batch, operations: operations, outcomes: outcomes, items: items))
             } catch {
-                // As many as a batch holds: a store that fails would fail for each of them.
+                // As many items fail as a batch holds, because a store that fails would fail for each of them.
                 while let entry = next(isLong: false) { batch.append(entry) }
                 throw Failure(error: error, batch: batch)
             }
@@ -248,7 +252,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     struct Committed<Outcome> {
         let batch: [Entry]
         let operations: [Item.Operation]
-        /// Of each operation.
+        /// The outcome of each operation.
         let outcomes: [Outcome]
         /// For each entry of the batch, the index of its operation.
         fileprivate let items: [Int]
@@ -258,14 +262,14 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
         var riderCount: Int { operations.count - batch.count }
     }
 
-    /// A transaction failed.
+    /// The failure of a transaction.
     struct Failure: Error {
         let error: HermesError
-        /// The items that fail with it. The caller calls ``finished(_:continuing:takingBack:)``.
+        /// The items that fail with the transaction. The caller passes them to ``finished(_:continuing:takingBack:)``.
         let batch: [Entry]
     }
 
-    /// The next item of the batch; nil: the batch ends.
+    /// Takes the next item of the batch; nil: the batch ends.
     private func next(isLong: Bool) -> Entry? {
         monitor.withLock { state in
             if isLong, state.waiting.isBatchAwaited { return nil }
@@ -293,7 +297,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
         for notify in stopped { notify() }
     }
 
-    /// Waits for something to commit, and takes the riders of it; nil: the end.
+    /// Waits until there is something to commit, and takes all riders; nil: the queue has stopped.
     private func takeRiders() -> Riders? {
         monitor.wait(until: \.flushAt) { state -> Riders?? in
             let isFlushDue = state.flushAt.map { $0 <= .now } ?? false

@@ -1,21 +1,23 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The source of an operation, which pays for what the operation leaves behind. The waiting operations of one source do
-/// not delay another's. A person with an account is one source, over every protocol and under every name.
+/// The source of an operation. What the operation leaves behind counts against the limits of its source. The waiting
+/// operations of one source do not delay those of another. A person with an account is one source, over every protocol
+/// and under every name.
 public enum CommitSource: Hashable, Sendable {
     /// The server itself, and clients that are not distinguished.
     case server
     case account(UserID)
-    /// A name that was proved elsewhere and is no account's (``SessionOwner/subject(_:)``).
+    /// A name that was proved elsewhere and belongs to no account (``SessionOwner/subject(_:)``).
     case subject(String)
-    /// Clients without a name, by ``NetworkAddress/key(of:)``; "": unknown.
+    /// The clients without a name at a network address, given by ``NetworkAddress/key(of:)``; "": the address is
+    /// unknown.
     case address(String)
 
-    /// - Parameter host: an address without port; nil: unknown. An IPv6 network of 64 bits counts as one.
+    /// - Parameter host: an address without port; nil: unknown. All addresses of an IPv6 /64 network are one source.
     package init(host: String?) { self = .address(host.map(NetworkAddress.key(of:)) ?? "") }
 
-    /// - Returns: nil for an anonymous owner: its address pays.
+    /// - Returns: nil for an anonymous owner: use its network address as the source.
     package init?(_ owner: SessionOwner) {
         switch owner {
         case .anonymous: return nil
@@ -24,7 +26,7 @@ public enum CommitSource: Hashable, Sendable {
         }
     }
 
-    /// Reads the stored form. An unreadable one counts in the total alone, like the server's own.
+    /// Reads the stored form. An unreadable form becomes ``server``, which counts only in the total.
     package init(stored text: String) {
         if text.utf8.first == UInt8(ascii: "h") {
             self = .address(String(text.dropFirst()))
@@ -33,7 +35,7 @@ public enum CommitSource: Hashable, Sendable {
         }
     }
 
-    /// As it is stored with what it pays for; for accounts and subjects as ``SessionOwner/stored``.
+    /// The stored form. For accounts and subjects, it is ``SessionOwner/stored``.
     package var stored: String {
         switch self {
         case .server: ""
@@ -49,7 +51,7 @@ public enum CommitSource: Hashable, Sendable {
         case address
     }
 
-    /// Its kind for shares: a subject counts as an account.
+    /// The kind of the source, which determines its share of a limit. A subject counts as an account.
     package var kind: Kind {
         switch self {
         case .server: .server

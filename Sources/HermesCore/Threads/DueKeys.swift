@@ -5,9 +5,9 @@ import HeapModule
 
 /// Keys that wait until they are due, each at most once. Pure.
 ///
-/// Its memory follows the number of keys that wait, however often they were set and removed.
+/// The memory is proportional to the number of keys that wait, however often keys were set and removed.
 package struct DueKeys<Key: Hashable & Sendable, Instant: Comparable & Sendable>: Sendable {
-    /// Out of date if the key has another ticket now, or none.
+    /// A record of a key and its due time. It is out of date if the key now has another ticket, or none.
     private struct Ticket: Comparable, Sendable {
         let at: Instant
         let number: UInt64
@@ -25,12 +25,13 @@ package struct DueKeys<Key: Hashable & Sendable, Instant: Comparable & Sendable>
 
     package var isEmpty: Bool { tickets.isEmpty }
     package var count: Int { tickets.count }
-    /// The records kept to find what is due; for tests.
+    /// The number of tickets in the heap, including those that are out of date; for tests.
     package var recordCount: Int { heap.count }
-    /// When the next key is due; nil: none waits. Never too late, but perhaps too early.
+    /// The time at which the next key is due; nil: no key waits. The time is never too late, but can be too early after
+    /// a key was removed or set again.
     package var nextDue: Instant? { heap.min?.at }
 
-    /// Sets when a key is due, in place of an earlier time.
+    /// Sets when a key is due. This replaces the time that was set before.
     package mutating func set(_ key: Key, dueAt: Instant) {
         lastNumber += 1
         let ticket = Ticket(at: dueAt, number: lastNumber, key: key)

@@ -3,34 +3,34 @@
 
 import DequeModule
 
-/// Waiting items in one line for each source; the lines take turns. An item may take several turns. Pure.
+/// A queue with one line of waiting items for each source; the lines take turns. An item may need several turns. Pure.
 struct FairQueue<Item: Sendable>: Sendable {
     private struct Waiting: Sendable {
         let item: Item
         let bytes: Int
         let cost: Int
         let endsTurn: Bool
-        /// Its source had nothing else to wait for.
+        /// Whether the source had nothing else under way when the item came.
         let isQuiet: Bool
     }
 
     private struct Line: Sendable {
         var items: Deque<Waiting> = []
         var bytes = 0
-        /// It has no turn before the next batch.
+        /// Whether the line has no turn before the next batch.
         var isPostponed = false
     }
 
-    /// What is taken together.
+    /// The items that are taken together.
     private struct Batch: Sendable {
         var count = 0
         var bytes = 0
-        /// Several sources have waited at once.
+        /// Whether several sources have waited at once.
         var isContended = false
         var parts: [CommitSource: Int] = [:]
-        /// Those that have no turn in it any more.
+        /// The sources that have no further turn in this batch.
         var postponed: [CommitSource] = []
-        /// Those whose lines were empty at a time.
+        /// The sources whose lines have become empty during this batch.
         var emptied: [CommitSource] = []
         var hasQuiet = false
     }
@@ -50,8 +50,8 @@ struct FairQueue<Item: Sendable>: Sendable {
     }
 
     /// - Parameters:
-    ///   - bytes: its memory.
-    ///   - cost: its part of a batch, in bytes; nil: its memory.
+    ///   - bytes: the memory of the item, in bytes.
+    ///   - cost: the part of a batch that the item takes, in bytes; nil: as much as its memory.
     ///   - endsTurn: whether no later item of the same source may be in the same batch.
     mutating func append(
         _ item: Item,
@@ -84,15 +84,18 @@ struct FairQueue<Item: Sendable>: Sendable {
         if line.items.isEmpty, !line.isPostponed { turns.append(source) }
     }
 
-    /// Smaller items do not count for ``next(maxCount:maxBytes:)``'s part of one source.
+    /// The smallest cost of an item, in bytes, that counts towards its source's share of a batch
+    /// (``next(maxCount:maxBytes:if:)``).
     private static var leastCounted: Int { 4_096 }
 
-    /// Moves the next item into the batch, one of each source in turn; nil: the batch has reached its limit of items or
-    /// bytes, or nothing waits. A batch holds one item at least. Items of one source keep their order.
+    /// Moves the next item into the batch; the sources take turns, one item at a time. Returns nil if the batch has
+    /// reached its limit of items or bytes, or if no source has a further turn in it. The first item of a batch may be
+    /// larger than the limit of bytes. Items of one source keep their order.
     ///
-    /// While several sources wait, each gets a 16th of the bytes, or one item: all of them wait for what one takes.
+    /// Once several sources have waited at once, each gets at most a sixteenth of the bytes, or one item, because all
+    /// of them wait for the whole batch.
     ///
-    /// - Parameter isDue: false: the item, and its source, have no turn before the next batch.
+    /// - Parameter isDue: returns false if the item, and with it its source, has no turn before the next batch.
     mutating func next(maxCount: Int, maxBytes: Int, if isDue: (Item) -> Bool = { _ in true }) -> Item? {
         guard batch.count < maxCount, batch.bytes < maxBytes || batch.count == 0 else { return nil }
         if turns.count > 1 { batch.isContended = true }
@@ -128,7 +131,8 @@ struct FairQueue<Item: Sendable>: Sendable {
             batch.hasQuiet = true
         }
         if first.endsTurn {
-            // Also if nothing waits behind it: what comes is for the next batch, because it may not be done then.
+            // This also holds if nothing waits behind the item. Later items of the source go into the next batch,
+            // because this item may have parts left.
             postpone(source)
         } else if lines.values[index].items.isEmpty {
             batch.emptied.append(source)
@@ -142,20 +146,20 @@ struct FairQueue<Item: Sendable>: Sendable {
         batch.postponed.append(source)
     }
 
-    /// Whether somebody waits who would profit from a batch that ends now: a source that has nothing else under way, in
-    /// the batch or behind it, and whose turn comes soon. Where more sources wait than the batch holds items, a longer
-    /// one is better for all.
+    /// Whether a source waits that would profit if the batch ended now: a source that had nothing else under way when
+    /// its item came. The item is in the batch, or its turn comes soon. If more sources wait than the batch holds
+    /// items, a longer batch is better for all.
     var isBatchAwaited: Bool { (batch.hasQuiet || quietCount > 0) && turns.count <= batch.count }
 
-    /// Removes the next item, as a batch of its own.
+    /// Removes the next item as a batch of its own.
     mutating func takeOne() -> Item? {
         defer { endBatch() }
         return next(maxCount: 1, maxBytes: .max)
     }
 
-    /// The batch is done; the next one begins.
+    /// Ends the batch, and begins the next one.
     mutating func endBatch() {
-        // A source with an empty line had something under way until now.
+        // An empty line was kept until now, because its source had an item under way in this batch.
         for source in batch.emptied where lines[source]?.items.isEmpty ?? false { lines[source] = nil }
         for source in batch.postponed {
             guard let line = lines[source] else { continue }

@@ -3,11 +3,11 @@
 
 import Synchronization
 
-/// Something that happens, and the functions that are called then, in the order in which they were added.
+/// A kind of event, and its observers: functions that are called for each event, in the order in which they were added.
 ///
-/// A `Mutex` around a function itself must not be used: each access wraps the function twice more, in code that
-/// converts it to the form of a generic value and back. So each call is slower than the last, until its stack is used
-/// up.
+/// Do not keep a function directly in a `Mutex`: each access wraps the function twice more, in code that converts it to
+/// the form of a generic value and back. So each call of the function is slower than the one before, until the stack is
+/// used up.
 ///
 /// State: a `Mutex`; nothing is called under it.
 package final class Hook<Event: Sendable>: Sendable {
@@ -15,12 +15,12 @@ package final class Hook<Event: Sendable>: Sendable {
 
     package init() {}
 
-    /// Adds a function that is called on the thread on which it happens; it must not block.
+    /// Adds an observer. It is called on the thread on which the event happens, and must not block.
     package func observe(_ observer: @escaping @Sendable (Event) -> Void) {
         observers.withLock { $0.append(observer) }
     }
 
-    /// It happens now.
+    /// Calls all observers with an event.
     package func callAsFunction(_ event: Event) {
         for observer in observers.withLock({ $0 }) { observer(event) }
     }

@@ -3,13 +3,14 @@
 
 import DequeModule
 
-/// Waiting items in two lanes, the first of which has priority. Bounded.
+/// A bounded queue with two lanes. The first lane has priority.
 ///
-/// Within a lane sources take turns, such as network addresses, and within a source its owners, such as accounts,
-/// however many items one has. A full lane still takes an item of an owner that has fewer than another one; the owner
-/// with the most loses an item for it. So nobody fills a lane for others.
+/// Within a lane, sources (such as network addresses) take turns. Within a source, its owners (such as accounts) take
+/// turns. It does not matter how many items each of them has. A full lane still takes an item of a source that has
+/// fewer items than another source; the source with the most items then loses an item. Within one source, owners are
+/// compared in the same way. So nobody can fill a lane and shut out others.
 struct LaneQueue<Item> {
-    /// The place of an item.
+    /// The place of an item in the queue: its lane, source and owner.
     struct Place {
         let isFirst: Bool
         let source: String
@@ -19,7 +20,7 @@ struct LaneQueue<Item> {
     /// The outcome for an item.
     enum Outcome {
         case waits
-        /// It waits instead of another.
+        /// The item waits in place of this other item, which was removed.
         case replaces(Item)
         case refused
     }
@@ -43,7 +44,8 @@ struct LaneQueue<Item> {
     /// The number of waiting items.
     var count: Int { lanes[0].count + lanes[1].count }
 
-    /// The number of items of the first lane before one of the second, which is therefore slow at worst, never stuck.
+    /// The number of items that are taken from the first lane before one is taken from the second. So the second lane
+    /// may be slow, but never gets stuck.
     static var firstLaneRun: Int { 7 }
 
     /// - Parameters:
@@ -93,7 +95,8 @@ extension LaneQueue.Lane {
         }
     }
 
-    /// Removes one item from the source with the most items: the newest of its owner with the most.
+    /// Removes one item from the source with the most items: the newest item of that source's owner with the most
+    /// items.
     ///
     /// - Returns: nil if that source has no more items than the place's source would have. If both are the same source,
     ///   its owners are compared instead.

@@ -23,7 +23,7 @@ package struct Locked<Value>: @unchecked Sendable {
             var attributes = pthread_mutexattr_t()
             pthread_mutexattr_init(&attributes)
             #if canImport(Glibc)
-            // Looks a few times before it sleeps.
+            // A waiting thread tries a few times before it sleeps.
             pthread_mutexattr_settype(&attributes, Int32(PTHREAD_MUTEX_ADAPTIVE_NP))
             #elseif canImport(Darwin)
             pthread_mutexattr_setpolicy_np(&attributes, PTHREAD_MUTEX_POLICY_FIRSTFIT_NP)
@@ -44,7 +44,7 @@ package struct Locked<Value>: @unchecked Sendable {
 
     package init(_ value: sending Value) { storage = Storage(value) }
 
-    /// Calls `body` with the value. It must not take the lock again.
+    /// Calls `body` with the value. `body` must not take the lock again.
     package func withLock<Result, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> Result
     ) throws(Failure) -> Result {

@@ -3,11 +3,11 @@
 
 import Foundation
 
-/// A value behind a lock, for which threads can wait until it changes. Only for the server's own threads, because
-/// waiting blocks.
+/// A value behind a lock. Threads can wait until the value changes. It is only for the server's own threads, because
+/// waiting blocks a thread.
 ///
-/// A wait ends by a clock that nobody sets. (`NSCondition` waits by the wall clock: one that is set back prolongs the
-/// wait.)
+/// Waits are timed by a clock that nobody sets. (`NSCondition` uses the wall clock; setting that clock back would
+/// prolong a wait.)
 ///
 /// Unchecked Sendable because the mutex guards the value and no reference to it leaves the lock.
 final class Monitor<State>: @unchecked Sendable {
@@ -27,7 +27,7 @@ final class Monitor<State>: @unchecked Sendable {
         results.append(pthread_cond_init(condition, &attributes))
         pthread_condattr_destroy(&attributes)
         #endif
-        // They fail only without memory.
+        // These calls fail only if there is no memory.
         precondition(results.allSatisfy { $0 == 0 }, "a lock cannot be made")
     }
 
@@ -50,7 +50,8 @@ final class Monitor<State>: @unchecked Sendable {
     /// Calls `body` until it returns a value, waiting for a signal in between.
     ///
     /// - Parameters:
-    ///   - deadline: evaluated before each wait: when to call `body` again without a signal; nil: never.
+    ///   - deadline: evaluated before each wait: the time at which `body` is called again even without a signal; nil:
+    ///     there is none.
     ///   - body: examines the state.
     func wait<Result>(until deadline: (State) -> SuspendingClock.Instant?, _ body: (inout State) -> Result?) -> Result {
         pthread_mutex_lock(mutex)
@@ -65,7 +66,7 @@ final class Monitor<State>: @unchecked Sendable {
         }
     }
 
-    /// The longest time of one wait; then `body` is called again.
+    /// The longest time of one wait with a deadline. After it, `body` is called again.
     private static var longest: Duration { .seconds(60) }
 
     private func wait(atMost duration: Duration) {

@@ -6,16 +6,16 @@ import Synchronization
 
 /// Lets tasks that change the same thing take turns, in the order in which they came.
 ///
-/// Only requests can wait here, so their number bounds the queue.
+/// Only requests wait here, so the number of requests bounds the queue.
 ///
 /// State: a `Mutex`; nothing is called under it.
 package final class TaskTurns<Key: Hashable & Sendable>: Sendable {
-    /// For each key for which a task has its turn: the tasks that wait.
+    /// The tasks that wait, for each key for which a task has its turn.
     private let waiting = Mutex<[Key: Deque<CheckedContinuation<Void, Never>>]>([:])
 
     package init() {}
 
-    /// Returns when it is the caller's turn, which ends with ``pass(_:)``.
+    /// Returns when it is the caller's turn. The turn ends with ``pass(_:)``.
     package func begin(_ key: Key) async {
         await withCheckedContinuation { turn in
             let isFree = waiting.withLock { waiting in

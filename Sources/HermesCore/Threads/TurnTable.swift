@@ -3,17 +3,17 @@
 
 import DequeModule
 
-/// Values by name that take turns. A value that is empty after it was used is removed, and has no turn. Pure.
+/// Named values that take turns. A value that is empty after its use is removed, and has no further turn. Pure.
 package struct TurnTable<Name: Hashable, Value> {
     private var values: [Name: Value] = [:]
-    /// The names, each once, in turn.
+    /// The names, each once, in the order of their turns.
     private var turns = Deque<Name>()
 
     package init() {}
 
     subscript(_ name: Name) -> Value? { values[name] }
 
-    /// Changes a value. A new one has its turn after all others.
+    /// Changes a value. A new value has its turn after all others.
     package mutating func update(_ name: Name, default value: @autoclosure () -> Value, _ body: (inout Value) -> Void) {
         if values[name] == nil { turns.append(name) }
         body(&values[name, default: value()])
@@ -32,7 +32,7 @@ package struct TurnTable<Name: Hashable, Value> {
         return result
     }
 
-    /// Uses a value out of turn; it keeps its turn.
+    /// Uses a value out of turn. The value keeps its place in the order of turns.
     mutating func take<Result>(
         of name: Name,
         _ body: (inout Value) -> (Result?, isEmpty: Bool)
@@ -43,7 +43,7 @@ package struct TurnTable<Name: Hashable, Value> {
         return result
     }
 
-    /// The name of a value with the greatest number; takes as long as there are values.
+    /// Returns the name of the value with the greatest number. The time is proportional to the number of values.
     func keyOfGreatest(_ number: (Value) -> Int) -> Name? { values.max { number($0.value) < number($1.value) }?.key }
 }
 

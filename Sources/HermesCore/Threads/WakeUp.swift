@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Wakes one waiting task. Without a waiter, one signal is kept.
+/// Wakes one waiting task. If no task waits, one signal is kept.
 ///
 /// State: a `Mutex`; the waiter is resumed outside of it.
 package final class WakeUp: Sendable {
@@ -16,7 +16,7 @@ package final class WakeUp: Sendable {
 
     package init() {}
 
-    /// Wakes the present or the next waiter.
+    /// Wakes the task that waits, or else the next task that will wait.
     package func signal() {
         let waiter = state.withLock { state in
             defer { state.waiter = nil }
@@ -54,7 +54,7 @@ package final class WakeUp: Sendable {
         guard let duration else { return await wait() }
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.wait() }
-            // Throws when it is no longer needed.
+            // The sleep throws when it is cancelled because it is no longer needed.
             group.addTask { try? await Task.sleep(for: duration) }
             await group.next()
             group.cancelAll()

@@ -8,7 +8,7 @@ import Foundation
 ///
 /// State: a ``Monitor``. A thread starts when there is work and ends when there is none.
 final class WorkerThreads: Sendable {
-    /// Some work, and what to do instead if it has to make room for somebody else's.
+    /// A piece of work, and what to do instead if it must make room for the work of another owner.
     private struct Work: Sendable {
         let run: @Sendable () -> Void
         let refuse: @Sendable () -> Void
@@ -33,10 +33,10 @@ final class WorkerThreads: Sendable {
         monitor = Monitor(State(waiting: waiting))
     }
 
-    /// Runs work, in the turn of its source and owner (``LaneQueue``).
+    /// Runs work when it is the turn of its source and owner (``LaneQueue``).
     ///
-    /// - Parameter refuse: called instead of the work if too much work waits. It may also be called later, if the
-    ///   waiting work makes room for that of an owner who has less.
+    /// - Parameter refuse: called instead of the work if too much work waits. It may also be called later, if this work
+    ///   must make room for the work of an owner who has less.
     func run(
         isFirst: Bool,
         source: String,
@@ -84,9 +84,9 @@ final class WorkerThreads: Sendable {
         }
     }
 
-    /// The niceness of the threads (Linux). While both want the processor, such a thread gets about a tenth of the time
-    /// of a thread with niceness 0. SCHED_IDLE would give less, which is too little: a thread that holds a lock, such
-    /// as the allocator's, must finish even on a busy machine.
+    /// The niceness of the threads (Linux). While such a thread and a thread with niceness 0 both want the processor,
+    /// the former gets about a tenth of the latter's time. SCHED_IDLE would give less, which is too little: a thread
+    /// that holds a lock, such as the allocator's, must finish even on a busy machine.
     private static let niceness: Int32 = 10
 
     /// Lowers the priority of this thread. Foundation's quality of service does nothing on Linux, where `setpriority`

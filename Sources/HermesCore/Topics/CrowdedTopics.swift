@@ -3,18 +3,19 @@
 
 import DequeModule
 
-/// Publications that one turn of the loop cannot all deliver, mainly to topics with many subscribers on this loop.
-/// Pure.
+/// The publications that cannot all be delivered in one turn (iteration) of the loop. Most of them are for crowds: a
+/// topic with ``leastDeliveries`` or more subscribers on this loop has a crowd. Pure.
 ///
-/// They wait here and are delivered in parts, to each topic in turn. Between the turns the loop serves its connections.
-/// Publications to few subscribers do not wait here, unless there are very many of them and the turn has no time left.
+/// The publications wait here and are delivered in parts; the topics take turns. In between, the loop serves its
+/// connections. Publications to few subscribers do not wait here, unless there are very many such publications and the
+/// loop's turn has no time left.
 struct CrowdedTopics {
-    /// From this number of deliveries on, the deliveries of one hand-over wait behind those that wait already. Fewer
-    /// take only some microseconds.
+    /// A publication from another loop that needs at least this many deliveries waits behind the publications that wait
+    /// already. Fewer deliveries take only some microseconds.
     static let leastDeliveries = 64
 
-    /// The bytes that are copied for crowds before the loop must have written them out: thousands of peers have a copy
-    /// each, which no budget counts until it is written.
+    /// The number of bytes that are copied for crowds before the loop must have written them out. Thousands of peers
+    /// have a copy each, and no budget counts the copies until they are written.
     static let bytesAtOnce = 64 << 20
 
     /// The publications that wait for one topic.
@@ -28,14 +29,15 @@ struct CrowdedTopics {
     struct Part {
         let topic: TopicName
         let publications: PublicationBatch
-        /// The weight of their batch if they complete it.
+        /// The weight of the batch that these publications complete; nil: they do not complete their batch.
         let completed: Int?
         let isOfCrowd: Bool
     }
 
-    /// A topic stays in it while it is served: what its subscribers publish to it meanwhile comes behind.
+    /// The waiting publications of each topic. A topic stays here while it is served, so that publications of its
+    /// subscribers to it wait behind the others.
     private var topics: [TopicName: Waiting] = [:]
-    /// The topics, in turn, but for one that is served.
+    /// The topics in the order of their turns, except for a topic that is being served.
     private var turns = Deque<TopicName>()
     private var lastTicket: UInt64 = 0
     /// The tickets of batches that are not delivered.
@@ -49,9 +51,10 @@ struct CrowdedTopics {
     /// Whether the batch with this ticket waits.
     func isWaiting(_ ticket: UInt64) -> Bool { tickets.contains(ticket) }
 
-    /// Appends publications behind others of their topic, or else their topic behind the others.
+    /// Appends publications behind other publications of their topic. If none of these wait, the topic comes behind the
+    /// other topics.
     ///
-    /// - Parameter isOfCrowd: comes back with the last part.
+    /// - Parameter isOfCrowd: a value that each part of the batch carries.
     /// - Returns: the ticket.
     mutating func append(_ batch: PublicationBatch, isOfCrowd: Bool) -> UInt64 {
         lastTicket &+= 1
@@ -63,7 +66,7 @@ struct CrowdedTopics {
 
     /// Takes the next publications of the topic whose turn it is; ``finish(_:)`` must follow.
     ///
-    /// - Parameter count: the largest number that is taken from a run; at least 1.
+    /// - Parameter count: returns the largest number of publications that are taken from a run; at least 1.
     /// - Returns: nil if nothing waits.
     mutating func next(atMost count: (TopicName) -> Int) -> Part? {
         guard let topic = turns.popFirst(), let index = topics.index(forKey: topic),
@@ -83,7 +86,8 @@ struct CrowdedTopics {
         return Part(topic: topic, publications: part, completed: batch.weight, isOfCrowd: isOfCrowd)
     }
 
-    /// The part of a topic is delivered: the topic comes behind the others, or is forgotten.
+    /// Records that the part of a topic is delivered. The topic then comes behind the others, or is forgotten if
+    /// nothing waits for it.
     mutating func finish(_ topic: TopicName) {
         if topics[topic]?.batches.isEmpty ?? true { topics[topic] = nil } else { turns.append(topic) }
     }

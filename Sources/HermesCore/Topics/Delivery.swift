@@ -3,20 +3,21 @@
 
 package import NIOCore
 
-/// The slot of a gateway's encoding of publications. Each gateway declares its slots, with numbers that no other
-/// gateway has; the core knows none of them.
+/// The slot in which a publication keeps its encoding by a gateway. Each gateway declares its slots, with numbers that
+/// no other gateway has. The core knows none of the slots.
 public struct EncodingSlot: Hashable, Sendable {
     /// The number.
     public let rawValue: UInt8
 
-    /// Inlined into the gateways, so that a slot is a constant there.
+    /// Creates the slot with a number. It is inlined into the gateways, so that a slot is a constant there.
     @inlinable
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 }
 
-/// A publication for the subscribers of one loop, with its encodings: each protocol encodes once per loop.
+/// A publication for the subscribers of one loop, with its encodings: each protocol encodes it once per loop.
 ///
-/// Owner: the loop of the ``TopicShard`` that made it. A subscriber may keep it; then it stays unchanged.
+/// Owner: the loop of the ``TopicShard`` that made it. A subscriber may keep the object; its publication then stays the
+/// same.
 package final class Delivery {
     package private(set) var publication: Publication
     /// The publication's QoS.
@@ -44,7 +45,8 @@ package final class Delivery {
         firstBytes = publication.encoded ?? ByteBuffer()
     }
 
-    /// The publication in the encoding of `slot`; `encode` runs for the first subscriber that asks.
+    /// Returns the publication in the encoding of `slot`. `encode` runs only for the first subscriber that asks for
+    /// this encoding.
     package func encoded(_ slot: EncodingSlot, by encode: (Publication) -> ByteBuffer) -> ByteBuffer {
         if firstSlot == slot { return firstBytes }
         for other in others where other.slot == slot { return other.bytes }
@@ -58,8 +60,8 @@ package final class Delivery {
         return bytes
     }
 
-    /// The same without touching a reference count. An atomic operation waits for all earlier writes, and would cost as
-    /// much as the rest of a delivery.
+    /// Returns the bytes of ``encoded(_:by:)`` without changing a reference count. Such a change is an atomic
+    /// operation, which waits for all earlier writes and would cost as much as the rest of a delivery.
     ///
     /// - Returns: bytes that are valid until the subscriber returns from
     ///   ``TopicSubscriber/deliver(_:for:)-(Delivery,_)``.
@@ -83,7 +85,8 @@ package final class Delivery {
         return bytes
     }
 
-    /// The same for subscribers that keep it, in a buffer of just its size.
+    /// Returns an existing encoding in a buffer of about its size, for subscribers that keep it; empty if the
+    /// publication was not encoded for this slot.
     package func compact(_ slot: EncodingSlot) -> ByteBuffer {
         if firstSlot == slot {
             firstBytes = firstBytes.compacted()
@@ -97,7 +100,8 @@ package final class Delivery {
         return ByteBuffer()
     }
 
-    /// The publication for subscribers that keep it, with a payload of its own, so that the read buffer can be freed.
+    /// Returns the publication with a copy of the payload, for subscribers that keep it: the buffer that the payload
+    /// was read into can then be freed.
     package func kept() -> Publication {
         if !isKept {
             publication = publication.owned()
@@ -106,7 +110,7 @@ package final class Delivery {
         return publication
     }
 
-    /// Reuses the object for another publication; only while nothing else refers to it.
+    /// Reuses the object for another publication. Only allowed while nothing else refers to the object.
     func reset(to publication: Publication) {
         self.publication = publication
         qos = publication.qos

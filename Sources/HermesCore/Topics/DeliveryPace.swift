@@ -1,24 +1,26 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides how many deliveries of runs a loop makes in one piece, so that others do not wait long for it. Pure.
+/// Decides how many deliveries of runs (``PublicationRun``) a loop makes without a break, so that other work of the
+/// loop does not wait long. Pure.
 ///
 /// A subscriber that keeps up takes a run by one write, however long the run is. A subscriber that needs each
-/// publication in a form of its own costs a thousand times as much. So the number follows the time that the last runs
-/// took.
+/// publication in a form of its own costs a thousand times as much. So the number of deliveries follows the time that
+/// the last runs took.
 package struct DeliveryPace: Sendable {
-    /// The time that the deliveries of one piece should take.
+    /// The time that the deliveries without a break should take.
     static let time = Duration.milliseconds(5)
-    /// Fewer deliveries take some milliseconds at most. They are never cut.
+    /// The smallest value of ``most``. So few deliveries take some milliseconds at most, and are never cut into parts.
     package static let least = 16_384
-    /// The largest number. If subscribers that kept up suddenly do not, it takes some tenths of a second, once.
+    /// The greatest value of ``most``. If subscribers suddenly do not keep up any more, so many deliveries take some
+    /// tenths of a second, but only once.
     package static let greatest = 262_144
 
     package private(set) var most = greatest
 
     package init() {}
 
-    /// Follows a measurement: down at once, up by steps.
+    /// Adapts ``most`` to a measurement. The number falls at once, and rises in steps.
     package mutating func learn(_ deliveries: Int, _ time: Duration) {
         let ideal = Double(deliveries) * (Self.time / max(time, .microseconds(1)))
         most = max(Self.least, min(Int(min(ideal, Double(Self.greatest))), 2 * most))

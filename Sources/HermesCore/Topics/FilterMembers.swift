@@ -1,16 +1,18 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The members of one filter: subscriptions on this loop, shards for other loops. Owner: the shard's loop.
+/// The members of one filter or topic: its subscriptions on this loop, and the shards of other loops that have
+/// subscriptions to it. Owner: the shard's loop.
 package class FilterMembers {
-    /// The filter; for a topic its name.
+    /// The text of the filter, or the name of the topic.
     final let name: String
-    /// Dense: the last member takes the place of one that leaves. Each is retained manually, so that a delivery touches
-    /// no reference counts: two atomic operations cost as much as the rest of a delivery.
+    /// The subscriptions on this loop, without gaps: the last member takes the place of a member that leaves. Each
+    /// member is retained manually, so that a delivery changes no reference count: two atomic operations would cost as
+    /// much as the rest of the delivery.
     final var members: [Unmanaged<TopicSubscription>] = []
-    /// The other shards that have members.
+    /// The other shards that have members. A node counts as a shard.
     final var remoteShards = ShardSet()
-    /// Changes with the members and their options.
+    /// A number that changes with the members and their options.
     final var version: UInt32 = 0
     /// The number of members that only observe.
     private final var observers: UInt32 = 0
@@ -22,7 +24,7 @@ package class FilterMembers {
     /// The number of members that are not mere observers.
     final var subscriberCount: Int { members.count - Int(observers) }
 
-    /// The members, their options or the other shards have changed: routes are out of date.
+    /// Records that the members, their options or the other shards have changed, so that routes are out of date.
     func membersChanged() { version &+= 1 }
 
     final func add(_ subscription: TopicSubscription) {
@@ -47,7 +49,7 @@ package class FilterMembers {
 
 /// The members of a filter with wildcards.
 final class WildcardMembers: FilterMembers {
-    /// The value in the tree.
+    /// The filter's value in the ``TopicTree``.
     let number: TopicTree.Value
     private let shard: TopicShard
 
@@ -64,7 +66,7 @@ final class WildcardMembers: FilterMembers {
 }
 
 extension TopicFilter {
-    /// The filter whose members these are.
+    /// Creates the filter to which the members belong.
     init(of members: FilterMembers) {
         self.init(checked: members.name, hasWildcard: members is WildcardMembers)
     }

@@ -1,10 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A hash table of numbers whose keys the owner stores: 8 bytes per slot; growing never reads a key.
+/// A hash table of numbers. The owner stores the keys of these numbers. A slot has 8 bytes, and growing the table never
+/// reads a key.
 ///
-/// The owner hashes (with a secret seed, because keys come from strangers) and compares. Open addressing, linear
-/// probing, removal without tombstones.
+/// The owner hashes the keys (with a secret seed, because keys come from strangers) and compares them. The table uses
+/// open addressing with linear probing. A removal leaves no tombstone.
 struct HashIndex: Sendable {
     private struct Slot {
         var hash: UInt32
@@ -18,7 +19,7 @@ struct HashIndex: Sendable {
     private var slots: [Slot] = []
     private(set) var count = 0
 
-    /// The number with this hash for which `isWanted` holds.
+    /// Returns the number with this hash for which `isWanted` holds.
     @inline(__always)
     func find(_ hash: UInt32, where isWanted: (UInt32) -> Bool) -> UInt32? {
         guard count > 0 else { return nil }
@@ -34,14 +35,14 @@ struct HashIndex: Sendable {
         }
     }
 
-    /// Adds a number that is not there.
+    /// Adds a number that is not in the table.
     mutating func insert(_ number: UInt32, hash: UInt32) {
         if (count + 1) * 4 > slots.count * 3 { resize(to: max(slots.count * 2, Self.minCapacity)) }
         place(Slot(hash: hash, number: number))
         count += 1
     }
 
-    /// Removes a number that is there.
+    /// Removes a number that is in the table.
     mutating func remove(_ number: UInt32, hash: UInt32) {
         guard count > 0 else { return }
         let mask = slots.count - 1
@@ -80,7 +81,7 @@ struct HashIndex: Sendable {
 }
 
 extension HashIndex {
-    /// A hash of bytes that strangers chose, with a new seed in each process.
+    /// Returns a hash of bytes that strangers chose. Each process uses another seed.
     @inline(__always)
     static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt32 {
         var hasher = Hasher()

@@ -18,7 +18,7 @@ struct LevelTexts: Sendable {
 
     var isEmpty: Bool { index.count == 0 }
 
-    /// The number of a text; nil if it is not stored.
+    /// Returns the number of a text; nil if it is not stored.
     @inline(__always)
     func number(of text: UnsafeBufferPointer<UInt8>) -> UInt32? { number(of: text, hash: HashIndex.hash(text)) }
 
@@ -28,7 +28,7 @@ struct LevelTexts: Sendable {
         }
     }
 
-    /// The number of a text, whose use count increases.
+    /// Returns the number of a text, and increases its use count.
     mutating func use(_ text: UnsafeBufferPointer<UInt8>) -> UInt32 {
         let hash = HashIndex.hash(text)
         if let number = number(of: text, hash: hash) {
@@ -65,7 +65,7 @@ struct LevelReader {
 
     init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
-    /// The next level, which may be empty; nil after the last.
+    /// Returns the next level, which may be empty; nil after the last level.
     @inline(__always)
     mutating func next() -> UnsafeBufferPointer<UInt8>? {
         guard !isAtEnd else { return nil }

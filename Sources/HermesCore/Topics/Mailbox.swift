@@ -3,8 +3,8 @@
 
 /// Passes elements from any thread to an event loop; many posts cost one wake-up of the loop.
 ///
-/// State: a ``Locked`` around an array; nothing is called under it. Elements of one poster arrive in order. Unbounded:
-/// posters have bounds of their own (the committer's batch, a connection's window).
+/// State: a ``Locked`` around an array; nothing is called under it. Elements of one poster arrive in order. The mailbox
+/// has no bound, because posters have bounds of their own (the committer's batch, a connection's window).
 package final class Mailbox<Element: Sendable>: Sendable {
     private struct State: Sendable {
         var elements: [Element] = []
@@ -19,7 +19,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - schedule: runs its argument on the loop, later; usually `loop.execute`.
-    ///   - receive: gets all elements since the last call, on the loop; never empty.
+    ///   - receive: called on the loop; gets all elements since the last call, at least one.
     package init(
         schedule: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
         receive: @escaping @Sendable ([Element]) -> Void

@@ -31,14 +31,15 @@ extension String {
         }
     }
 
-    /// Calls `body` with the UTF-8; native strings are not copied.
+    /// Calls `body` with the string's UTF-8 bytes. Native strings are not copied.
     @inline(__always)
     func withBytes<Value>(_ body: (UnsafeBufferPointer<UInt8>) -> Value) -> Value {
         if let value = utf8.withContiguousStorageIfAvailable(body) { return value }
         return Array(utf8).withUnsafeBufferPointer(body)
     }
 
-    /// Whether it begins with the bytes of a prefix. To `hasPrefix`, a combining mark behind the prefix belongs to it.
+    /// Whether the string begins with the bytes of a prefix. `hasPrefix` would be false if a combining mark follows the
+    /// prefix, because the mark and the last letter are one character.
     package func hasBytes(startingWith prefix: String) -> Bool { utf8.starts(with: prefix.utf8) }
 
     func hashBytes(into hasher: inout Hasher) {

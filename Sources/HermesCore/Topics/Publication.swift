@@ -5,15 +5,16 @@ package import NIOCore
 
 /// A publication to a topic. Immutable; all subscribers share the payload.
 package struct Publication: Sendable {
-    /// The order in which publications are dropped for a slow subscriber; the lowest first.
+    /// The class of a publication, which decides what is dropped for a slow subscriber: publications of the lowest
+    /// class are dropped first.
     package enum DropClass: UInt8, Sendable, Comparable {
-        /// Chat text; a viewer loses the oldest first.
+        /// Chat text. A slow viewer loses the oldest texts first.
         case text
         /// Joins and leaves.
         case presence
         /// Gifts and other paid items.
         case gift
-        /// Notices of the server; never dropped: a subscriber that cannot take one is closed.
+        /// Notices of the server. They are never dropped: a subscriber that cannot take a notice is closed.
         case control
 
         package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
@@ -21,7 +22,7 @@ package struct Publication: Sendable {
 
     /// The meaning of the payload.
     package enum Kind: Hashable, Sendable {
-        /// The publisher's own; in a room, a text.
+        /// The publisher's own meaning; in a room, a text.
         case plain
         /// An event in a room, in the form of ``RoomPayloads``.
         case room(RoomEvent.Kind)
@@ -33,7 +34,7 @@ package struct Publication: Sendable {
             }
         }
 
-        /// ``RoomEvent/Kind/number``; nil for a plain publication.
+        /// The number of the room event's kind (``RoomEvent/Kind/number``); nil for a plain publication.
         package var number: UInt16? {
             switch self {
             case .plain: nil
@@ -57,15 +58,16 @@ package struct Publication: Sendable {
     package let qos: QoS
     /// The publisher's retain flag, for subscribers that want it as published.
     package let retain: Bool
-    /// Further properties; nil for none.
+    /// Further properties; nil: there are none.
     package let details: PublicationDetails?
-    /// The number of the publishing connection, for subscribers with no local; 0 for none.
+    /// The number of the publishing connection, for subscribers with the option "no local"; 0: there is none.
     package private(set) var publisher: UInt64
-    /// The encoding of ``encoded``.
+    /// The slot of the encoding that ``encoded`` has.
     package private(set) var encodedSlot: EncodingSlot?
-    /// An existing encoding: the received bytes.
+    /// An encoding that exists already, because the publication was received in it.
     package private(set) var encoded: ByteBuffer?
-    /// The shared subscriptions whose member is chosen elsewhere, because some members' sessions are kept.
+    /// The shared subscriptions whose member for this publication is chosen elsewhere, for example because some
+    /// members' sessions are kept.
     package var decided: DecidedShares?
 
     package init(
@@ -94,7 +96,7 @@ package struct Publication: Sendable {
         self.encoded = encoded
     }
 
-    /// The same in buffers of about their size.
+    /// Returns the same publication in buffers of about the size of their contents.
     func compacted() -> Publication {
         var publication = self
         publication.payload = payload.compacted()
@@ -102,7 +104,7 @@ package struct Publication: Sendable {
         return publication
     }
 
-    /// The same with a copy of the payload, and without other encodings.
+    /// Returns the same publication with a copy of the payload, and without other encodings.
     package func owned() -> Publication {
         var publication = self
         publication.payload = ByteBuffer(bytes: payload.readableBytesView)
@@ -110,14 +112,14 @@ package struct Publication: Sendable {
         return publication
     }
 
-    /// The same with the shared subscriptions whose member is chosen elsewhere.
+    /// Returns the same publication with the given shared subscriptions as ``decided``.
     package func deciding(_ shares: DecidedShares?) -> Publication {
         var publication = self
         publication.decided = shares
         return publication
     }
 
-    /// The same with another kind, and dropped in its order.
+    /// Returns the same publication with another kind and that kind's drop class.
     package func ofKind(_ kind: Kind) -> Publication {
         guard kind != self.kind else { return self }
         var publication = self
@@ -127,8 +129,8 @@ package struct Publication: Sendable {
         return publication
     }
 
-    /// The same for another node: it has other connections, encodes for itself, and chooses no members of shared
-    /// subscriptions.
+    /// The publication in the form for another node. That node has other connections, encodes for itself, and must not
+    /// choose members of shared subscriptions.
     var elsewhere: Publication {
         var publication = self
         publication.dropEncoding()
@@ -142,7 +144,7 @@ package struct Publication: Sendable {
     /// The length of a message with its topic and payload alone, in bytes.
     package var leastMessageBytes: Int { payload.readableBytes &+ topic.rawValue.utf8.count &+ 4 }
 
-    /// The size that it counts for in queues.
+    /// The size with which the publication counts in queues, in bytes.
     package var weight: Int {
         payload.readableBytes &+ topic.rawValue.utf8.count &+ 128 &+ (details?.weight ?? 0)
     }

@@ -5,9 +5,9 @@ package import NIOCore
 
 /// Rare attributes of publications: the MQTT 5 properties that are forwarded unchanged.
 ///
-/// Separate from ``Publication``, so that publications without them cost one word.
+/// They are separate from ``Publication``, so that they cost a publication without them only one word.
 package final class PublicationDetails: Sendable, Hashable {
-    /// The time after which it is not delivered; nil: never.
+    /// The time after which the publication is not delivered; nil: it does not expire.
     package let expiresAt: Timestamp?
     /// Whether the publisher declares the payload to be text.
     package let payloadIsUTF8: Bool
@@ -15,7 +15,7 @@ package final class PublicationDetails: Sendable, Hashable {
     /// The topic for an answer.
     package let responseTopic: String?
     package let correlationData: ByteBuffer?
-    /// In the publisher's order [MQTT-3.3.2-18].
+    /// The user properties, in the publisher's order [MQTT-3.3.2-18].
     package let userProperties: [(name: String, value: String)]
 
     package init(
@@ -50,7 +50,7 @@ package final class PublicationDetails: Sendable, Hashable {
         hasher.combine(userProperties.count)
     }
 
-    /// The size that it counts for in queues, in bytes.
+    /// The size with which the details count in queues, in bytes.
     package var weight: Int {
         userProperties.reduce(
             64 &+ (contentType?.utf8.count ?? 0) &+ (responseTopic?.utf8.count ?? 0)

@@ -6,7 +6,7 @@ package import NIOCore
 /// Publications of one publisher to one topic that arrived together, with adjacent bytes in one protocol's encoding.
 /// Immutable.
 ///
-/// The cost per subscriber is paid once for all of them, which makes a busy publisher cheap. A subscriber that cannot
+/// The cost per subscriber is paid once for the whole run, which makes a busy publisher cheap. A subscriber that cannot
 /// use the bytes gets separate publications.
 package struct PublicationRun: Sendable {
     package let topic: TopicName
@@ -14,9 +14,10 @@ package struct PublicationRun: Sendable {
     package let slot: EncodingSlot
     package let bytes: ByteBuffer
     /// For each publication, a range of ``bytes`` that ends where the publication ends. What the range begins with
-    /// depends on the encoding of the slot. Each publication begins where the one before ends.
+    /// depends on the encoding of the slot. Each publication begins where the previous publication ends.
     package let bodies: [Range<UInt32>]
-    /// The number of bytes between the beginning of such a range and the payload, which is the rest.
+    /// The number of bytes between the beginning of a range in ``bodies`` and the payload. The payload is the rest of
+    /// the range.
     package let payloadOffset: Int
     /// The sender of each ``Publication``.
     package let sender: UserID?
@@ -45,7 +46,7 @@ package struct PublicationRun: Sendable {
 
     package var count: Int { bodies.count }
 
-    /// Some of the publications.
+    /// Returns a run of some of the publications.
     func part(_ range: Range<Int>) -> Self {
         guard range.count < count, let last = range.last else { return self }
         let start = range.lowerBound == 0 ? 0 : bodies[range.lowerBound - 1].upperBound
@@ -61,7 +62,7 @@ package struct PublicationRun: Sendable {
         )
     }
 
-    /// The same in a buffer of about its size.
+    /// Returns the same run in a buffer of about the size of its contents.
     func compacted() -> Self {
         Self(
             topic: topic,
@@ -75,7 +76,7 @@ package struct PublicationRun: Sendable {
         )
     }
 
-    /// One of the publications.
+    /// The publication at an index.
     package subscript(index: Int) -> Publication {
         let start = index == 0 ? 0 : bodies[index - 1].upperBound
         let payload = min(bodies[index].lowerBound &+ UInt32(payloadOffset), bodies[index].upperBound)
@@ -95,7 +96,7 @@ package struct PublicationRun: Sendable {
         bytes.getSlice(at: bytes.readerIndex + Int(range.lowerBound), length: range.count) ?? ByteBuffer()
     }
 
-    /// The size that it counts for in queues.
+    /// The size with which the run counts in queues, in bytes.
     var weight: Int { bytes.readableBytes &+ 128 &+ 8 &* bodies.count }
 }
 
@@ -107,7 +108,7 @@ package final class DeliveryRun {
     /// The separate publications, made for the first subscriber that needs them.
     package private(set) lazy var deliveries: [Delivery] = run.bodies.indices.map { Delivery(run[$0]) }
 
-    /// The bytes for subscribers that keep them, in a buffer of just their size.
+    /// The bytes for subscribers that keep them, in a buffer of about their size.
     package private(set) lazy var compactBytes = run.bytes.compacted()
 
     package init(_ run: PublicationRun) { self.run = run }
@@ -120,7 +121,7 @@ extension TopicSubscriber {
 }
 
 extension TopicSubscription {
-    /// Delivers the run one by one, for a subscriber that cannot take it whole.
+    /// Delivers the run's publications one by one, for a subscriber that cannot take the run as a whole.
     package final func deliverOneByOne(_ run: DeliveryRun) {
         for delivery in run.deliveries { deliver(delivery) }
     }
@@ -152,7 +153,7 @@ package enum PublicationBatch: Sendable {
         }
     }
 
-    /// The same in buffers of about their size, to be kept.
+    /// Returns the same publications in buffers of about the size of their contents, so that they can be kept.
     func compacted() -> Self {
         switch self {
         case .one(let publication): .one(publication.compacted())
@@ -160,7 +161,8 @@ package enum PublicationBatch: Sendable {
         }
     }
 
-    /// Longer frames without acknowledgement are shared by all subscribers.
+    /// The length, in bytes, up to which each subscriber copies a frame. Longer frames without acknowledgement are
+    /// shared by all subscribers.
     package static let copiedUpTo = 4_096
 
     /// The approximate bytes that each subscriber copies.
@@ -175,7 +177,7 @@ package enum PublicationBatch: Sendable {
 }
 
 extension ByteBuffer {
-    /// The same bytes in a buffer of about their size.
+    /// Returns the same bytes in a buffer of about their size.
     func compacted() -> ByteBuffer {
         storageCapacity <= 2 * readableBytes + 64 ? self : ByteBuffer(bytes: readableBytesView)
     }

@@ -3,12 +3,12 @@
 
 /// The outcome of a publication on the publisher's own loop.
 package struct PublishOutcome: Sendable, Hashable {
-    /// The subscribers on this loop that got it, or get it later.
+    /// The number of subscribers on this loop that got the publication or will get it later.
     package let localCount: Int
-    /// Whether another loop is far behind: the publisher should pause reading.
+    /// Whether another loop is far behind, so that the caller should pause reading from the publisher.
     package let isCongested: Bool
-    /// Set if the subscribers on this loop get the publication later, because there are very many of them and they are
-    /// behind. The publisher should wait for them (``TopicShard/isWaiting(_:)``).
+    /// The ticket, if the subscribers on this loop get the publication later, because there are very many of them and
+    /// they are behind; otherwise nil. The publisher should wait until they have got it (``TopicShard/isWaiting(_:)``).
     package let ticket: CrowdTicket?
     /// Whether a subscription matches, on this loop or another.
     package let matchedAnywhere: Bool
@@ -21,9 +21,9 @@ package struct PublishOutcome: Sendable, Hashable {
     }
 }
 
-/// A publication that waits for a crowd.
+/// The ticket of a publication that waits for its crowd: the many subscribers of its topic on this loop.
 package struct CrowdTicket: Sendable, Hashable {
     let number: UInt64
-    /// The size that it counts for in queues.
+    /// The size with which the publication counts in queues, in bytes.
     package let weight: Int
 }

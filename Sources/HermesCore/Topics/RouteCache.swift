@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The topics of a shard that are kept only because they were used lately, with their resolved routes. Bounded in
-/// number and bytes. The oldest topic is dropped first, unless it was used since its last check.
+/// The topics of a shard that are kept only because they were used lately, with their resolved routes. Their number and
+/// bytes are bounded. The oldest topic is dropped first, unless it was used since its last check.
 struct RouteCache {
     private var routes: [TopicRoute] = []
     private var hand = 0
@@ -15,7 +15,7 @@ struct RouteCache {
 
     /// Keeps a route, or updates its size.
     ///
-    /// - Returns: the routes to drop for it.
+    /// - Returns: the routes that must be dropped to make room.
     mutating func keep(_ route: TopicRoute) -> [TopicRoute] {
         let weight = route.weight
         if !route.isCached { routes.append(route) }
@@ -24,7 +24,7 @@ struct RouteCache {
         route.wasUsed = true
         guard routes.count > limits.maxCachedRoutes || bytes > limits.maxCachedBytes else { return [] }
         var evicted: [TopicRoute] = []
-        // Each check of a route either clears its mark or removes it: two rounds at most.
+        // Each check of a route either clears its `wasUsed` or removes the route, so two rounds are enough.
         while routes.count > 1 && (routes.count > limits.maxCachedRoutes || bytes > limits.maxCachedBytes) {
             if hand >= routes.count { hand = 0 }
             let candidate = routes[hand]
@@ -50,7 +50,7 @@ package struct TopicLimits: Sendable, Hashable {
     /// The most topics that are kept: recently published topics without subscribers of their own, and topics that
     /// several filters match.
     package var maxCachedRoutes: Int
-    /// Their approximate memory, in bytes.
+    /// The largest approximate memory of these topics, in bytes.
     package var maxCachedBytes: Int
 
     package init(maxCachedRoutes: Int = 16_384, maxCachedBytes: Int = 64 << 20) {

@@ -3,24 +3,25 @@
 
 import Synchronization
 
-/// Bounds the cost of a search for the filters that match a topic. It counts the costly shapes of all filters together,
-/// whoever has them.
+/// Bounds the cost of a search for the filters that match a topic. It counts the costly shapes (``TopicShape``) of the
+/// filters of all clients together.
 ///
-/// A search follows one path for each shape, however many filters have it. The shapes with few wildcards and few levels
-/// are few, so they are free. The other shapes could be millions: in a filter for a topic of 20 levels, each level may
-/// be `+` or its name. Thread-safe. Its lock may be taken inside another: it calls nothing.
+/// A search follows one path for each shape, however many filters have this shape. There are only few shapes with few
+/// wildcards and few levels, so these shapes are free. There could be millions of other shapes: in a filter for a topic
+/// of 20 levels, each level may be `+` or its name. Thread-safe. The lock may be taken while another lock is held,
+/// because nothing is called under it.
 package final class ShapeBudget: Sendable {
     /// The levels of all costly shapes together. A search visits at most this many nodes for them, in a millisecond or
-    /// two. Shapes of kept sessions that an older version stored come on top.
+    /// two. In addition, there may be shapes of kept sessions that an older version stored.
     ///
-    /// An account or address has an eighth at most.
+    /// One account or address may use at most an eighth of the limit.
     package static let limit = SharedLimit(16_384, perAccount: 2_048, perAddress: 2_048)
 
     private struct Place {
         let levels: Int
-        /// How many filters have the shape, by those who brought them.
+        /// The number of filters that have the shape, for each source of such filters.
         var users: [CommitSource: Int]
-        /// One of them, who pays.
+        /// One of these sources: the shape counts against its share of the limit.
         var payer: CommitSource
     }
 
@@ -38,7 +39,8 @@ package final class ShapeBudget: Sendable {
 
     /// Counts a filter.
     ///
-    /// - Returns: false if its shape is costly and new, and there is no room for it. Then it is not counted.
+    /// - Returns: false if the filter's shape is costly and new, and there is no room for it. The filter is then not
+    ///   counted.
     func take(_ shape: TopicShape, of owner: CommitSource) -> Bool {
         guard let costly = shape.costly else { return true }
         return state.withLock { state in
@@ -49,7 +51,7 @@ package final class ShapeBudget: Sendable {
         }
     }
 
-    /// Counts a filter that is there already, with room or without.
+    /// Counts a filter that exists already, even if there is no room for it.
     func add(_ shape: TopicShape, of owner: CommitSource) {
         guard let costly = shape.costly else { return }
         state.withLock { state in
@@ -84,7 +86,7 @@ package final class ShapeBudget: Sendable {
     }
 }
 
-/// The part of a ``ShapeBudget`` that one client uses; given back with the last reference.
+/// The part of a ``ShapeBudget`` that one client uses. It is given back when the last reference to the lease is gone.
 ///
 /// Thread-safe.
 package final class ShapeLease: Sendable {

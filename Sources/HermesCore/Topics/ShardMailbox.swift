@@ -3,27 +3,29 @@
 
 import Synchronization
 
-/// Mail of other threads for one ``TopicShard``: interest, publications, and work.
+/// The mail of other threads for one ``TopicShard``: the interest of other shards and nodes in topics (``Interest``),
+/// publications, and work.
 ///
-/// State: a ``Locked`` around two arrays; nothing is called under it. Interest has a flag that costs one load to
-/// check: a shard takes it before each publication, so that a confirmed subscription is never missed.
+/// State: a ``Locked`` around two arrays; nothing is called under it. A shard takes the interest before each
+/// publication, so that a confirmed subscription is never missed. A flag shows with one load whether there is interest
+/// to take.
 final class ShardMailbox: Sendable {
     /// A shard or another node got its first subscriber of a topic or filter, or lost its last.
     struct Interest: Sendable {
         let filter: TopicFilter
-        /// Those of other nodes follow those of the loops.
+        /// The number of the shard or node. The numbers of the nodes follow those of the shards.
         let shard: Int
         let isInterested: Bool
     }
 
     enum Mail: Sendable {
-        /// From another shard, in its order, for the subscribers here.
+        /// Publications from another shard, in its order, for the subscribers on this loop.
         case handedOver([PublicationBatch])
-        /// From another shard, for members that it chose.
+        /// Publications from another shard, for members of shared subscriptions that it chose.
         case shared([SharedHandOver])
-        /// From a thread that is not an event loop, for all subscribers.
+        /// A publication from a thread that is not an event loop, for all subscribers.
         case publish(Publication)
-        /// From another node.
+        /// Publications from another node.
         case received([NodePublication])
         case work(@Sendable (TopicShard) -> Void)
     }
@@ -38,9 +40,9 @@ final class ShardMailbox: Sendable {
     let shard: LoopConfined<TopicShard>
     private let state = Locked(State())
     private let interestFlag = Atomic(false)
-    /// The weight of all posted publications that are not taken up.
+    /// The weight of all posted publications that are neither delivered nor counted in ``crowdBacklog``.
     private let backlog = Atomic(0)
-    /// The weight of those that wait for crowds.
+    /// The weight of all publications that wait for crowds (``CrowdedTopics``).
     private let crowdBacklog = Atomic(0)
     private let dropped = Atomic(0)
     let maxBacklog: Int
@@ -60,7 +62,8 @@ final class ShardMailbox: Sendable {
     }
     /// Whether no more publications of other loops may wait for crowds.
     var isFullOfCrowds: Bool { crowdBacklog.load(ordering: .relaxed) >= maxBacklog }
-    /// The same for those of this loop, whose publishers wait.
+    /// Whether no more publications of this loop may wait for crowds. This limit is higher, because the publishers
+    /// wait, too.
     var isOverfullOfCrowds: Bool { crowdBacklog.load(ordering: .relaxed) / 4 >= maxBacklog }
 
     func post(_ interest: Interest) {
@@ -94,18 +97,18 @@ final class ShardMailbox: Sendable {
         post { $0.mail.append(.work(work)) }
     }
 
-    /// A publication waits for a crowd, or does so no longer.
+    /// Counts a publication that waits for a crowd. With a negative weight, counts it no longer.
     func waitsForCrowd(_ weight: Int) { crowdBacklog.add(weight, ordering: .relaxed) }
 
-    /// The weight of all that waits.
+    /// The weight of all publications that wait, in bytes.
     var waitingBytes: Int { backlog.load(ordering: .relaxed) &+ crowdBacklog.load(ordering: .relaxed) }
-    /// The publications that were dropped because too many waited, since the start.
+    /// The number of publications that were dropped since the start, because too many waited.
     var droppedCount: Int { dropped.load(ordering: .relaxed) }
 
-    /// Publications are not delivered, because too many wait.
+    /// Counts publications that are dropped because too many wait.
     func dropped(_ count: Int) { dropped.add(count, ordering: .relaxed) }
 
-    /// A posted publication was delivered, or waits for a crowd.
+    /// Records that a posted publication was delivered, or waits for a crowd from now on.
     func completed(_ weight: Int) { backlog.subtract(weight, ordering: .relaxed) }
 
     func takeInterest() -> [Interest] {

@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A set of shards by their index; without an allocation for the first 64.
+/// A set of shards by their indices. The first 64 shards need no allocation.
 struct ShardSet: Sendable, Hashable {
     private var first: UInt64 = 0
-    /// The words after the first, without empty ones at the end.
+    /// The words after the first, without empty words at the end.
     private var others: [UInt64] = []
 
     init() {}
@@ -39,7 +39,7 @@ struct ShardSet: Sendable, Hashable {
         for (word, bits) in other.others.enumerated() { others[word] |= bits }
     }
 
-    /// The shards below a number.
+    /// Returns the shards of the set that have an index below a number.
     func below(_ end: Int) -> ShardSet {
         var set = ShardSet()
         forEachShard { if $0 < end { set.insert($0) } }

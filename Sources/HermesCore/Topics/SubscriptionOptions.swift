@@ -13,22 +13,25 @@ public enum QoS: UInt8, Sendable, Hashable, Comparable, CaseIterable {
 
 /// The options of a subscription.
 package struct SubscriptionOptions: Hashable, Sendable {
-    /// Subscription identifiers; several only if several subscriptions of one subscriber match a topic.
+    /// The subscription identifiers. There are several only in the combined options of several subscriptions of one
+    /// subscriber that match a topic.
     package var identifiers: [UInt32]
-    /// The highest QoS; publications with a higher QoS are delivered with this one.
+    /// The highest QoS; publications with a higher QoS are delivered with this QoS.
     package var qos: QoS
     /// Whether publications of the subscriber's own connection are left out.
     package var noLocal: Bool
     /// Whether the publisher's retain flag is forwarded.
     package var retainAsPublished: Bool
-    /// Set for a durable session: the live path delivers only publications that arrive with QoS 0; the others come
-    /// through the store.
+    /// Whether the live path delivers only publications that arrive with QoS 0. This is so for a durable session, which
+    /// gets other publications through the store.
     package var isLiveAtMostOnceOnly: Bool
-    /// Whether the subscriber may read only a part of what matches, and checks each topic.
+    /// Whether the subscriber may read only some of the topics that match, and so checks the topic of each publication.
     package var isFiltered: Bool
-    /// Whether the subscriber observes from outside: it is not a member of a room. Does not change.
+    /// Whether the subscriber observes from outside, so that it does not count as a member of a room. The value does
+    /// not change.
     package let isObserver: Bool
-    /// Whether it takes only what is published on this node; the other nodes are not told of it. Does not change.
+    /// Whether the subscription takes only what is published on this node, so that the other nodes are not told of it.
+    /// The value does not change.
     package let isOfThisNode: Bool
 
     package init(

@@ -1,19 +1,20 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A topic filter: a topic name in which `+` matches one level and a final `#` any number of them.
+/// A topic filter: a topic name in which `+` matches one level and a final `#` matches any number of levels.
 package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
     package let rawValue: String
-    /// Whether it has a wildcard; a filter without one is matched by hash.
+    /// Whether the filter has a wildcard. A filter without a wildcard is found by its hash.
     package let hasWildcard: Bool
 
-    /// The default limit on the levels of a filter with wildcards, which bounds its cost.
+    /// The default limit on the levels of a filter with wildcards, which bounds the cost of such a filter.
     package static let maxLevels = 128
 
-    /// Checks a filter from outside (without `$share/…`, which is not part of it).
+    /// Creates a filter from a client's text, and checks the text. The text has no `$share/…`, which is not a part of
+    /// the filter.
     ///
-    /// - Parameter maxLevels: the limit on the levels of a filter with wildcards; a filter without may be as deep as
-    ///   topics.
+    /// - Parameter maxLevels: the limit on the levels of a filter with wildcards; a filter without wildcards may have
+    ///   as many levels as a topic.
     /// - Returns: nil for text that is empty, longer than ``TopicName/maxBytes``, too deep, contains U+0000, or has a
     ///   wildcard that is not a level of its own [MQTT-4.7.1-1] [MQTT-4.7.1-2].
     package init?(_ rawValue: String, maxLevels: Int = TopicFilter.maxLevels) {
@@ -21,7 +22,8 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
         self = filter
     }
 
-    /// The same, with the filter's shape from the same walk over its bytes.
+    /// Checks a text as ``init(_:maxLevels:)`` does, and returns the filter and its shape, which the same walk over the
+    /// bytes finds.
     package static func withShape(
         _ rawValue: String,
         maxLevels: Int = TopicFilter.maxLevels
@@ -52,21 +54,21 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
         return (TopicFilter(checked: rawValue, hasWildcard: scan.hasWildcard), TopicShape(scan))
     }
 
-    /// A filter that was checked before.
+    /// Creates a filter from a text that was checked before.
     init(checked rawValue: String, hasWildcard: Bool) {
         self.rawValue = rawValue
         self.hasWildcard = hasWildcard
     }
 
-    /// The filter that matches only this topic.
+    /// Creates the filter that matches only this topic.
     package init(_ topic: TopicName) {
         rawValue = topic.rawValue
         hasWildcard = false
     }
 
-    /// The filter of the topics that belong only to the account with this name (``TopicName/belongs(to:)``).
+    /// Creates the filter of the topics that belong only to the account with this name (``TopicName/belongs(to:)``).
     ///
-    /// - Returns: nil if the name holds `/`, `+` or `#`: then no topic there belongs to it alone.
+    /// - Returns: nil if the name contains `/`, `+` or `#`: no topic then belongs to this account alone.
     package init?(ownedBy name: String) {
         guard !name.utf8.contains(where: { "/+#".utf8.contains($0) }) else { return nil }
         self.init("user/\(name)/#")
@@ -78,7 +80,8 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
 
     package func hash(into hasher: inout Hasher) { rawValue.hashBytes(into: &hasher) }
 
-    /// Whether the filter matches a topic, by the text of the standard (4.7): the slow reference for ``TopicTree``.
+    /// Whether the filter matches a topic, by the text of the standard (4.7). This is the slow reference for
+    /// ``TopicTree``.
     package func matches(_ topic: TopicName) -> Bool {
         let filterLevels = rawValue.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         let topicLevels = topic.rawValue.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)

@@ -8,7 +8,7 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
     /// The longest name in bytes of UTF-8 [MQTT-4.7.3-3].
     package static let maxBytes = 65_535
 
-    /// Checks a name from outside.
+    /// Creates a name from a client's text, and checks the text.
     ///
     /// - Returns: nil for text that is empty, too long, or contains `+`, `#` or U+0000.
     package init?(_ rawValue: String) {
@@ -18,10 +18,10 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
         self.rawValue = rawValue
     }
 
-    /// A name that was checked before.
+    /// Creates a name from a text that was checked before.
     package init(checked rawValue: String) { self.rawValue = rawValue }
 
-    /// The topic of a room.
+    /// Creates the name of a room's topic.
     package init(room: RoomName) {
         rawValue = Self.roomPrefix + room.rawValue
     }
@@ -35,7 +35,7 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
         return RoomName(String(rawValue.utf8.dropFirst(Self.roomPrefix.utf8.count)) ?? "")
     }
 
-    /// Whether the topic belongs to the account of a name: it is `user/NAME`, or below it.
+    /// Whether the topic belongs to the account with this name: the topic is `user/NAME`, or below it.
     package func belongs(to name: String) -> Bool {
         let own = "user/" + name
         return rawValue.hasBytes(of: own) || rawValue.hasBytes(startingWith: own + "/")

@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Numbers the pushes to each topic, from 1, within an epoch; for a room's topic, the notices to the room. The numbers
-/// are only in memory: a restart begins a new epoch, and so does a full table. Numbers of two epochs cannot be
-/// compared. Pure.
+/// Numbers the pushes to each topic, from 1, within an epoch. For a room's topic, it numbers the notices to the room.
+/// The numbers are only in memory: a restart begins a new epoch, and so does a full table. Numbers of two epochs cannot
+/// be compared. Pure.
 package struct TopicNumbers {
     /// A place in a topic's sequence.
     package struct Place: Hashable, Sendable {
@@ -20,10 +20,11 @@ package struct TopicNumbers {
     private var epoch = Self.newEpoch()
     private var seqs: [TopicName: UInt64] = [:]
 
-    /// - Parameter maxTopics: the number of counted topics; beyond it, all begin anew.
+    /// - Parameter maxTopics: the largest number of counted topics. If there were more, a new epoch begins for all
+    ///   topics.
     package init(maxTopics: Int) { self.maxTopics = max(1, maxTopics) }
 
-    /// The place of a topic's next push; the same until it is ``used(_:on:)``.
+    /// Returns the place of a topic's next push. It stays the same until it is passed to ``used(_:on:)``.
     package mutating func next(on topic: TopicName) -> Place {
         if seqs.count >= maxTopics, seqs[topic] == nil {
             seqs = [:]
@@ -32,11 +33,11 @@ package struct TopicNumbers {
         return Place(epoch: epoch, seq: (seqs[topic] ?? 0) + 1)
     }
 
-    /// A push with this place was published.
+    /// Records that a push with this place was published.
     package mutating func used(_ place: Place, on topic: TopicName) { seqs[topic] = place.seq }
 
-    /// Random, so that a clock that was put back repeats none; fits into a signed number, for clients that have no
-    /// other.
+    /// Returns the number of a new epoch. It is random, so it does not repeat an earlier epoch even if the clock was
+    /// set back. It fits into a signed number, for clients that have only signed numbers.
     private static func newEpoch() -> UInt64 { UInt64.random(in: 1...UInt64(Int64.max)) }
 }
 
@@ -44,7 +45,7 @@ extension PublicationDetails {
     private static let epochName = "epoch"
     private static let seqName = "seq"
 
-    /// The user properties with a place, for subscribers of the topic.
+    /// Returns the user properties that tell a place to the topic's subscribers.
     package static func properties(of place: TopicNumbers.Place) -> [(name: String, value: String)] {
         [(epochName, String(place.epoch)), (seqName, String(place.seq))]
     }

@@ -3,9 +3,9 @@
 
 import Synchronization
 
-/// Publish and subscribe over all event loops: one ``TopicShard`` per loop. Thread-safe.
+/// Publishing and subscribing over all event loops, with one ``TopicShard`` per loop. Thread-safe.
 ///
-/// Lives as long as the process (shards and mailboxes refer to each other).
+/// A plane lives as long as the process, because shards and mailboxes refer to each other.
 package final class TopicPlane: Sendable {
     private let mailboxes: [ShardMailbox]
     private let sharedGroups: SharedGroups
@@ -50,7 +50,8 @@ package final class TopicPlane: Sendable {
     /// The number of loops and shards.
     package var shardCount: Int { mailboxes.count }
 
-    /// The shard of the loop with this index in the initializer's list; called on that loop only, once per connection.
+    /// Returns the shard of the loop with this index in the initializer's list; called on that loop only, once per
+    /// connection.
     package func shard(_ index: Int) -> TopicShard { mailboxes[index].shard.value }
 
     /// Publishes from a thread that is not an event loop.
@@ -69,7 +70,7 @@ package final class TopicPlane: Sendable {
     /// ``isCongested`` before it stores the publication.
     package func publish(stored publication: Publication) { mailboxes[0].post(publish: publication) }
 
-    /// The number of a topic's subscriptions, over all loops and nodes.
+    /// Returns the number of a topic's subscriptions, over all loops and nodes.
     package func subscriberCount(of topic: TopicName) async -> Int {
         let here = await subscriberCountHere(of: topic)
         return here + (await links.withLock { $0 }?.subscriberCount(of: topic) ?? 0)
@@ -83,11 +84,11 @@ package final class TopicPlane: Sendable {
         return sum
     }
 
-    /// The most topics that a loop looks at before it does other work: some 100 µs.
+    /// The most topics that a loop looks at before it does other work. This takes some 100 µs.
     private static let topicsAtOnce = 1_024
 
-    /// The topics with subscribers that begin with `prefix`, and the numbers of their subscribers over all loops and
-    /// nodes. Every topic is looked at, so whoever may ask often asks ``RoomDirectory``.
+    /// Returns the topics that begin with `prefix` and have subscribers, and the numbers of their subscribers over all
+    /// loops and nodes. This looks at every topic, so callers that ask often use ``RoomDirectory`` instead.
     ///
     /// - Returns: `examined` is the number of places in the tables of this node's loops that were looked at.
     package func subscriberCounts(
@@ -117,8 +118,8 @@ package final class TopicPlane: Sendable {
         return (sums, examined)
     }
 
-    /// The publications that wait for loops, in bytes; the bytes that may wait; and those dropped since the start
-    /// because too many waited.
+    /// The bytes of publications that wait for loops, the bytes that may wait, and the number of publications that were
+    /// dropped since the start because too many waited.
     package var backlog: (used: Int, limit: Int, dropped: Int) {
         (
             mailboxes.reduce(0) { $0 &+ max(0, $1.waitingBytes) },
@@ -134,7 +135,7 @@ package final class TopicPlane: Sendable {
         for mailbox in mailboxes { mailbox.post(work: { $0.nodes = NodeOutput(links, loop: $0.index) }) }
     }
 
-    /// Another node has other numbers of subscribers.
+    /// Takes over the changed numbers of another node's subscribers.
     func learn(_ interest: [TopicInterest], of node: NodeID) {
         for interest in interest {
             let filter = interest.key.filter
@@ -152,7 +153,7 @@ package final class TopicPlane: Sendable {
         }
     }
 
-    /// Delivers what another node sent, each topic's publications in their order.
+    /// Delivers the publications that another node sent. The publications of each topic keep their order.
     func received(_ publications: [NodePublication]) {
         var parts: [[NodePublication]] = Array(repeating: [], count: mailboxes.count)
         for item in publications {

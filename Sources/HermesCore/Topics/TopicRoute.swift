@@ -1,24 +1,25 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The route from one topic to all its subscribers; a publisher keeps its last one and publishes without a look-up.
+/// The route from one topic to all its subscribers. A publisher keeps the route that it used last, and so publishes
+/// without a look-up.
 ///
-/// Valid as long as it is held. Owner: the loop of the ``TopicShard`` that made it.
+/// A route is valid as long as somebody holds it. Owner: the loop of the ``TopicShard`` that made it.
 package final class TopicRoute: FilterMembers {
-    /// The generation of the shard's wildcard filters that ``resolved`` reflects; 0 if it is out of date.
+    /// The generation of the shard's wildcard filters that ``resolved`` reflects; 0 if ``resolved`` is out of date.
     var generation: UInt64 = 0
     /// All subscribers, if wildcard filters match too; nil if there are only the topic's own members.
     var resolved: ResolvedRoute?
-    /// The route that has replaced this one in the table; nil while this one is in it.
+    /// The route that has replaced this one in the table; nil while this route is in the table.
     private var replacement: TopicRoute?
-    /// Its present or last place in the table.
+    /// The route's present or last place in the table.
     let number: UInt32
     let hash: UInt32
-    /// Its size in the cache; 0 if it is not cached.
+    /// The route's size in the cache, in bytes; 0 if the route is not cached.
     var cachedWeight: UInt32 = 0
-    /// Whether it is in the table.
+    /// Whether the route is in the table.
     var isListed = true
-    /// Whether it was used since the cache last checked it.
+    /// Whether the route was used since the cache last checked it.
     var wasUsed = true
 
     init(topic: TopicName, number: UInt32, hash: UInt32) {
@@ -52,10 +53,10 @@ package final class TopicRoute: FilterMembers {
 
     var isCached: Bool { cachedWeight > 0 }
 
-    /// Its approximate memory beyond a topic with members, in bytes.
+    /// The approximate memory of the route without its own members, in bytes.
     var weight: UInt32 { UInt32(clamping: 256 + name.utf8.count + (resolved?.weight ?? 0)) }
 
-    /// This route, or its replacement in the table.
+    /// Returns this route, or its replacement in the table.
     @inline(__always)
     func current(in shard: TopicShard) -> TopicRoute {
         if isListed { return self }
@@ -74,7 +75,7 @@ final class ResolvedRoute {
     /// All shards that get the topic's publications.
     let shards: ShardSet
     let local: Local
-    /// Keeps alive the entries of ``Local/merged(_:)`` that are in no filter.
+    /// The entries of ``Local/merged(_:)`` that are in no filter; this array keeps them alive.
     private let owned: [TopicSubscription]
     /// The number of subscriptions that ``owned`` stand for.
     private let partCount: Int
@@ -85,8 +86,9 @@ final class ResolvedRoute {
         case own
         /// The subscriptions of one filter.
         case filter(FilterMembers)
-        /// One subscription per subscriber, where several filters match. Not retained: valid until a change, or during
-        /// a delivery, which releases departed members only at its end.
+        /// One subscription per subscriber, if several filters match. The subscriptions are not retained. They are
+        /// valid until the next change. During a delivery they stay valid, because departed members are released only
+        /// at the end of the delivery.
         case merged([Unmanaged<TopicSubscription>])
     }
 
@@ -117,12 +119,13 @@ final class ResolvedRoute {
         }
     }
 
-    /// The subscriptions that were put together from those of several filters.
+    /// The number of subscriptions that were put together from several filters, including the parts of combined
+    /// subscriptions.
     var mergedCount: Int {
         if case .merged(let merged) = local { merged.count + partCount } else { 0 }
     }
 
-    /// Whether it is still up to date.
+    /// Whether the combination is still up to date.
     func isCurrent(own: TopicRoute, wildcards: [WildcardMembers]) -> Bool {
         guard ownVersion == own.version, wildcards.count == self.wildcards.count else { return false }
         for (index, filter) in wildcards.enumerated() {
@@ -131,7 +134,7 @@ final class ResolvedRoute {
         return true
     }
 
-    /// Its approximate memory, in bytes.
+    /// The approximate memory of the combination, in bytes.
     var weight: Int {
         let fixed = 128 + 12 * wildcards.count + 128 * owned.count + 8 * partCount
         if case .merged(let merged) = local { return fixed + 8 * merged.count }
@@ -184,7 +187,7 @@ private struct SubscriberPlaces {
         slots = Array(repeating: (0, 0), count: size)
     }
 
-    /// - Returns: the subscriber's present place; nil if it is new.
+    /// - Returns: the subscriber's present place; nil if the subscriber is new.
     mutating func insert(_ subscriber: UInt, place: Int) -> Int? {
         let mask = slots.count - 1
         // Addresses of objects are multiples of 16.

@@ -1,23 +1,25 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The cost of a filter for those who match topics, found in one walk over its bytes.
+/// The shape of a filter: the positions of its wildcards, which determine what the filter costs when topics are
+/// matched. The shape is found in one walk over the filter's bytes.
 package struct TopicShape: Hashable, Sendable {
-    /// The records that the filter has in the tree of each loop: one for each level; none without wildcards.
+    /// The number of records that the filter has in the tree of each loop: one for each level, or none if the filter
+    /// has no wildcards.
     package let levels: Int
-    /// The levels of its wildcards, hashed with the process's seed, so that nobody can find two different shapes whose
-    /// hashes are equal.
+    /// A hash of the levels of the filter's wildcards. It uses the process's seed, so that nobody can find two
+    /// different shapes whose hashes are equal.
     ///
-    /// Nil for a filter without wildcards, and for a shared subscription, which is a delivery of its own.
+    /// Nil for a filter without wildcards, and for a shared subscription, which causes a delivery of its own.
     fileprivate let wildcards: Int?
-    /// The same with the filter's depth, for ``ShapeBudget``; also of a shared subscription. Nil for the many filters
-    /// with few wildcards.
+    /// A hash like ``wildcards`` that includes the filter's depth, for ``ShapeBudget``. A shared subscription has one,
+    /// too. Nil if the filter is not costly.
     let costly: Int?
     /// The levels that a search for a costly shape follows.
     let depth: Int
 
-    /// A filter with wildcards is costly if it has more `+` than these, or has one and more levels than these: a topic
-    /// meets some 1,000 others at most.
+    /// A filter is costly if it has more `+` than ``freePluses``, or if it has a `+` and more levels than
+    /// ``freeLevels``. At most some 1,000 shapes that are not costly can match a topic.
     private static let freePluses = 2
     private static let freeLevels = 16
 
@@ -72,10 +74,10 @@ package struct TopicShape: Hashable, Sendable {
     /// The shape of `$share/<group>/<filter>` for a filter with this shape.
     package var shared: Self { Self(levels: levels > 0 ? levels + 2 : 0, costly: costly, depth: depth) }
 
-    /// Whether it counts in a ``ShapeBudget``.
+    /// Whether the shape counts in a ``ShapeBudget``.
     package var isCostly: Bool { costly != nil }
 
-    /// The part of a filter that was looked at so far.
+    /// What was found in the part of a filter that was looked at so far.
     struct Scan {
         private(set) var levels = 1
         private(set) var hasWildcard = false
@@ -93,7 +95,7 @@ package struct TopicShape: Hashable, Sendable {
     }
 }
 
-/// The shapes of a subscriber's filters, and how many filters have each. Pure.
+/// The shapes of a subscriber's filters, and the number of filters with each shape. Pure.
 ///
 /// A shape is the set of positions of the wildcards. At most one filter of a shape matches a given topic. So the number
 /// of shapes bounds the number of a subscriber's filters that a publication can match. Without this bound, a topic of
@@ -113,7 +115,7 @@ package struct TopicShapes: Sendable {
         return true
     }
 
-    /// Counts a filter that is there.
+    /// Counts a filter that exists already.
     package mutating func add(_ shape: TopicShape) { _ = take(shape, limit: .max) }
 
     package mutating func giveBack(_ shape: TopicShape) {

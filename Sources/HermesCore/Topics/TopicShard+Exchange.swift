@@ -3,7 +3,7 @@
 
 /// The exchange with the shards of other loops.
 extension TopicShard {
-    /// Called once, before the shard is in use.
+    /// Connects the shard to the mailboxes of all shards; called once, before the shard is in use.
     func connect(to mailboxes: [ShardMailbox]) {
         self.mailboxes = mailboxes
         inbox = mailboxes[index]
@@ -11,7 +11,7 @@ extension TopicShard {
         outgoingShared = Array(repeating: [], count: mailboxes.count)
     }
 
-    /// Tells the others that this shard got its first member of a filter, or lost its last.
+    /// Tells the other shards that this shard got its first member of a filter, or lost its last member.
     func announce(_ filter: FilterMembers, isInterested: Bool) {
         guard mailboxes.count > 1 else { return }
         let change = ShardMailbox.Interest(filter: TopicFilter(of: filter), shard: index, isInterested: isInterested)
@@ -65,7 +65,8 @@ extension TopicShard {
         nodes?.handOver()
     }
 
-    /// Takes the others' announced interest; before each publication, so that none is missed.
+    /// Takes over the interest that other shards have announced. Called before each publication, so that no interest is
+    /// missed.
     @inline(__always)
     func takeInterest() {
         if let inbox, inbox.hasInterest { apply(inbox.takeInterest()) }
@@ -87,8 +88,9 @@ extension TopicShard {
     /// Takes the mail of other threads.
     func drain() {
         guard let inbox else { return }
-        // In this order: interest that arrives in between schedules another drain. In the opposite order it would
-        // wait until the next publication, and with it the filters that it ends.
+        // The mail is taken before the interest, because interest that arrives in between then schedules another drain.
+        // In the opposite order, such interest would wait until the next publication, and filters that have no more
+        // members would stay until then.
         let mail = inbox.takeMail()
         takeInterest()
         for item in mail {
@@ -99,7 +101,8 @@ extension TopicShard {
                 deliver(handedOver: shared)
                 for item in shared { inbox.completed(item.publication.weight) }
             case .publish(let publication):
-                // Its publisher asked before whether the server is too far behind, and is not known here.
+                // The publisher asked beforehand whether the server is too far behind. It is not known here, so it
+                // cannot be paused.
                 inbox.completed(publication.weight)
                 _ = publish(publication, isPaced: false)
             case .received(let publications):
@@ -113,9 +116,11 @@ extension TopicShard {
     func deliver(handedOver publications: [PublicationBatch]) {
         // Publications handed over together often have one topic.
         var last: TopicRoute?
-        // The deliveries to crowds since the last look at the time, which costs as much as some of them.
+        // The number of deliveries to crowds (``CrowdedTopics``) since the last look at the time. Such a look costs as
+        // much as some deliveries.
         var unlooked = 0
-        // Those to few subscribers: many of them together wait, too.
+        // The same for publications to few subscribers, weighted by their size. Many of these publications together
+        // wait, too.
         var unlookedFew = 0
         var isLate = false
         for publication in publications {
@@ -164,16 +169,16 @@ extension TopicShard {
 
     // MARK: Crowded topics
 
-    /// Whether a publication waits for its crowd, by ``PublishOutcome/ticket``.
+    /// Whether the publication with this ticket (``PublishOutcome/ticket``) still waits for its crowd.
     package func isWaiting(_ ticket: CrowdTicket) -> Bool { crowded.isWaiting(ticket.number) }
 
-    /// Lets a publication of this loop wait for earlier publications of its topic. If the topic is crowded, it also
-    /// waits until their output has been written; otherwise a loop that is behind would copy each publication for
-    /// thousands of peers.
+    /// Lets a publication of this loop wait if earlier publications of its topic wait. If the topic has a crowd, the
+    /// publication also waits until earlier output for crowds was written. Otherwise, a loop that is behind would copy
+    /// each publication for thousands of peers.
     ///
-    /// - Parameter isPaced: whether the publisher is not read from until then. The publications of other publishers are
-    ///   dropped once much waits.
-    /// - Returns: its ticket; nil if it may be delivered now.
+    /// - Parameter isPaced: whether the caller stops reading from the publisher until the publication is delivered. If
+    ///   not, publications are dropped at a lower limit.
+    /// - Returns: the publication's ticket; nil if the publication may be delivered now.
     func waitsForCrowd(_ publication: PublicationBatch, along route: TopicRoute, isPaced: Bool) -> CrowdTicket? {
         let isCrowded = isBehindWithCrowds && route.entries.count >= CrowdedTopics.leastDeliveries
         guard isCrowded || crowded.isWaiting(publication.topic) else { return nil }
@@ -190,8 +195,8 @@ extension TopicShard {
         existingRoute(to: topic).map { $0.entries.count >= CrowdedTopics.leastDeliveries } ?? false
     }
 
-    /// Lets a publication of another loop wait. What is too much for crowds is dropped, without harm to other topics,
-    /// whose publications go on to count as mail.
+    /// Lets a publication of another loop wait. If too much waits for crowds, a publication for a crowd is dropped.
+    /// This does not harm other topics, because their publications still count as mail.
     private func letWait(handedOver publication: PublicationBatch, isOfCrowd: Bool) {
         if isOfCrowd {
             inbox?.completed(publication.weight)
@@ -205,7 +210,7 @@ extension TopicShard {
     }
 
     private func letWait(_ publication: PublicationBatch, isOfCrowd: Bool) -> UInt64 {
-        // Its bytes may be a small part of a read buffer.
+        // The publication's bytes may be a small part of a read buffer.
         let number = crowded.append(publication.compacted(), isOfCrowd: isOfCrowd)
         serveCrowdsInTurn()
         return number
@@ -218,7 +223,7 @@ extension TopicShard {
         loop.inTurn { confined.value.serveCrowds() }
     }
 
-    /// Delivers what waits while there is time.
+    /// Delivers the publications that wait, while there is time.
     private func serveCrowds() {
         isServingScheduled = false
         guard !isBehindWithCrowds else { return }

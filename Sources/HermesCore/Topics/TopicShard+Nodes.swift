@@ -4,9 +4,10 @@
 /// A publication on its way to another node.
 package struct NodePublication: Sendable {
     package let publication: Publication
-    /// The shared subscription whose member gets it (``SharedGroups/key(group:filter:)``); nil: all subscribers do.
+    /// The key of the shared subscription whose member gets the publication (``SharedGroups/key(group:filter:)``); nil:
+    /// all subscribers get it.
     package let share: TopicFilter?
-    /// The nodes that had no member for it.
+    /// The nodes that had no member that could take the publication.
     package let refused: NodeSet
 
     package init(_ publication: Publication, share: TopicFilter? = nil, refused: NodeSet = NodeSet()) {
@@ -16,7 +17,7 @@ package struct NodePublication: Sendable {
     }
 }
 
-/// What one shard has for the other nodes by the end of the tick.
+/// The publications that one shard collects for the other nodes until the end of the tick (the loop's iteration).
 struct NodeOutput {
     let links: TopicLinks
     private let loop: Int
@@ -45,18 +46,18 @@ struct NodeOutput {
     }
 }
 
-/// The exchange with other nodes. To a shard, a node is one more shard: its interest comes as theirs does, and what is
-/// for it goes out at the end of the tick.
+/// The exchange with other nodes. To a shard, a node is one more shard: its interest arrives like that of a shard, and
+/// publications for it are sent at the end of the tick.
 extension TopicShard {
-    /// Subscriptions to a filter were added, or removed: the other nodes are told at the end of the tick.
+    /// Records that subscriptions to a filter were added or removed. The other nodes are told at the end of the tick.
     func changed(_ filter: FilterMembers, _ options: SubscriptionOptions, by count: Int) {
         guard let links = nodes?.links, !options.isOfThisNode else { return }
         links.change(TopicInterest.Key(filter: TopicFilter(of: filter)), by: count)
         scheduleFlush()
     }
 
-    /// The number of a shared subscription's members on this node has changed. Members whose sessions are kept do not
-    /// count: what they get with QoS 1 and 2 comes from the store of their node.
+    /// Records that the number of a shared subscription's members on this node has changed. Members whose sessions are
+    /// kept do not count, because they get publications with QoS 1 and 2 from the store of their node.
     func changed(_ group: SharedGroup, _ seat: SharedGroup.Seat, by count: Int) {
         guard let links = nodes?.links, !seat.isKept else { return }
         links.change(TopicInterest.Key(filter: group.filter, share: group.key), by: count)
@@ -75,13 +76,13 @@ extension TopicShard {
 
     /// Sends a publication to a node that has members of a shared subscription.
     ///
-    /// - Parameter refused: the nodes that had no member for it.
+    /// - Parameter refused: the nodes that had no member that could take the publication.
     func enqueue(_ publication: Publication, sharing key: TopicFilter, refused: NodeSet, to node: NodeID) {
         nodes?.append(NodePublication(publication.elsewhere, share: key, refused: refused), to: node)
         scheduleFlush()
     }
 
-    /// Delivers what other nodes sent.
+    /// Delivers the publications that other nodes sent.
     func deliver(received publications: [NodePublication]) {
         takeInterest()
         var forAll: [PublicationBatch] = []
@@ -104,19 +105,20 @@ extension TopicShard {
         if let group = sharedGroups.group(of: key, home: index) {
             group.take(item, on: self)
         } else if let home = sharedGroups.home(of: key), home != index {
-            // The group ended, and began anew on another loop.
+            // The group ended, and a new group with the same key began on another loop.
             mailboxes[home].post(received: [item])
         } else {
             inbox?.dropped(1)
         }
     }
 
-    /// So many members of a shared subscription are on another node. Called on one loop for each key.
+    /// Takes over the number of a shared subscription's members on another node. All calls for a key are on the same
+    /// loop.
     func note(_ members: Int, on node: NodeID, of key: TopicFilter, _ filter: TopicFilter) {
         let change: (group: SharedGroup, isLast: Bool)
         if members > 0 {
             let group = join(key, filter)
-            // It counts once.
+            // A node counts as one member of the group, however many members it has.
             if !sharedGroups.sit(node, in: group) { _ = sharedGroups.leave(group) }
             change = (group, false)
         } else {

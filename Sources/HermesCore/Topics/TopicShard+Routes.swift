@@ -3,7 +3,7 @@
 
 /// Look-up of the subscribers of names and filters.
 extension TopicShard {
-    /// The route to the subscribers of a topic, for a publisher to keep.
+    /// Returns the route to the subscribers of a topic, for a publisher to keep.
     package func route(to name: TopicName) -> TopicRoute {
         assert(loop.isCurrent())
         takeInterest()
@@ -12,10 +12,10 @@ extension TopicShard {
         return route
     }
 
-    /// The topic's entry, created if needed.
+    /// Returns the topic's entry, which is created if needed.
     func topic(named name: TopicName) -> TopicRoute { topics.entry(for: name).route }
 
-    /// The topic's entry; nil if it cannot have subscribers.
+    /// Returns the topic's entry; nil if the topic cannot have subscribers.
     func existingRoute(to name: TopicName) -> TopicRoute? {
         tree.isEmpty ? topics.find(name) : topic(named: name)
     }
@@ -49,10 +49,10 @@ extension TopicShard {
         }
     }
 
-    /// Routes are out of date.
+    /// Records that a filter with wildcards or its members have changed, so that routes are out of date.
     func wildcardsChanged() { generation &+= 1 }
 
-    /// The members of a filter, created if needed.
+    /// Returns the members of a filter, which are created if needed.
     func members(of filter: TopicFilter) -> FilterMembers {
         guard filter.hasWildcard else { return topic(named: TopicName(checked: filter.rawValue)) }
         if let number = tree.value(of: filter), let members = wildcards[Int(number)] { return members }
@@ -67,7 +67,7 @@ extension TopicShard {
         return members
     }
 
-    /// Removes a filter or topic without interest.
+    /// Removes a filter or topic that has no members on any loop or node.
     func dropIfIdle(_ filter: FilterMembers) {
         guard filter.isIdle else { return }
         if let topic = filter as? TopicRoute {

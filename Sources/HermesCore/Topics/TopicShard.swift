@@ -3,26 +3,26 @@
 
 /// The topics of one event loop: the subscriptions on this loop, and the other loops with subscribers.
 ///
-/// Owner: one event loop. Not Sendable, without locks. ``TopicPlane/shard(_:)`` returns it on its loop only, and a
-/// connection keeps it in its handler on the same loop.
+/// Owner: one event loop. It is not Sendable, and has no locks. ``TopicPlane/shard(_:)`` returns it on its loop only,
+/// and a connection keeps it in its handler on the same loop.
 ///
-/// No call waits. A delivery to a local subscriber allocates nothing. On every loop, the subscribers of a topic get
-/// publications in the order of one loop's ``publish(_:)`` calls.
+/// No call waits. A delivery to a local subscriber allocates nothing. The publications of one loop reach a topic's
+/// subscribers on every loop in the order of the ``publish(_:isPaced:)`` calls.
 package final class TopicShard {
     package let index: Int
     let loop: LoopHandle
-    /// Topics with members here, interest elsewhere, or recent publications.
+    /// The topics with members on this loop, with interest on other loops or nodes, or with recent publications.
     var topics = TopicTable()
-    /// Filters with wildcards; the value is the index in ``wildcards``.
+    /// The filters with wildcards. The value of a filter is its index in ``wildcards``.
     var tree = TopicTree()
     var wildcards: [WildcardMembers?] = []
     var freeNumbers: [TopicTree.Value] = []
-    /// Changes with each wildcard filter, its members and their options.
+    /// A number that changes with the wildcard filters, their members and the members' options.
     var generation: UInt64 = 1
     var cache: RouteCache
     /// The mail for this shard; nil until ``connect(to:)``.
     var inbox: ShardMailbox?
-    /// The mailbox of each shard, its own included; empty until ``connect(to:)``.
+    /// The mailbox of each shard, including this one; empty until ``connect(to:)``.
     var mailboxes: [ShardMailbox] = []
     private var spare: Delivery?
     private var isDelivering = false
@@ -38,23 +38,24 @@ package final class TopicShard {
     /// The bytes that were copied for crowds since the loop last wrote them out; nil if the loop has never reported
     /// that (``wroteOutputForCrowds()``).
     private var crowdBytes: Int?
-    /// Subscriptions that ended during a delivery; released afterwards.
+    /// Subscriptions that ended during a delivery. They are released after it.
     private var retired: [Unmanaged<TopicSubscription>] = []
-    /// Publications by subscribers during a delivery; delivered afterwards, so that all see one order.
+    /// Publications by subscribers during a delivery. They are delivered after it, so that all subscribers see the same
+    /// order.
     private var deferred: [PublicationBatch] = []
     private var deferredToOne: [(publication: Publication, subscription: TopicSubscription)] = []
-    /// Publications for the end of the tick, by shard.
+    /// The publications that are handed over at the end of the tick (the loop's iteration), by shard.
     var outgoing: [[PublicationBatch]] = []
     var outgoingShared: [[SharedHandOver]] = []
     var isFlushScheduled = false
-    /// What goes to other nodes; nil: there are none.
+    /// The output to other nodes; nil: there are no other nodes.
     var nodes: NodeOutput?
-    /// Publications that wait, for topics with very many subscribers here.
+    /// The publications that wait for their delivery on this loop, most of them for crowds.
     var crowded = CrowdedTopics()
-    /// Shared by all shards.
+    /// The groups of all shared subscriptions. All shards use the same object.
     let sharedGroups: SharedGroups
     private let audiences: RoomAudiences
-    /// The number of deliveries that may be made in one piece.
+    /// The number of deliveries that may be made without a break.
     package private(set) var pace = DeliveryPace()
     /// The sum of the steps and matches of all searches for the filters of a topic. The difference of two readings is
     /// the cost of the searches in between.
@@ -149,16 +150,18 @@ package final class TopicShard {
         subscription.release()
     }
 
-    /// The number of the topic's own subscriptions on this loop, without wildcard filters and observers.
+    /// Returns the number of the topic's own subscriptions on this loop, without wildcard filters and observers.
     package func subscriberCount(of name: TopicName) -> Int { topics.find(name)?.subscriberCount ?? 0 }
 
-    /// The most subscriptions that get what is published to a room, for each loop; with wildcard filters and observers.
+    /// Returns, for each loop, the largest possible number of subscriptions that get what is published to a room.
+    /// Subscriptions to wildcard filters and observers are included.
     package func audience(of room: TopicName) -> [Int] { audiences.counts(of: room) }
 
-    /// The topics with subscribers of their own on this loop, and their numbers; observers do not count.
+    /// Returns topics that begin with `prefix` and have subscribers of their own on this loop, and the numbers of these
+    /// subscribers. Observers do not count.
     ///
     /// - Parameters:
-    ///   - place: where to begin; 0 at first, then what came back as `next`.
+    ///   - place: where to begin: 0 at first, then the `next` of the previous call.
     ///   - limit: the most topics to look at, including topics that do not begin with `prefix`.
     /// - Returns: `next` is nil at the end.
     package func subscriberCounts(
@@ -175,12 +178,12 @@ package final class TopicShard {
         return (counts, isAtEnd ? nil : place + limit)
     }
 
-    /// The number of wildcard filters with subscribers, here or on another loop.
+    /// The number of wildcard filters with subscribers on this loop or another.
     package var wildcardCount: Int { tree.count }
 
     // MARK: Publishing
 
-    /// Called by the loop when it has written all output for crowds.
+    /// Records that the loop has written all its output for crowds; called by the loop.
     package func wroteOutputForCrowds() {
         crowdBytes = 0
         guard isBehindWithCrowds else { return }
@@ -188,11 +191,12 @@ package final class TopicShard {
         serveCrowdsInTurn()
     }
 
-    /// Delivers to the subscribers on this loop now, and to the other loops at the end of the tick.
+    /// Publishes: delivers to the subscribers on this loop now, and hands over to the other loops at the end of the
+    /// tick.
     ///
-    /// - Returns: also whether the publisher should pause.
+    /// - Returns: the outcome, which also tells whether the publisher should pause.
     ///
-    /// - Parameter isPaced: whether the caller waits while the publication does (``PublishOutcome/ticket``).
+    /// - Parameter isPaced: whether the caller waits as long as the publication waits (``PublishOutcome/ticket``).
     package func publish(_ publication: Publication, isPaced: Bool = true) -> PublishOutcome {
         assert(loop.isCurrent())
         takeInterest()
@@ -202,7 +206,7 @@ package final class TopicShard {
         return publish(.one(publication), along: route, isPaced: isPaced)
     }
 
-    /// The same as ``publish(_:)`` without a look-up, for a publisher with a kept route.
+    /// Publishes as ``publish(_:isPaced:)`` does, but without a look-up, for a publisher that has kept the route.
     package func publish(_ publication: Publication, via route: TopicRoute) -> PublishOutcome {
         assert(loop.isCurrent())
         assert(publication.topic == route.topic)
@@ -210,7 +214,7 @@ package final class TopicShard {
         return publish(.one(publication), along: route.current(in: self))
     }
 
-    /// The same for publications that arrived together.
+    /// Publishes publications that arrived together, for a publisher that has kept the route.
     package func publish(_ run: PublicationRun, via route: TopicRoute) -> PublishOutcome {
         assert(loop.isCurrent())
         assert(run.topic == route.topic)
@@ -243,9 +247,9 @@ package final class TopicShard {
         )
     }
 
-    /// Delivers to the subscribers on this loop, after the present publication.
+    /// Delivers to the subscribers on this loop. If another publication is being delivered, this one follows after it.
     ///
-    /// - Parameter route: up to date.
+    /// - Parameter route: the topic's route, which must be up to date.
     @inline(__always)
     func deliver(_ publication: PublicationBatch, along route: TopicRoute) {
         guard !isDelivering else {
@@ -257,7 +261,8 @@ package final class TopicShard {
         endDelivery()
     }
 
-    /// Delivers to one subscription, after the present publication, outside of its topic's order.
+    /// Delivers to one subscription. If another publication is being delivered, this one follows after it. It does not
+    /// keep the order of its topic's publications.
     func deliver(_ publication: Publication, to subscription: TopicSubscription) {
         guard !isDelivering else {
             deferredToOne.append((publication, subscription))
@@ -318,7 +323,8 @@ package final class TopicShard {
                 delivery = Delivery(publication)
             }
             Self.forEachEntry(of: route) { $0.deliver(delivery) }
-            // It keeps the bytes of this publication until the next one: one publication per loop.
+            // The spare object keeps the bytes of this publication until the next publication. This is one publication
+            // per loop.
             if isKnownUniquelyReferenced(&delivery) { spare = delivery }
         case .run(let run):
             let deliveries = run.count * route.entries.count
@@ -331,9 +337,9 @@ package final class TopicShard {
 
     @inline(__always)
     private static func forEachEntry(of route: TopicRoute, _ body: (TopicSubscription) -> Void) {
-        // A snapshot, which costs a reference: members that join during the loop are not in it, members that leave are
-        // not active any more and stay alive until the end (`retired`); only then is the array copied. What stands for
-        // several subscriptions lives as long as `resolved`.
+        // The array is a snapshot, which costs one reference; it is copied only if members join or leave during the
+        // loop. Members that join are not in the snapshot. Members that leave are not active any more, and stay alive
+        // until the end (`retired`). A subscription that stands for several subscriptions lives as long as `resolved`.
         let resolved = route.resolved
         let entries = route.entries
         withExtendedLifetime(resolved) {

@@ -4,13 +4,13 @@
 /// One subscriber's subscription to one topic or filter; ended by ``TopicShard/unsubscribe(_:)``. Owner: the shard's
 /// loop.
 package class TopicSubscription {
-    /// The options. A change applies from the next publication on, and loses none.
+    /// The options. A change applies from the next publication on, and no publication is lost.
     ///
     /// Unchecked, because it is read for each delivery and all access is on one loop.
     @exclusivity(unchecked)
     package final var options: SubscriptionOptions {
         didSet {
-            // Equal ones would have all routes found again.
+            // Without this check, equal options would cause all routes to be found again.
             guard options != oldValue else { return }
             traits = Traits(options)
             filter?.membersChanged()
@@ -41,22 +41,23 @@ package class TopicSubscription {
         }
     }
 
-    /// ``SubscriptionOptions/qos``.
+    /// The ``SubscriptionOptions/qos`` of the options.
     package final var qos: QoS { QoS(rawValue: traits.rawValue & 3) ?? .atMostOnce }
-    /// ``SubscriptionOptions/noLocal``.
+    /// Whether ``SubscriptionOptions/noLocal`` is set in the options.
     package final var noLocal: Bool { traits.contains(.noLocal) }
-    /// ``SubscriptionOptions/isLiveAtMostOnceOnly``.
+    /// Whether ``SubscriptionOptions/isLiveAtMostOnceOnly`` is set in the options.
     package final var isLiveAtMostOnceOnly: Bool { traits.contains(.isLiveAtMostOnceOnly) }
-    /// Whether all deliveries are equal: no identifiers, no retain flag, no filter.
+    /// Whether all deliveries are of the same form: the options have no identifiers, do not forward the retain flag,
+    /// and are not filtered.
     package final var isPlain: Bool { traits.contains(.isPlain) }
 
-    // In this order the whole fits in 56 bytes.
+    // In this order of the properties, the object fits in 56 bytes.
     @exclusivity(unchecked)
     final var isActive = true
-    /// Its index among the members.
+    /// The subscription's index in ``FilterMembers/members``.
     @exclusivity(unchecked)
     final var place: UInt32
-    /// The members that it belongs to; nil after its end.
+    /// The members to which the subscription belongs; nil after its end.
     @exclusivity(unchecked)
     final var filter: FilterMembers?
 
@@ -67,10 +68,10 @@ package class TopicSubscription {
         traits = Traits(options)
     }
 
-    /// Whether it is a member's part in a shared subscription.
+    /// Whether the subscription is a member's part in a shared subscription.
     package var isShared: Bool { false }
 
-    /// The options of a subscription outside a filter's members have changed.
+    /// Called when the options have changed, if the subscription is not among a filter's members.
     func optionsChanged() {}
 
     /// The subscriber's identity: equal for subscriptions of one subscriber.
@@ -80,14 +81,14 @@ package class TopicSubscription {
 
     func deliver(_ run: DeliveryRun) { deliverOneByOne(run) }
 
-    /// Returns one subscription for several of the same subscriber, itself included.
+    /// Returns one subscription that stands for several subscriptions of the same subscriber, including this one.
     func merged(_ parts: [TopicSubscription], options: SubscriptionOptions) -> TopicSubscription { self }
 
     /// Releases the subscriber.
     func letGo() {}
 }
 
-/// A subscription that knows the type of its subscriber, and keeps it alive until it ends.
+/// A subscription that knows the type of its subscriber, and keeps the subscriber alive until the subscription ends.
 final class HeldSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
     private let subscriber: Unmanaged<Subscriber>
 
@@ -123,7 +124,7 @@ class MergedSubscription: TopicSubscription {
     }
 
     final var isAnyPartActive: Bool {
-        // No `for`: where code is not optimised, it allocates.
+        // A `for` loop would allocate where code is not optimised.
         var place = 0
         while place < parts.count {
             if parts[place].isActive { return true }
@@ -133,7 +134,7 @@ class MergedSubscription: TopicSubscription {
     }
 }
 
-/// Does not keep the subscriber alive: its parts do while one of them is active.
+/// A merged subscription that does not keep the subscriber alive. Its parts do this as long as one of them is active.
 private final class UnheldSubscription<Subscriber: TopicSubscriber>: MergedSubscription {
     private let subscriber: Unmanaged<Subscriber>
 

@@ -9,7 +9,7 @@ struct TopicTable {
 
     var count: Int { index.count }
 
-    /// The topics at `limit` places from one on, in no particular order. A topic keeps its place.
+    /// Returns the topics at `limit` places from `place` on, in no particular order. A topic keeps its place.
     func routes(from place: Int, limit: Int) -> some Sequence<TopicRoute> {
         routes.dropFirst(place).prefix(limit).lazy.compactMap { $0 }
     }
@@ -21,7 +21,7 @@ struct TopicTable {
         name.rawValue.withBytes { find($0, hash: HashIndex.hash($0)) }
     }
 
-    /// The topic's entry, created if needed.
+    /// Returns the topic's entry, which is created if needed.
     mutating func entry(for name: TopicName) -> (route: TopicRoute, isNew: Bool) {
         let (found, hash) = name.rawValue.withBytes { bytes in
             let hash = HashIndex.hash(bytes)

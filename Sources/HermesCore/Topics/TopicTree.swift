@@ -3,20 +3,20 @@
 
 /// An index that finds the filters that match a topic. Each filter has a value that the owner chooses.
 ///
-/// A trie over the levels of the filters. Nodes are records in one array, all edges are in one hash table, and level
-/// texts are stored once, so that each of a million filters takes tens of bytes and no object. Filters without
-/// wildcards are in a separate hash table. A search works on the bytes of the topic, allocates nothing that grows with
-/// the topic, and visits each node at most once. Its time is proportional to the number of nodes that match the first
-/// levels of the topic.
+/// The index is a trie over the levels of the filters. Nodes are records in one array, all edges are in one hash table,
+/// and level texts are stored once, so that each of a million filters takes tens of bytes and no object. Filters
+/// without wildcards are in a separate hash table. A search works on the bytes of the topic, allocates nothing that
+/// grows with the topic, and visits each node at most once. Its time is proportional to the number of nodes that match
+/// the first levels of the topic.
 package struct TopicTree: Sendable {
     /// The owner's value for a filter, for example an index into an array of subscriber lists.
     package typealias Value = UInt32
 
     private struct Node {
         var parent: UInt32
-        /// The level that leads here; ``plusLevel`` for `+`.
+        /// The number of the level that leads here; ``plusLevel`` for `+`.
         var level: UInt32
-        /// The node after `+`; ``none`` if there is none.
+        /// The node after `+`; ``none`` if there is no such node.
         var plus: UInt32 = TopicTree.none
         /// The number of edges to other nodes, `plus` included.
         var childCount: UInt32 = 0
@@ -36,10 +36,10 @@ package struct TopicTree: Sendable {
 
     private var nodes: [Node] = [Node(parent: TopicTree.none, level: TopicTree.none)]
     private var freeNodes: [UInt32] = []
-    /// Nodes by parent and level.
+    /// The nodes, by parent and level.
     private var edges = HashIndex()
     private var levels = LevelTexts()
-    /// Filters without wildcards, and their values by the text's number.
+    /// The filters without wildcards. ``exactValues`` has the value of each, by the number of its text.
     private var exact = LevelTexts()
     private var exactValues: [Value] = []
     private let seed = UInt64.random(in: .min ... .max)
@@ -55,7 +55,7 @@ package struct TopicTree: Sendable {
     /// The number of records of all kinds in use; for tests and statistics.
     package var footprint: Int { nodes.count - freeNodes.count + edges.count + levels.count + exact.count }
 
-    /// The value of a filter; nil if it is not in the tree.
+    /// Returns the value of a filter; nil if the filter is not in the tree.
     package func value(of filter: TopicFilter) -> Value? {
         guard filter.hasWildcard else {
             return filter.rawValue.withBytes { exact.number(of: $0) }.map { exactValues[Int($0)] }
@@ -89,7 +89,7 @@ package struct TopicTree: Sendable {
 
     /// Removes a filter, and the nodes that only this filter needed.
     ///
-    /// - Returns: its value; nil if it was not in the tree.
+    /// - Returns: the filter's value; nil if the filter was not in the tree.
     @discardableResult
     package mutating func remove(_ filter: TopicFilter) -> Value? {
         guard filter.hasWildcard else { return removeExact(filter) }
@@ -109,7 +109,7 @@ package struct TopicTree: Sendable {
         return old
     }
 
-    /// Calls `visit` with the value of each filter that matches, each once, in no particular order.
+    /// Calls `visit` once with the value of each filter that matches, in no particular order.
     ///
     /// A wildcard in the first level does not match a topic that begins with `$` [MQTT-4.7.2-1].
     ///
@@ -120,7 +120,8 @@ package struct TopicTree: Sendable {
         return topic.rawValue.withBytes { bytes in
             if !exact.isEmpty, let number = exact.number(of: bytes) { visit(exactValues[Int(number)]) }
             guard nodes.count > 1 || nodes[0].multiLevelValue != Self.none else { return 0 }
-            // Level numbers of the topic as deep as the tree, and a stack: a node adds at most one entry to it, net.
+            // The memory holds the numbers of the topic's levels, as deep as the tree, and a stack. On balance, a node
+            // adds at most one entry to the stack.
             let size = depth + 2
             return withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 3 * size) { scratch in
                 let names = UnsafeMutableBufferPointer(rebasing: scratch[..<size])
@@ -130,7 +131,8 @@ package struct TopicTree: Sendable {
         }
     }
 
-    /// Depth first. `names` caches the numbers of the topic's levels, each found when the first node needs it.
+    /// Searches depth first. `names` caches the numbers of the topic's levels. Each number is looked up when the first
+    /// node needs it.
     @inline(__always)
     private func walk(
         _ topic: UnsafeBufferPointer<UInt8>,

@@ -4,13 +4,13 @@
 /// The steps of a message or push, as far as they are remembered.
 package struct MessageTrace: Sendable {
     package let message: TracedMessage
-    /// In the order of their times.
+    /// The steps, in the order of their times.
     package let steps: [TraceStep]
 }
 
-/// A message or a push of a back end as it was committed or refused. Without its content.
+/// A message, or a push of a back end, that was committed or refused; without its content.
 package struct TracedMessage: Sendable {
-    /// Its entry in an inbox.
+    /// The message's entry in an inbox.
     package struct Place: Sendable, Hashable {
         package let user: UserID
         package let seq: UInt64
@@ -18,25 +18,26 @@ package struct TracedMessage: Sendable {
 
     package let id: MessageID
     package let clientID: String?
-    /// Nil: a back end.
+    /// The account that sent the message; nil: a back end.
     package let sender: UserID?
     package let senderDevice: DeviceID?
-    /// Nil: a push.
+    /// The conversation of the message; nil: it is a push.
     package let conversation: ConversationID?
-    /// When it came to the core, in the time of ``TimeSource/uptime()``.
+    /// When the message came to the core, in the time of ``TimeSource/uptime()``.
     package let acceptedAt: Duration
-    /// When its commit was complete.
+    /// When its commit was complete, in the same time.
     package let committedAt: Duration
-    /// The same on the wall clock.
+    /// When its commit was complete, on the wall clock.
     package let committedTime: Timestamp
-    /// Nil: committed.
+    /// The error with which it was refused; nil if it was committed.
     package let refusal: HermesError?
-    /// The number of inboxes that have it; of a push to many it grows with each part of them.
+    /// The number of inboxes to which it was appended. For a push to many accounts, it grows with each step of the
+    /// fan-out.
     package private(set) var recipients: Int
-    /// The first ``MessageTraces/maxPlaces`` of them.
+    /// Its entries in the first ``MessageTraces/maxPlaces`` of these inboxes.
     package private(set) var places: [Place] = []
 
-    /// - Returns: nil for all operations but messages and pushes, and for repetitions, which change nothing.
+    /// - Returns: nil if the operation is neither a message nor a push, or is a repetition, which changes nothing.
     init?(
         _ operation: WriteOperation,
         _ outcome: WriteOutcome,
@@ -76,17 +77,17 @@ package struct TracedMessage: Sendable {
         add(deliveries)
     }
 
-    /// It was appended to further inboxes.
+    /// Adds further inboxes to which it was appended.
     mutating func add(_ deliveries: [InboxDelivery]) {
         recipients += deliveries.count
         let room = MessageTraces.maxPlaces - places.count
         places += deliveries.prefix(room).map { Place(user: $0.user, seq: $0.entry.seq) }
     }
 
-    /// When it came to the core, on the wall clock.
+    /// When the message came to the core, on the wall clock.
     package var acceptedTime: Timestamp { committedTime.advanced(by: acceptedAt - committedAt) }
 
-    /// The name by which a notification for this user refers to it.
+    /// Returns the name by which a notification for this user refers to the message.
     func scope(for user: UserID) -> String {
         conversation.map { HandOffPlan.name(of: $0, for: user) } ?? id.description
     }
@@ -95,19 +96,19 @@ package struct TracedMessage: Sendable {
 /// A step of a message after its commit.
 package struct TraceStep: Sendable, Hashable {
     package enum Kind: String, Sendable {
-        /// It is in the output of a device's connection.
+        /// The message is in the output of a device's connection.
         case delivered
-        /// The device has acknowledged it.
+        /// The device has acknowledged the message.
         case acknowledged
-        /// A push service has answered.
+        /// A push service has answered a notification about the message.
         case pushed
     }
 
     package let kind: Kind
     package let user: UserID
     package let device: DeviceID
-    /// Since it was accepted.
+    /// The time since the message was accepted.
     package let after: Duration
-    /// The listener, or the push service and its answer; may be empty.
+    /// The name of the listener, or the push service and its answer; may be empty.
     package let detail: String
 }

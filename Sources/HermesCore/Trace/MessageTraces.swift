@@ -3,24 +3,26 @@
 
 import Synchronization
 
-/// Remembers where the last messages and pushes went, for the operator: commit, delivery, acknowledgement, push. In
-/// memory alone; neither contents nor texts.
+/// Remembers where the last messages and pushes went, for the operator: commit, delivery, acknowledgement, push. The
+/// traces are kept only in memory, and hold no contents.
 ///
 /// A commit costs one lock for all its messages. A delivery to a connection, and an acknowledgement, costs one lock of
-/// the user's shard, for however many entries. The records are put together only when somebody asks.
+/// the user's shard, for however many entries. Messages and steps are matched only when somebody searches.
 ///
-/// State: a `Mutex` around the messages, and one around the steps and times of each ``Shard``; none is taken inside
+/// State: a `Mutex` around the messages, and one around the steps and times of each ``Shard``; no mutex is taken inside
 /// another.
 package final class MessageTraces: Sendable {
-    /// The number of messages that are remembered.
+    /// The most messages that are remembered.
     package static let maxMessages = 10_000
-    /// The number of places in inboxes that are remembered for each message, so that a large group costs little.
+    /// The most inbox entries that are remembered for each message, so that a large group costs little.
     package static let maxPlaces = 16
-    /// The most messages that one search finds, and the most steps of one of them.
+    /// The most messages that one search finds.
     package static let maxFound = 20
+    /// The most steps of one message that a search finds.
     static let maxStepsFound = 200
-    /// Steps of all messages; a step has some 100 bytes.
+    /// The number of shards. The steps of one user are all in the same shard.
     static let shardCount = 8
+    /// The most steps in one shard. A step takes some 100 bytes.
     static let maxStepsInShard = 8_192
 
     private final class Shard: Sendable {
@@ -40,7 +42,7 @@ package final class MessageTraces: Sendable {
 
     // MARK: Recording
 
-    /// Messages were committed or refused, in one commit.
+    /// Records messages that were committed or refused in one commit.
     func committed(_ news: [TracedMessage]) {
         guard !news.isEmpty else { return }
         messages.withLock { messages in
@@ -48,7 +50,7 @@ package final class MessageTraces: Sendable {
         }
     }
 
-    /// A push to many was appended to some of their inboxes.
+    /// Records that a push to many accounts was appended to some of their inboxes.
     func fannedOut(_ id: MessageID, _ deliveries: [InboxDelivery]) {
         guard !deliveries.isEmpty else { return }
         messages.withLock { messages in
@@ -56,13 +58,13 @@ package final class MessageTraces: Sendable {
         }
     }
 
-    /// A connection has these entries of its user's inbox in its output.
+    /// Records that a connection has these entries of its user's inbox in its output.
     ///
     /// - Parameters:
-    ///   - entries: in order, none between them was left out.
-    ///   - head: the newest entry when the connection opened. Earlier ones waited for the device, so their delivery
-    ///     times are not recorded.
-    ///   - gateway: the connection's listener.
+    ///   - entries: the entries in order, without gaps.
+    ///   - head: the seq of the newest entry when the connection opened. The entries up to it waited for the device, so
+    ///     their delivery times are not recorded.
+    ///   - gateway: the name of the connection's listener.
     package func delivered(
         _ entries: ArraySlice<InboxEntry>,
         behind head: UInt64,
@@ -73,7 +75,7 @@ package final class MessageTraces: Sendable {
         let now = time.uptime()
         let seqs = first.seq...max(first.seq, last.lastSeq)
         let step = RecordedStep(.delivered, principal.user, principal.device, seqs, at: now, detail: gateway)
-        // An entry that waited for a slow device was read from the store; only its commit is known.
+        // An entry that waited for a slow device was read from the store, so only the time of its commit is known.
         let clock = entries.contains { $0.acceptedAt == nil && $0.seq > head } ? time.latest() : nil
         shard(of: principal.user).state.withLock { state in
             state.steps.append(step)
@@ -92,18 +94,19 @@ package final class MessageTraces: Sendable {
         shards.reduce(into: DeliveryTimes()) { sum, shard in sum.add(shard.state.withLock { $0.times }) }
     }
 
-    /// A device has acknowledged everything up to `seq`.
+    /// Records that a device has acknowledged everything up to `seq`.
     func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) {
         record(RecordedStep(.acknowledged, user, device, seq...seq, at: time.uptime()))
     }
 
-    /// A push service has answered a notification.
+    /// Records that a push service has answered a notification.
     ///
     /// - Parameters:
     ///   - seqs: the entries that the notification stands for.
-    ///   - scope: the conversation or push among them; see ``PushNotification/Reference``.
+    ///   - scope: the conversation or the push that the notification is about. Entries among `seqs` that belong to
+    ///     others are not concerned.
     func pushed(_ seqs: ClosedRange<UInt64>, _ user: UserID, _ device: DeviceID, scope: String?, result: String) {
-        // Reasons come from elsewhere.
+        // The text comes from the push service, and may be long.
         let detail = String(decoding: result.utf8.prefix(200), as: UTF8.self)
         record(RecordedStep(.pushed, user, device, seqs, at: time.uptime(), detail: detail, scope: scope))
     }
@@ -114,7 +117,7 @@ package final class MessageTraces: Sendable {
 
     // MARK: Searching
 
-    /// The messages with this id or client id, the newest first.
+    /// Returns the messages with this id or client id, newest first.
     package func find(_ text: String) -> [MessageTrace] {
         guard !text.isEmpty, text.utf8.count <= MessageService.maxClientIDBytes else { return [] }
         let id = MessageID(text)
@@ -144,8 +147,8 @@ package final class MessageTraces: Sendable {
         }
     }
 
-    /// Acknowledgements are cumulative: of each device only the first counts, and only after a delivery to it, because
-    /// earlier ones may be forgotten.
+    /// Keeps only the first acknowledgement of each device, because acknowledgements are cumulative. It counts only
+    /// after a delivery to the device, because the steps before may be forgotten.
     private static func withFirstAcknowledgements(_ steps: [RecordedStep]) -> [RecordedStep] {
         var delivered: Set<DeviceID> = []
         var acknowledged: Set<DeviceID> = []
@@ -162,7 +165,7 @@ package final class MessageTraces: Sendable {
     }
 }
 
-/// A step as it is recorded: about entries of an inbox, not about a message.
+/// A step in its recorded form: it is about entries of an inbox, not about a message.
 struct RecordedStep: Sendable {
     let kind: TraceStep.Kind
     let user: UserID
@@ -203,11 +206,11 @@ struct RecordedStep: Sendable {
     }
 }
 
-/// The last values of a kind. The memory grows with them up to the capacity.
+/// The last elements of a kind. The memory grows with their number, up to the capacity.
 struct TraceRing<Element: Sendable>: Sendable {
     private let capacity: Int
     private var elements: [Element] = []
-    /// The place of the next element, once all are taken.
+    /// The index of the next element, once the ring is full.
     private var next = 0
 
     init(capacity: Int) { self.capacity = max(1, capacity) }
@@ -220,7 +223,7 @@ struct TraceRing<Element: Sendable>: Sendable {
         next = next + 1 == capacity ? 0 : next + 1
     }
 
-    /// Changes the newest that matches, if there is one.
+    /// Changes the newest element that matches, if there is one.
     mutating func updateNewest(where matches: (Element) -> Bool, _ change: (inout Element) -> Void) {
         for age in elements.indices {
             let place = (next + elements.count - 1 - age) % elements.count
@@ -228,7 +231,7 @@ struct TraceRing<Element: Sendable>: Sendable {
         }
     }
 
-    /// Those that match, oldest first.
+    /// Returns the elements that match, oldest first.
     func oldest(_ limit: Int, where matches: (Element) -> Bool) -> [Element] {
         var found: [Element] = []
         for index in elements.indices {
@@ -240,7 +243,7 @@ struct TraceRing<Element: Sendable>: Sendable {
         return found
     }
 
-    /// Those that match, newest first.
+    /// Returns the elements that match, newest first.
     func newest(_ limit: Int, where matches: (Element) -> Bool) -> [Element] {
         var found: [Element] = []
         for index in elements.indices {

@@ -4,9 +4,9 @@
 import Foundation
 import Synchronization
 
-/// An event of the server, for those who watch at that moment. It is not kept.
+/// An event of the server, for everybody who watches at that moment. It is not stored.
 package enum ServerEvent: Sendable, Hashable {
-    /// The kinds by their names; webhooks use the same names.
+    /// The kinds of events. The raw values are their names; webhooks use the same names.
     package enum Kind: String, Sendable, CaseIterable {
         case online
         case offline
@@ -25,9 +25,9 @@ package enum ServerEvent: Sendable, Hashable {
         }
     }
 
-    /// An event that webhooks have, too.
+    /// An event of a kind that webhooks have, too.
     case notice(WebhookNotice)
-    /// A message is committed.
+    /// A message was committed.
     case accepted(Message)
 
     package var kind: Kind {
@@ -40,7 +40,7 @@ package enum ServerEvent: Sendable, Hashable {
         }
     }
 
-    /// The event as a JSON object: as a webhook would post it, without its id.
+    /// Returns the event as a JSON object, in the form in which a webhook would post it, but without an id.
     package func body(at now: Timestamp) -> [UInt8] {
         switch self {
         case .notice(let notice): notice.body(id: nil, at: now)
@@ -54,7 +54,7 @@ package enum ServerEvent: Sendable, Hashable {
 /// State: an atomic for the wanted kinds.
 package final class EventWatch: Sendable {
     private let wanted = Atomic<UInt32>(0)
-    /// An event of a wanted kind.
+    /// Called for each event of a wanted kind.
     package let happened = Hook<ServerEvent>()
 
     package init() {}

@@ -5,7 +5,7 @@ import Foundation
 
 /// An event for the operator's back end.
 package enum WebhookNotice: Sendable, Hashable {
-    /// The kinds, by the names of the setting `webhooks.events` and of the field `type`.
+    /// The kinds of events. The raw values are their names in the setting `webhooks.events` and in the field `type`.
     package enum Kind: String, Sendable, CaseIterable {
         case online
         case offline
@@ -39,12 +39,12 @@ package enum WebhookNotice: Sendable, Hashable {
         }
     }
 
-    /// The event in its stored and posted form.
+    /// Returns the event in the form in which it is stored and posted.
     func event(id: String, now: Timestamp) -> WebhookEvent {
         WebhookEvent(id: id, user: user, createdAt: now, body: body(id: id, at: now))
     }
 
-    /// The event as a JSON object.
+    /// Returns the event as a JSON object.
     ///
     /// - Parameter id: the id by which the receiver recognizes a repetition; nil: none.
     func body(id: String?, at now: Timestamp) -> [UInt8] {
@@ -58,7 +58,7 @@ package enum WebhookNotice: Sendable, Hashable {
         ).bytes
     }
 
-    /// The same object for a message that was committed; `user` is its sender.
+    /// Returns a JSON object of the same form for a message that was committed. Its field `user` is the sender.
     static func body(ofAccepted message: Message, at now: Timestamp) -> [UInt8] {
         Body(
             id: nil,
@@ -88,13 +88,13 @@ package enum WebhookNotice: Sendable, Hashable {
         var bytes: [UInt8] {
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            // Cannot fail: only numbers and texts.
+            // This cannot fail, because the object has only numbers and texts.
             return (try? encoder.encode(self)).map { Array($0) } ?? []
         }
     }
 
     private struct Entry: Encodable {
-        /// In the user's inbox.
+        /// The entry's seq in the user's inbox.
         let seq: UInt64?
         let conversationSeq: UInt64?
         let id: String?
@@ -115,7 +115,7 @@ package enum WebhookNotice: Sendable, Hashable {
     private var message: Entry? {
         guard case .messageUndelivered(let user, let entry) = self else { return nil }
         guard case .message(let message) = entry.event else {
-            // A push of the back end's own, or another kind that wakes devices.
+            // The entry is a push of a back end, or an event of another kind that wakes devices.
             return Entry(
                 seq: entry.seq,
                 conversationSeq: nil,

@@ -7,10 +7,11 @@ import Synchronization
 ///
 /// State: one `Mutex` around the unstored notices and the counts.
 package final class WebhookOutbox: Sendable {
-    /// Counts since the start.
+    /// The counts since the start of the process.
     package struct Statistics: Sendable, Hashable {
         package internal(set) var queued: UInt64 = 0
-        /// Dropped because too many waited, in the store or before it.
+        /// The events that were dropped because too many waited, in the store or before it, or because they could not
+        /// be stored.
         package internal(set) var dropped: UInt64 = 0
 
         package init() {}
@@ -24,7 +25,7 @@ package final class WebhookOutbox: Sendable {
 
     /// The largest number of notices that wait to be stored.
     private static let maxWaiting = 20_000
-    /// The most that are stored in one transaction, because commits wait for it.
+    /// The most notices that are stored in one transaction. It is limited because commits wait for the transaction.
     private static let batch = 200
 
     package let store: any WebhookStore
@@ -38,9 +39,9 @@ package final class WebhookOutbox: Sendable {
     private let noted = WakeUp()
 
     /// - Parameters:
-    ///   - kinds: the enabled kinds; others are left out.
+    ///   - kinds: the enabled kinds. Notices of other kinds are ignored.
     ///   - limit: the number of events that may wait in the store.
-    ///   - cluster: this process among several; nil: it is alone.
+    ///   - cluster: this process as a member of a cluster; nil: it is the only process.
     package init(
         store: any WebhookStore,
         kinds: Set<WebhookNotice.Kind>,
@@ -54,11 +55,11 @@ package final class WebhookOutbox: Sendable {
         self.time = time
         self.cluster = cluster
         cluster?.webhooksStored.observe { [stored] in stored.signal() }
-        // It may be this node's turn to post.
+        // From now on, it may be this node that posts.
         cluster?.repaired.observe { [stored] in stored.signal() }
     }
 
-    /// Whether this process posts what is in the queue: one node posts for all.
+    /// Whether this process posts the events in the queue. One node posts for all nodes.
     package var isPostedHere: Bool { cluster?.isOnDuty ?? true }
 
     private func tellStored() {
@@ -105,7 +106,7 @@ package final class WebhookOutbox: Sendable {
 
     /// Queues an event again, under the id by which the receiver recognizes a repetition.
     package func append(again event: WebhookEvent) async throws(HermesError) {
-        // Due at once, and old enough to be given up only if it is not taken for as long as a new one.
+        // With the new time of creation, the event is due at once, and is given up as late as a new event.
         let event = WebhookEvent(id: event.id, user: event.user, createdAt: time.now(), body: event.body)
         let dropped = try await store.appendWebhooks([event], marks: [:], limit: limit)
         state.withLock { state in
@@ -123,7 +124,8 @@ package final class WebhookOutbox: Sendable {
         }
     }
 
-    /// Stores all accepted notices. If the disk is full or gone, those that cannot be stored are counted as dropped.
+    /// Stores all accepted notices. Notices that cannot be stored, for example because the disk is full, are dropped
+    /// and counted.
     package func flush() async {
         while !Task.isCancelled {
             let batch = state.withLock { state in
@@ -135,7 +137,7 @@ package final class WebhookOutbox: Sendable {
             do throws(HermesError) {
                 try await append(batch, marks: [:])
             } catch {
-                // Shutting down: a later flush stores them.
+                // The process is shutting down. A later flush stores the notices.
                 if error.code == .shuttingDown {
                     return state.withLock { $0.waiting.insert(contentsOf: batch, at: 0) }
                 }

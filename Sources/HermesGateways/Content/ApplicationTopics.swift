@@ -5,37 +5,37 @@ package import HermesCore
 import HermesWire
 package import NIOCore
 
-/// The topics through which clients of other protocols are reached. A publication there must have a form that these
-/// clients can be given.
+/// The topics through which publishers reach the clients of other protocols, such as QSIOP. The payload of a
+/// publication to such a topic must have a form that can be sent to these clients.
 package enum ApplicationTopics {
     /// Whether the payloads of publications to this topic are parsed.
     static func contains(_ topic: String) -> Bool {
         GatewayCatalog.applicationTopics.contains { topic.hasBytes(startingWith: $0.topicPrefix) }
     }
 
-    /// The parts of a publication that ``check(_:_:)`` parses (``MessageParts``); 0 elsewhere.
+    /// Returns the number of parts (``MessageParts``) of a payload that ``check(_:_:)`` parses; 0 for other topics.
     static func partCount(of topic: TopicName, _ payload: ByteBuffer) -> Int {
         contains(topic.rawValue) ? MessageParts.count(json: payload) : 0
     }
 
-    /// Checks a publication before it is published, to these topics and to rooms. Every protocol that publishes to
-    /// topics calls this, for wills too.
+    /// Checks a publication before it is published. Only publications to these topics and to rooms are examined. Every
+    /// protocol that publishes to topics calls this, also for wills.
     ///
-    /// - Throws: `.invalidArgument`, `.tooLarge` if the clients of the topic cannot get this payload.
+    /// - Throws: `.invalidArgument`, `.tooLarge` if the payload cannot be sent to the clients of the topic.
     package static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
         try RoomLimits.check(topic, payload)
         for form in GatewayCatalog.applicationTopics { try form.check(topic, payload) }
     }
 }
 
-/// The demands of one protocol on publications to the topics through which its clients are reached. ``TopicRules``
-/// names the same topics: it says who may use them.
+/// The rules of one protocol for publications to the topics through which its clients are reached. ``TopicRules`` names
+/// the same topics, and says who may use them.
 package protocol ApplicationTopicForm: SendableMetatype {
-    /// The beginning of the topics.
+    /// The prefix of the topics, for example `qsiop/`.
     static var topicPrefix: String { get }
 
-    /// Checks a publication before it is published; of other topics, too.
+    /// Checks a publication before it is published. A publication to any other topic is accepted.
     ///
-    /// - Throws: `.invalidArgument`, `.tooLarge` if the protocol's clients cannot be given this payload.
+    /// - Throws: `.invalidArgument`, `.tooLarge` if the payload cannot be sent to the protocol's clients.
     static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError)
 }

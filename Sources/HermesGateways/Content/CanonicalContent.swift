@@ -5,27 +5,29 @@ import HermesCore
 import HermesWire
 import SwiftProtobuf
 
-/// The canonical form of message contents: the bytes of a `hermes.v1.Content`. Equal contents have equal bytes, so that
-/// a repetition is recognized.
+/// The canonical form of message contents: the bytes of a `hermes.v1.Content`. Equal contents have equal bytes, so the
+/// server recognizes a message that a client sends again.
 enum CanonicalContent {
     /// The longest text, in bytes of UTF-8.
     static let maxTextBytes = 65_536
-    /// The longest URL, in bytes: signed ones are long.
+    /// The longest URL, in bytes. Signed URLs are long.
     private static let maxURLBytes = 4_096
-    /// The longest label or name of a file, in bytes.
+    /// The longest label of a place or name of a file, in bytes.
     private static let maxNameBytes = 256
-    /// The longest name of a kind or an emoticon, in bytes.
+    /// The longest type of custom content or name of an emoticon, in bytes.
     private static let maxTypeBytes = 64
     static let maxAttributes = 32
-    /// The most bytes of all attributes together.
+    /// The most bytes of the keys and values of all attributes together.
     static let maxAttributeBytes = 4_096
 
-    /// The prefix of the server's own custom types, for protocol contents that have no other name.
+    /// The prefix of the custom types that only the server assigns. They name the contents of IMPB that have no
+    /// canonical form.
     static let ownTypePrefix = "impb/"
 
     /// Checks a client's content and encodes it.
     ///
-    /// - Parameter isTranslated: whether the server may have given the content one of its own types.
+    /// - Parameter isTranslated: whether a gateway translated the content. Only then may its custom type begin with
+    ///   ``ownTypePrefix``.
     static func validated(
         _ content: Hermes_V1_Content,
         isTranslated: Bool = false
@@ -77,7 +79,7 @@ enum CanonicalContent {
         case .custom(let custom):
             try check("custom.type", custom.type.utf8.count, maxTypeBytes)
         case nil:
-            // A kind of a newer version.
+            // A newer version defines the kind.
             break
         }
     }
@@ -93,25 +95,26 @@ enum CanonicalContent {
         }
     }
 
-    /// Decodes content, once for all recipients of the message; empty if it cannot be decoded, which happens with no
-    /// content from a gateway.
+    /// Decodes content, once for all recipients of the message. Returns empty content if the bytes cannot be decoded;
+    /// content that a gateway has encoded can always be decoded.
     static func parsed(_ content: MessageContent) -> Hermes_V1_Content {
         CanonicalReading.of(content).content ?? Hermes_V1_Content()
     }
 }
 
-/// A content in decoded form, which all translations share.
+/// A content in decoded form. All translations of the content share it.
 final class CanonicalReading: ContentReading {
     /// Nil if the bytes are not a content.
     let content: Hermes_V1_Content?
 
     init(_ bytes: [UInt8]) {
-        // Checked when it came.
+        // There is no limit on the parts, because the content was checked when it arrived.
         content = try? Hermes_V1_Content(wire: bytes, maxParts: nil)
     }
 
     static func of(_ content: MessageContent) -> CanonicalReading {
-        // Nobody else reads contents; if somebody did, it would be read again and not wrong.
+        // No other type implements `ContentReading`. If one did, the bytes would be decoded again, with the right
+        // result.
         content.reading(CanonicalReading.init) as? CanonicalReading ?? CanonicalReading(content.bytes)
     }
 }

@@ -5,16 +5,16 @@ import Foundation
 import HermesCore
 import HermesWire
 
-// Inbox entries in the schema `hermes.v1`: the one place where the gateways translate a kind of event. Protocols with
-// forms of their own for some kinds show the others in this one.
+// Translates inbox entries to the schema `hermes.v1`. Gateways share this translation. IMPB has a form of its own for
+// most kinds of event, and shows the other kinds in this schema.
 
 extension Hermes_V1_Event {
-    /// An entry as a device of its account gets it.
+    /// Creates the entry in the form in which a device of its account gets it.
     init(_ entry: InboxEntry, reader principal: Principal) {
         self.init()
         seq = entry.seq
         serverTimeMs = entry.committedAt.rawValue
-        // Without a kind the entry counts but has nothing to show.
+        // An entry for another device has no kind: it counts, but there is nothing to show.
         if entry.event.isFor(principal.device) { event = OneOf_Event(entry.event, reader: principal.user) }
     }
 }
@@ -32,7 +32,7 @@ extension Hermes_V1_Event.OneOf_Event {
         }
     }
 
-    /// The name of the field.
+    /// The name of the event's field in `Event`.
     var name: String {
         switch self {
         case .message: "message"

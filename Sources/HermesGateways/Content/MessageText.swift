@@ -5,7 +5,7 @@ package import HermesCore
 import HermesWire
 import SwiftProtobuf
 
-/// The text of messages, for readers without a wire protocol.
+/// Converts the contents of messages from text, to text and to JSON, mainly for the HTTP API.
 package enum MessageText {
     /// Encodes a text as the content of a message.
     /// - Throws: `.tooLarge`.
@@ -15,13 +15,13 @@ package enum MessageText {
         return try CanonicalContent.validated(content).get()
     }
 
-    /// The text of a message; nil for other content.
+    /// Returns the text of a message; nil if the content is not a text.
     package static func text(of content: MessageContent) -> String? {
         guard case .text(let text) = CanonicalContent.parsed(content).kind else { return nil }
         return text
     }
 
-    /// The content as the JSON of `hermes.v1.Content`.
+    /// Returns the content as the JSON of `hermes.v1.Content`.
     package static func json(of content: MessageContent) -> String {
         // Cannot fail: all values have a JSON form.
         (try? CanonicalContent.parsed(content).jsonString()) ?? "{}"

@@ -3,5 +3,5 @@
 
 import SwiftProtobuf
 
-/// Converts bytes for the generated messages, without an import of Foundation.
+/// Converts bytes to the type that the generated messages use, without an import of Foundation.
 func protobufBytes<Bytes: SwiftProtobufContiguousBytes>(_ bytes: some Sequence<UInt8>) -> Bytes { Bytes(bytes) }

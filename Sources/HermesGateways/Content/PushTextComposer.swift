@@ -12,14 +12,14 @@ package enum PushTextComposer {
         case full
         /// Only the sender.
         case sender
-        /// Neither.
+        /// Neither the sender nor the text.
         case none
     }
 
     /// The longest text, in characters; no screen shows more.
     private static let maxCharacters = 500
 
-    /// Returns title and body.
+    /// Returns the title and the body of the notification.
     package static func text(of message: Message, preview: Preview) -> PushText {
         switch preview {
         case .full: PushText(title: message.senderName, body: body(of: message))

@@ -3,24 +3,24 @@
 
 import HermesCore
 
-/// Checks the ids that clients name in requests, and refuses wrong ones in the same words in all protocols.
+/// Checks the ids in clients' requests. All protocols refuse a wrong id with the same text.
 enum RequestedIDs {
     static let badUser = HermesError(.invalidArgument, "a uid is 1 to 2^31-1")
     static let badGroup = HermesError(.invalidArgument, "a group's id is 1 to 2^31-1")
 
-    /// Returns the group with an id that is unsigned on the wire; nil if there can be none.
+    /// Returns the group id for a number that is unsigned on the wire; nil if no group can have this number.
     static func group(_ id: UInt32) -> GroupID? { Int32(exactly: id).flatMap(GroupID.init(rawValue:)) }
 
-    /// The other side of the conversation that a request means, as on the wire.
+    /// The account or group that a request names as the target of a conversation.
     enum Named {
         case user(UInt32)
         case group(UInt32)
     }
 
-    /// The conversation that an account names.
+    /// Returns the conversation that an account names in a request.
     ///
     /// - Parameters:
-    ///   - named: nil if the request names none.
+    ///   - named: the target; nil if the request names none.
     ///   - user: the account.
     /// - Throws: `.invalidArgument`.
     static func conversation(_ named: Named?, of user: UserID) throws(HermesError) -> ConversationID {
@@ -36,7 +36,7 @@ enum RequestedIDs {
         }
     }
 
-    /// The message with an id.
+    /// Parses the id of a message.
     ///
     /// - Throws: `.invalidArgument`.
     static func message(_ id: String) throws(HermesError) -> MessageID {
@@ -46,7 +46,7 @@ enum RequestedIDs {
         return id
     }
 
-    /// Checks uids and their number.
+    /// Checks uids, and how many there are.
     ///
     /// - Throws: `.tooLarge`, `.invalidArgument`.
     static func users(_ uids: [UInt32]) throws(HermesError) -> [UserID] {

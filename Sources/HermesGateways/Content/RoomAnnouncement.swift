@@ -3,11 +3,11 @@
 
 package import HermesCore
 
-/// Publications to rooms by callers outside of them.
+/// Creates publications to rooms for callers that are not in the rooms.
 package enum RoomAnnouncement {
-    /// A notice of the server.
+    /// Creates the publication of a notice of the server.
     ///
-    /// - Parameter place: its place in the sequence of the room's notices; nil: it has none.
+    /// - Parameter place: the notice's place in the sequence of the room's notices; nil if the notice is not numbered.
     /// - Throws: `.tooLarge`.
     package static func notice(
         _ text: String,
@@ -18,7 +18,7 @@ package enum RoomAnnouncement {
         try publication(RoomEvent(.noticed(text, at: now), in: room, place: place))
     }
 
-    /// A text under a name.
+    /// Creates the publication of a text that the room shows under this name.
     ///
     /// - Throws: `.tooLarge`.
     package static func text(_ text: String, from name: String, to room: RoomName) throws(HermesError) -> Publication {

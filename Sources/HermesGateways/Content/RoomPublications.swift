@@ -3,9 +3,10 @@
 
 package import HermesCore
 
-/// Room events and their publications, with the payloads that all gateways share (``GatewayCatalog/roomPayloads``).
+/// Converts between room events and publications, with the payloads that all gateways share
+/// (``GatewayCatalog/roomPayloads``).
 extension Publication {
-    /// The publication of an event to its room.
+    /// Creates the publication of an event to its room.
     ///
     /// - Throws: `.internalError` if the payload cannot be written.
     package init(_ event: RoomEvent) throws(HermesError) {
@@ -14,7 +15,8 @@ extension Publication {
 }
 
 extension RoomEvent {
-    /// Reads the event in a publication to a room; nil if the topic is no room's, or the payload cannot be read.
+    /// Reads the event in a publication to a room; nil if the topic is not a room's topic, or the payload cannot be
+    /// read.
     package init?(_ publication: Publication) {
         self.init(publication, payloads: GatewayCatalog.roomPayloads)
     }

@@ -3,21 +3,21 @@
 
 import HermesWire
 
-/// The replacement for an entry that the recipient's protocol, or the limit that the recipient told, cannot carry
-/// whole. It names the kind and the size. The entry keeps its id and its place, and every other recipient gets it
-/// whole.
+/// The replacement for an inbox entry that is too large for the recipient's protocol, or for the limit that the
+/// recipient has set. It names the kind and the size of the entry. The entry keeps its id and its place in the inbox,
+/// and recipients that can take it get it whole.
 ///
-/// The value is the same for all protocols, and each writes it in its own form: IMPB as a text with two attributes,
-/// QSIOP as two properties with as much of the text as fits, MQTT as `oversized`.
+/// The value is the same for all protocols. Each protocol writes it in its own form: IMPB as a text with two
+/// attributes, QSIOP as two properties with as much of the text as fits, MQTT as `oversized`.
 struct StandIn: Hashable {
     static let kindAttribute = "stand_in"
     static let bytesAttribute = "stand_in_bytes"
 
     /// The kind of the entry: the name of its field in `Event`.
     let entry: String
-    /// The kind of the message's content, in a word; the same as ``entry`` if the entry has no content.
+    /// The kind of the message's content, in one word. If the entry has no content, this is the same as ``entry``.
     let kind: String
-    /// The size in bytes: that of a message's content, or of the entry.
+    /// The size in bytes: of the message's content, or of the whole entry if it has no content.
     let bytes: Int
 
     private init(entry: String, kind: String, bytes: Int) {
@@ -26,7 +26,7 @@ struct StandIn: Hashable {
         self.bytes = bytes
     }
 
-    /// For the content of a message, of this many bytes.
+    /// Creates the stand-in for the content of a message. The content has this many bytes.
     init(for content: Hermes_V1_Content, bytes: Int) {
         entry = "message"
         kind =
@@ -43,9 +43,9 @@ struct StandIn: Hashable {
         self.bytes = bytes
     }
 
-    /// For an entry of an inbox.
+    /// Creates the stand-in for an inbox entry.
     ///
-    /// - Parameter packetBytes: its length on the wire; used if there is no content.
+    /// - Parameter packetBytes: the entry's length on the wire. This is the size if the entry has no content.
     init(for event: Hermes_V1_Event, packetBytes: Int) {
         if case .message(let message) = event.event {
             let bytes: [UInt8]? = try? message.content.wireBytes()

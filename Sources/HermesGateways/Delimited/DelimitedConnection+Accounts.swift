@@ -4,7 +4,7 @@
 import HermesCore
 import HermesWire
 
-/// Accounts and devices.
+/// Requests about accounts and devices.
 extension DelimitedConnection {
     func register(_ request: Hermes_V1_Register, id: UInt64) {
         do throws(HermesError) { logIn(try DelimitedLogin(request), id: id) } catch { fail(id, error) }
@@ -78,7 +78,7 @@ extension DelimitedConnection {
                 answer(id, result, own: principal.user)
             }
         case .changePassword(let change):
-            // Checks the old password and hashes the new one.
+            // Two charges: the server checks the old password and hashes the new one.
             connection.charge(.password)
             connection.charge(.password)
             let token = sender.login.tokenHash

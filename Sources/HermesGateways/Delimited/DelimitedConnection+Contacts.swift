@@ -4,7 +4,7 @@
 import HermesCore
 import HermesWire
 
-/// Contacts: requests, answers, blocks, the list.
+/// Requests that ask for, answer, end, block and list contacts.
 extension DelimitedConnection {
     func contact(_ request: Hermes_V1_ContactRequest, id: UInt64, from sender: Sender) {
         switch request.request {
@@ -47,7 +47,7 @@ extension DelimitedConnection {
         let contacts = messenger.contacts
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            // One more than requested, to know whether more follow.
+            // This reads one contact more than requested, to know whether more follow.
             let found = try await contacts.contacts(of: user, after: UserID(request.afterUid), limit: limit + 1)
             return (found, try await contacts.online(among: found.map(\.account.id), for: user))
         } then: { [self] (result: Result<(found: [Contact], online: Set<UserID>), HermesError>) in

@@ -9,7 +9,7 @@ extension DelimitedConnection {
     func typing(_ request: Hermes_V1_Typing, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.conversation, id: id, from: sender) else { return }
         let user = sender.principal.user
-        // Checked before any read.
+        // This is checked before anything is read from the store.
         let now = messenger.time.now()
         guard messenger.typing.admits(conversation, by: user, isStopped: request.stopped, now: now) else {
             return succeed(id)
@@ -26,7 +26,7 @@ extension DelimitedConnection {
                 case .failure(let error):
                     messenger.typing.forget(conversation, by: user)
                     fail(id, error)
-                // The answer does not depend on whether anybody got it: that would reveal a block.
+                // The answer does not say whether anybody got the event, because that would reveal a block.
                 case .success(let reached):
                     connection.chargeForEvent(toldTo: reached)
                     succeed(id)
@@ -92,9 +92,11 @@ extension DelimitedConnection {
         }
     }
 
-    /// The most bytes of the reason for a signal's end, of a signal's data, and of all of a signal.
+    /// The most bytes of the reason for a signal's end.
     private static let maxSignalReason = 256
+    /// The most bytes of a signal's data.
     private static let maxSignalData = 16_384
+    /// The most bytes of a whole signal.
     private static let maxSignalBytes = maxSignalData + 1_024
 
     func signal(_ request: Hermes_V1_Signal, id: UInt64, from sender: Sender) {
@@ -116,7 +118,7 @@ extension DelimitedConnection {
         } catch {
             return fail(id, HermesError(.invalidArgument, "the signal cannot be passed on", cause: error))
         }
-        // Host names, and fields of newer versions.
+        // This also limits host names, and fields of newer versions.
         guard payload.count <= Self.maxSignalBytes else {
             return fail(id, HermesError(.tooLarge, "a signal is at most 17 KiB"))
         }
@@ -144,7 +146,7 @@ extension DelimitedConnection {
         }
         var packet = Hermes_V1_Packet()
         packet.ephemeral = ephemeral
-        // Dropped first if the client does not keep up: it matters only now.
+        // If the client does not keep up, this packet may be dropped, because it matters only now.
         write(packet, .presence)
     }
 }

@@ -4,7 +4,7 @@
 import HermesCore
 import HermesWire
 
-/// Groups: creating, changing, reading.
+/// Requests that create, change and read groups.
 extension DelimitedConnection {
     func group(_ request: Hermes_V1_GroupRequest, id: UInt64, from sender: Sender) {
         switch request.request {
@@ -64,7 +64,7 @@ extension DelimitedConnection {
         let groups = messenger.groups
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            // One more than requested, to know whether more follow.
+            // This reads one group more than requested, to know whether more follow.
             try await groups.groups(of: user, after: after, limit: limit + 1)
         } then: { [self] result in
             switch result {

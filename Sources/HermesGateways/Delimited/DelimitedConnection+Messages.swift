@@ -31,7 +31,7 @@ extension DelimitedConnection {
         }
     }
 
-    /// The conversation in a request; nil after an error was written.
+    /// Returns the conversation that a request names. If it is not valid, this writes an error and returns nil.
     func conversation(_ conversation: Hermes_V1_Conversation, id: UInt64, from sender: Sender) -> ConversationID? {
         do throws(HermesError) {
             return try DelimitedTranslation.conversation(conversation, of: sender.principal.user)
@@ -43,7 +43,7 @@ extension DelimitedConnection {
 
     // MARK: The inbox
 
-    /// Passes a packet's request to the inbox; the answer is written when it arrives.
+    /// Passes a packet's request to the inbox, and writes the answer when it arrives.
     func askInbox(_ packet: Hermes_V1_Packet, from sender: Sender) {
         let id = packet.id
         let user = sender.principal.user

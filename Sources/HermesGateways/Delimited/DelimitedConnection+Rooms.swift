@@ -77,7 +77,8 @@ extension DelimitedConnection: TopicSubscriber {
 
     /// Leaves all rooms.
     ///
-    /// - Parameter isServerStopping: whether nobody is told, because everybody leaves at once.
+    /// - Parameter isServerStopping: whether the server stops. If so, the other members are not told, because everybody
+    ///   leaves at once.
     func leave(_ rooms: RoomMemberships<TopicSubscription>, as user: UserID?, isServerStopping: Bool) {
         var rooms = rooms
         let left = rooms.leaveAll()
@@ -91,7 +92,8 @@ extension DelimitedConnection: TopicSubscriber {
         in room: RoomName,
         as user: UserID?
     ) {
-        // Cannot fail: a member can be written. If it did, the others would see a stale name.
+        // This cannot fail, because every member can be encoded. If it failed, the others would go on seeing the
+        // member.
         guard let farewell = membership.farewell,
             let publication = try? Publication(RoomEvent(farewell, in: room, sender: user))
         else { return }
@@ -112,9 +114,9 @@ extension DelimitedConnection: TopicSubscriber {
     }
 
     private func remove(from room: RoomName, _ removal: RoomRemoval) {
-        // Cannot fail: it was asked before whether the connection is in the room.
+        // This cannot fail, because the callers have checked that the connection is in the room.
         guard (try? leave(room)) != nil else { return }
-        // The connection no longer gets the room's events, so it is told directly.
+        // The connection no longer gets the room's events, so the client is told directly.
         write(DelimitedRoomTranslation.packet(for: RoomEvent(.kicked(removal), in: room)))
     }
 

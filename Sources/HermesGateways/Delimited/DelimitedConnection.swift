@@ -12,27 +12,28 @@ package final class DelimitedConnection: GatewayConnection {
 
     let connection: Connection
     let environment: GatewayEnvironment
-    /// Nil before authentication and after the end.
+    /// The authenticated origin of requests; nil before authentication and after the end.
     private var sender: Sender?
-    /// The connection's rooms; nil for the many that are in none.
+    /// The connection's rooms; nil until it enters one, as most connections never do.
     var rooms: RoomMemberships<TopicSubscription>?
-    /// When the client last reported its counts.
+    /// The uptime when the client last reported its statistics; nil if it never did.
     var lastReport: Duration?
 
-    /// The protocol that carries the packets in place of frames.
+    /// The protocol that carries the packets in place of Delimited frames; nil if the packets are in such frames.
     let carrier: Carrier?
     private var access = ClientAccess()
-    /// The id of a log-out that is under way; nil: none.
+    /// The packet id of a log-out that is under way; nil if there is none.
     var loggingOut: UInt64?
-    /// Whether the connection ends with the client's log-out.
+    /// Whether the connection ends because the client logged out.
     private(set) var hasLoggedOut = false
-    /// The form of the client's last packet, in which the server writes: JSON in text messages of a WebSocket.
+    /// Whether the client's last packet was JSON, in a text message of a WebSocket. The server writes in the same form.
     private(set) var isJSON: Bool
 
     /// The result of writing a packet through a carrier.
     enum Carriage {
         case carried
-        /// The peer can take neither the packet nor a stand-in: an inbox entry counts as taken.
+        /// The peer can take neither the packet nor a stand-in for it. If the packet is an inbox entry, the entry
+        /// counts as taken.
         case leftOut
     }
 
@@ -53,7 +54,7 @@ package final class DelimitedConnection: GatewayConnection {
     /// Whether another protocol carries the packets.
     var isCarried: Bool { carrier != nil }
 
-    /// ``InboxLink/isRepeating``.
+    /// Whether the entry that is being written belongs to a page that the peer asked for (``InboxLink/isRepeating``).
     var isRepeating: Bool { sender?.link.isRepeating ?? false }
 
     var messenger: Messenger { environment.messenger }
@@ -96,7 +97,7 @@ package final class DelimitedConnection: GatewayConnection {
         }
     }
 
-    /// The connection's account.
+    /// The connection's account; nil before authentication and after the end.
     var user: UserID? { sender?.principal.user }
 
     var principal: Principal? { sender?.principal }
@@ -199,7 +200,7 @@ package final class DelimitedConnection: GatewayConnection {
         write(packet)
     }
 
-    /// Warns that the connection ends when its token expires, unless it gets a new one before.
+    /// Warns the client that the connection ends when its token expires, unless the client sends a new token before.
     func warn(tokenExpiresAt end: Timestamp) {
         var packet = Hermes_V1_Packet()
         packet.notice.kind = .tokenExpires
@@ -224,13 +225,15 @@ package final class DelimitedConnection: GatewayConnection {
             write: { [unowned self] entry in write(entry) }
         )
         sender = Sender(login: login, link: link)
-        // A device may open its inbox again long after its login.
+        // A device may open its inbox again long after its login. Then its cursor may be past the inbox's head at the
+        // login.
         link.open(after: cursor, head: max(login.position.head, cursor))
     }
 
     package func farewell(_ reason: CloseReason) {
         if case .attachment(.revoked) = reason, let id = loggingOut {
-            // The revoked token is the client's own: over MQTT that ends its connection before the answer is there.
+            // The client's log-out revoked the token. Over MQTT, this ends the connection before the answer to the
+            // log-out arrives.
             loggingOut = nil
             hasLoggedOut = true
             succeed(id)
@@ -256,10 +259,10 @@ package final class DelimitedConnection: GatewayConnection {
         leave(left, as: user, isServerStopping: isServerStopping)
     }
 
-    /// The last seq that the client has; nil without a login.
+    /// The last seq up to which the client has all entries; nil without a login.
     var acknowledgedSeq: UInt64? { sender?.link.acknowledgedSeq }
 
-    /// The client has everything up to this seq.
+    /// Records that the client has all entries up to this seq.
     func acknowledged(upTo seq: UInt64) { sender?.link.acknowledged(upTo: seq) }
 
     package func becameWritable() { sender?.link.becameWritable() }

@@ -5,7 +5,8 @@ import HermesCore
 import HermesWire
 import Metrics
 
-/// A login or a registration, as a packet of the native protocol asks for it; the same whatever carries the packet.
+/// A login or a registration that a packet of the native protocol asks for. It does not depend on the protocol that
+/// carries the packet.
 struct DelimitedLogin: Sendable {
     private enum Proof: Sendable {
         case registration(nickName: String, password: String, invitation: String)
@@ -14,7 +15,7 @@ struct DelimitedLogin: Sendable {
 
     let device: DeviceDescription
     private let proof: Proof
-    /// The client's own record of its place in the inbox; without an epoch it has none.
+    /// The client's own record of its place in the inbox. If the epoch is 0, the client has no record.
     private let place: (epoch: UInt64, acknowledged: UInt64)
     private let ticket: [UInt8]
     private let network: String
@@ -44,7 +45,7 @@ struct DelimitedLogin: Sendable {
         network = request.device.networkLabel
     }
 
-    /// The login that a packet asks for; nil if it is neither a login nor a registration.
+    /// Creates the login that a packet asks for; nil if the packet is neither a login nor a registration.
     init?(_ packet: Hermes_V1_Packet) throws(HermesError) {
         switch packet.body {
         case .register(let request): try self.init(request)
@@ -91,10 +92,10 @@ struct DelimitedLogin: Sendable {
         }
     }
 
-    /// The answer to the client, and the seq behind which its inbox continues.
+    /// Returns the answer to the client, and the seq after which the delivery of its inbox continues.
     ///
-    /// Counts the login if the client shows the ticket of a stopped server, and acknowledges what the client says that
-    /// it has.
+    /// If the client shows the ticket of a stopped server, this counts the ticket. If the client says that it has more
+    /// entries than it has acknowledged, this acknowledges them.
     func welcome(
         _ login: Login,
         on connection: Connection,
@@ -106,8 +107,8 @@ struct DelimitedLogin: Sendable {
             Counter(label: "hermes_reconnect_tickets_total", dimensions: [("valid", isValid ? "yes" : "no")])
                 .increment()
         }
-        // The client knows its place better than the server, as long as both mean the same store. A cursor ahead of the
-        // inbox belongs to entries that the store has lost: their seqs are given out again.
+        // If client and server refer to the same store, the client knows its place better than the server. A cursor
+        // past the end of the inbox belongs to entries that the store has lost; their seqs are assigned again.
         let isSameEpoch = place.epoch != 0 && place.epoch == login.position.epoch
         let isLost = isSameEpoch && place.acknowledged > login.position.head
         let isSameStore = isSameEpoch && !isLost

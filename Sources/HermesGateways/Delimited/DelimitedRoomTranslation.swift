@@ -8,9 +8,10 @@ import SwiftProtobuf
 
 typealias WireMessage = SwiftProtobuf.Message
 
-/// Room events in packets.
+/// Translates room events to packets.
 enum DelimitedRoomTranslation {
-    /// A complete frame with the event; empty for publications that say nothing.
+    /// Returns a complete frame with the event in a publication; empty if the publication has no event that can be
+    /// read.
     static func frame(for publication: Publication) -> ByteBuffer {
         var frame = ByteBuffer()
         guard let packet = packet(for: publication) else { return frame }
@@ -19,7 +20,7 @@ enum DelimitedRoomTranslation {
         return frame
     }
 
-    /// The same with the packet as JSON.
+    /// Returns a complete frame, as ``frame(for:)`` does, with the packet as JSON.
     static func jsonFrame(for publication: Publication) -> ByteBuffer {
         var frame = ByteBuffer()
         guard let packet = packet(for: publication) else { return frame }

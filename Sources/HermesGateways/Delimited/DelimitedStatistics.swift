@@ -19,7 +19,7 @@ enum DelimitedStatistics {
 
     /// Adds a report to the metrics.
     ///
-    /// - Parameter version: the app version under which it is counted, one of few.
+    /// - Parameter version: the app version under which the report is counted. The number of such versions is limited.
     static func count(_ report: ClientReport, as version: String) {
         let counts = report.counts
         for (figure, counter) in counters { add(counts[figure], to: counter) }
@@ -46,7 +46,7 @@ enum DelimitedStatistics {
 extension ClientReport {
     /// Parses a report.
     ///
-    /// - Throws: `.invalidArgument` if it breaks a limit.
+    /// - Throws: `.invalidArgument` if the report exceeds a limit.
     init(_ statistics: Hermes_V1_Statistics) throws(HermesError) {
         guard statistics.networks.count <= Self.maxNetworks else {
             throw HermesError(.invalidArgument, "a report holds at most \(Self.maxNetworks) networks")
@@ -74,7 +74,7 @@ extension ClientReport {
 }
 
 extension ReportFigure {
-    /// The field of a report; nil: clients do not report it.
+    /// The field of a report that holds the figure; nil if clients do not report the figure.
     fileprivate var field: KeyPath<Hermes_V1_NetworkStatistics, UInt64>? {
         switch self {
         case .received: \.received
@@ -96,7 +96,7 @@ extension ReportFigure {
 }
 
 extension DelimitedConnection {
-    /// The least time between two reports of a connection.
+    /// The shortest time between two reports of a connection.
     private static let reportInterval = Duration.seconds(10)
 
     func statistics(_ request: Hermes_V1_Statistics, id: UInt64, from sender: Sender) {
@@ -125,7 +125,8 @@ extension DelimitedConnection {
 }
 
 extension GatewayEnvironment {
-    /// The heartbeat interval for a client in the network with this label, in seconds; 0 if none is known or suggested.
+    /// Returns the heartbeat interval to suggest to a client in a network with this label, in seconds; 0 if no interval
+    /// is known, or the server makes no suggestions.
     func heartbeatPrior(in label: String) -> UInt32 {
         guard settings.clients.sharesHeartbeats, label.utf8.count <= ClientReport.maxLabelBytes,
             let interval = messenger.clientStatistics.heartbeat(in: label)

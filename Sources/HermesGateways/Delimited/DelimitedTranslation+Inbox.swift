@@ -4,9 +4,9 @@
 import HermesCore
 import HermesWire
 
-/// Requests to the inbox, and their answers.
+/// Translates requests to the inbox, and their answers.
 extension DelimitedTranslation {
-    /// Returns a packet's request to the inbox of `user`; nil: it is another request.
+    /// Returns a packet's request to the inbox of `user`; nil if the packet is not such a request.
     ///
     /// - Throws: `.invalidArgument`.
     static func inboxRequest(
@@ -34,7 +34,7 @@ extension DelimitedTranslation {
         }
     }
 
-    /// The conversation that `user` names.
+    /// Returns the conversation that `user` names.
     ///
     /// - Throws: `.invalidArgument`.
     static func conversation(
@@ -50,7 +50,7 @@ extension DelimitedTranslation {
         return try RequestedIDs.conversation(named, of: user)
     }
 
-    /// Where a page of the conversations of `user` begins; nil: with the first.
+    /// Returns the place after which a page of the conversations of `user` begins; nil if it begins with the first.
     ///
     /// - Throws: `.invalidArgument`.
     private static func place(
@@ -61,7 +61,7 @@ extension DelimitedTranslation {
         return ConversationPlace(try conversation(request.after, of: user), of: user)
     }
 
-    /// The value of a result; nil: it is empty.
+    /// Returns the value of a result; nil if the result is empty.
     static func value(of answer: InboxAnswer, reader: UserID) -> Hermes_V1_Result.OneOf_Value? {
         switch answer {
         case .page(let page): .synchronized(synchronized(page))
@@ -71,7 +71,7 @@ extension DelimitedTranslation {
         }
     }
 
-    /// The entries follow on their own.
+    /// Returns the answer to `synchronize`. The entries follow it as events.
     private static func synchronized(_ page: InboxPage) -> Hermes_V1_Synchronized {
         var answer = Hermes_V1_Synchronized()
         answer.epoch = page.position.epoch

@@ -11,8 +11,9 @@ package enum TopicPushTranslation {
     /// Returns the payload of a publication.
     ///
     /// - Parameters:
-    ///   - push: the push; its `expiresAt` is nil if unsaid.
-    ///   - seq: its number in the topic's sequence.
+    ///   - push: the push.
+    ///   - expires: whether the payload says when the push expires.
+    ///   - seq: the push's number in the topic's sequence.
     ///   - epoch: the epoch of that sequence.
     package static func payload(
         of push: Push,

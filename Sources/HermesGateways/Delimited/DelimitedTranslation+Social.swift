@@ -4,7 +4,7 @@
 import HermesCore
 import HermesWire
 
-/// Contacts and groups.
+/// Translates contacts and groups.
 extension DelimitedTranslation {
     // MARK: Contacts
 
@@ -40,7 +40,7 @@ extension DelimitedTranslation {
         return answer
     }
 
-    /// Translates a request that changes a group; not for requests that read.
+    /// Translates a request that changes a group. Requests that only read are refused.
     static func groupCommand(_ request: Hermes_V1_GroupRequest) throws(HermesError) -> GroupCommand {
         switch request.request {
         case .create(let create):

@@ -6,7 +6,8 @@ import HermesWire
 
 /// Translates between the core and `hermes.v1`.
 enum DelimitedTranslation {
-    /// The window for reconnects after a shutdown, so that clients do not return all at once.
+    /// The length of the window for reconnects after a shutdown, in milliseconds. It keeps the clients from returning
+    /// all at once.
     static let reconnectWindow: UInt32 = 15_000
 
     static func error(_ error: HermesError) -> Hermes_V1_Error {
@@ -105,7 +106,7 @@ enum DelimitedTranslation {
         return answer
     }
 
-    /// The last packet of a connection; nil if none is due.
+    /// Returns the last packet of a connection that ends for this reason; nil if there is none.
     static func kicked(_ reason: CloseReason) -> Hermes_V1_Kicked? {
         var kicked = Hermes_V1_Kicked()
         kicked.code = reason.code

@@ -4,8 +4,8 @@
 import HermesCore
 
 extension EncodingSlot {
-    /// A whole Delimited frame.
+    /// The slot for a whole Delimited frame.
     static var delimited: Self { Self(rawValue: 1) }
-    /// The JSON of a packet, in a Delimited frame.
+    /// The slot for a Delimited frame with the JSON of a packet.
     static var delimitedJSON: Self { Self(rawValue: 6) }
 }

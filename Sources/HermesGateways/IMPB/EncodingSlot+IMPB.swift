@@ -4,6 +4,6 @@
 import HermesCore
 
 extension EncodingSlot {
-    /// A whole IMPB frame.
+    /// The slot for a whole IMPB frame.
     static var impb: Self { Self(rawValue: 9) }
 }

@@ -5,18 +5,19 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// IMPB's broadcasts and custom messages as publications.
+/// Translates IMPB's broadcasts and custom messages to publications, and publications to broadcasts.
 ///
 /// A publication to `impb/broadcast` reaches every connected IMPB device; the rules say who may publish there. A
 /// device's custom messages go to `impb/UID/DEVICE/custom`.
 enum IMPBApplication: ApplicationTopicForm {
-    /// The beginning of the topics.
+    /// The prefix of the topics.
     static let topicPrefix = "impb/"
     static let broadcast = "impb/broadcast"
     /// The longest JSON of a broadcast, and the longest custom message, in bytes.
     static let maxBytes = 32_768
 
-    /// The topic of a device's custom messages; nil if its id has characters that a level of a topic cannot have.
+    /// Returns the topic of a device's custom messages; nil if the device's id has characters that a topic level cannot
+    /// have.
     static func customTopic(of principal: Principal) -> TopicName? {
         let device = principal.device.rawValue
         guard device.utf8.allSatisfy({ ![UInt8(ascii: "/"), UInt8(ascii: "+"), UInt8(ascii: "#")].contains($0) }) else {
@@ -27,13 +28,13 @@ enum IMPBApplication: ApplicationTopicForm {
 
     /// Checks a publication before it is published.
     ///
-    /// - Throws: `.invalidArgument`, `.tooLarge` if it is a broadcast that cannot be sent.
+    /// - Throws: `.invalidArgument`, `.tooLarge` if the publication is a broadcast that cannot be sent.
     static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
         guard topic.rawValue == broadcast else { return }
         _ = try CanonicalContent.validated(try content(of: payload)).get()
     }
 
-    /// The payload of a client's broadcast.
+    /// Returns the payload of a client's broadcast.
     ///
     /// - Throws: `.tooLarge`.
     static func payload(of content: MessageContent) throws(HermesError) -> ByteBuffer {
@@ -42,7 +43,8 @@ enum IMPBApplication: ApplicationTopicForm {
         return payload
     }
 
-    /// The frame of a broadcast; empty for a publication that is none. Its author is the account that published it.
+    /// Returns the frame of a broadcast; empty if the payload is not a content. The broadcast's author is the account
+    /// that published it.
     static func frame(of publication: Publication) -> ByteBuffer {
         var bytes = ByteBuffer()
         guard let content = try? content(of: publication.payload) else { return bytes }
@@ -53,7 +55,7 @@ enum IMPBApplication: ApplicationTopicForm {
         base.type = .broadcast
         // Cannot fail: the message has no required fields.
         if let body: [UInt8] = try? message.wireBytes() { base.body = protobufBytes(body) }
-        // Frames of all connections share the bytes, so that none has a number of its own.
+        // All connections share the bytes, so the frame cannot have a number that belongs to one connection.
         guard base.body.count <= IMPBFrame.maxBodyBytes - 16,
             (try? IMPBFrame.write(base, seq: 0, type: .message, into: &bytes)) != nil
         else { return ByteBuffer() }

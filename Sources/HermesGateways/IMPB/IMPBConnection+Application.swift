@@ -11,7 +11,7 @@ extension IMPBConnection: TopicSubscriber {
 
     func broadcast(_ base: IMPB_base_msg, seq: UInt32, from sender: Sender) {
         guard let topic = TopicName(IMPBApplication.broadcast) else { return }
-        // Asked before anything is parsed.
+        // The rules are checked before anything is parsed.
         guard may(.publish, topic, sender) else {
             return fail(seq, HermesError(.forbidden, "the rules do not let this account send to everyone"))
         }
@@ -49,7 +49,7 @@ extension IMPBConnection: TopicSubscriber {
         access.allows(action, topic, ClientIdentity(sender.principal), by: environment.access)
     }
 
-    /// Publishes, and answers once it is stored for those who are away.
+    /// Publishes, and answers once the publication is stored for the subscribers that are away.
     private func publish(
         _ payload: ByteBuffer,
         _ details: PublicationDetails?,

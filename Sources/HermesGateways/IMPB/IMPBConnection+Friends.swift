@@ -53,7 +53,7 @@ extension IMPBConnection {
         }
     }
 
-    /// The account for a decimal uid or a name.
+    /// Returns the account for a decimal uid or a name.
     private static func account(
         _ target: String,
         for viewer: UserID,
@@ -98,7 +98,8 @@ extension IMPBConnection {
             switch result {
             case .failure(let error): fail(seq, error)
             case .success(let (found, lookedAt, online)):
-                // Once for the rows, which are not much less work if they are skipped, and once for who is online.
+                // This charges each row that was read, because skipped rows are nearly as much work, and each contact
+                // whose presence was looked up.
                 connection.charge(.page(entries: lookedAt + found.count))
                 guard let list = IMPBTranslation.userList(found, isOnline: { online.contains($0) }) else {
                     return fail(

@@ -90,7 +90,7 @@ extension IMPBConnection {
         let groups = messenger.groups
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            // One more than requested, to know whether more follow.
+            // This reads one group more than requested, to know whether more follow.
             try await groups.groups(of: user, after: GroupID(rawValue: request.afterGroupID), limit: limit + 1)
         } then: { [self] result in
             switch result {

@@ -99,7 +99,7 @@ extension IMPBConnection {
         }
     }
 
-    /// Passes a request to the inbox; the answer is written when it arrives.
+    /// Passes a request to the inbox, and writes the answer when it arrives.
     private func ask(_ request: Result<InboxRequest, HermesError>, seq: UInt32, from sender: Sender) {
         let reader = sender.principal
         switch request {
@@ -110,7 +110,7 @@ extension IMPBConnection {
                 case .failure(let error): fail(seq, error)
                 case .success(.page(let page)): succeed(seq, IMPBTranslation.pulled(page))
                 case .success(.history(let page)): succeed(seq, IMPBTranslation.history(page, reader: reader))
-                // The list of conversations is asked for over HTTP alone.
+                // IMPB has no request for the list of conversations.
                 case .success(.conversations), .success(.done): succeed(seq)
                 }
             }

@@ -4,8 +4,8 @@
 package import HermesCore
 import HermesWire
 
-/// Method 3: exchanges the addresses of two clients. Between protocols the addresses travel as `hermes.v1.Signal`, so
-/// that an IMPB phone can reach a client of the native protocol.
+/// Method 3: exchanges the addresses of two clients. From gateway to gateway, the addresses travel as
+/// `hermes.v1.Signal`, so that an IMPB phone can reach a client of the native protocol.
 extension IMPBConnection {
     func connect(_ message: IMPB_p2p_connect, seq: UInt32, from sender: Sender) {
         switch message.type {
@@ -37,8 +37,8 @@ extension IMPBConnection {
         }
     }
 
-    /// Tells the target the sponsor's addresses. The sponsor gets the target's addresses once the target agrees by
-    /// posting them.
+    /// Answers the account that asks for a link (the sponsor), and tells the target the sponsor's addresses. The
+    /// sponsor gets the target's addresses once the target agrees by posting them.
     private func answerLink(to target: UserID, exists: Bool, seq: UInt32, from sender: Sender) {
         let own = sender.link.attachment.directAddress ?? DirectAddress()
         var answer = IMPB_p2pconnect_response()
@@ -48,7 +48,8 @@ extension IMPBConnection {
         succeed(seq, answer)
         guard answer.isOnline else { return }
         let request = IMPBTranslation.signal(from: sender.principal.user, to: target, own, isReady: false)
-        // Who has gone meanwhile does not post its addresses, and the sponsor waits no longer than it likes.
+        // If the target has gone meanwhile, it does not post its addresses. How long the sponsor waits for them is up
+        // to its client.
         guard let event = event(request, from: sender) else { return }
         connection.chargeForEvent(toldTo: messenger.devices.notify(target, event))
     }
@@ -58,7 +59,8 @@ extension IMPBConnection {
             return fail(seq, HermesError(.invalidArgument, "sponsor_uid is 1 to 2^31-1"))
         }
         var address = IMPBTranslation.addresses(request.ipInfo)
-        // A client that has not asked a STUN server does not know how it is seen; we do, at least its host.
+        // A client that has not asked a STUN server does not know its public address. The server knows at least the
+        // host.
         if address.observedHost.isEmpty {
             address.observedHost = connection.remoteHost ?? ""
             address.observedPort = address.localPort

@@ -7,7 +7,7 @@ import NIOCore
 
 /// Method 0: registering, logging in and out, reading accounts.
 extension IMPBConnection {
-    /// The device id of a client that sends none.
+    /// The device id of a client that does not send one.
     static let defaultDevice = "impb"
 
     func user(_ message: IMPB_User_msg, seq: UInt32) {
@@ -78,7 +78,7 @@ extension IMPBConnection {
         connection.charge(request.token.isEmpty ? .password : .login)
         connection.ask { () async throws(HermesError) in
             let login = try await accounts.logIn(credential, device: device, address: address)
-            // Remove the device that the registration invented, so that nothing waits for it.
+            // This removes the device that the registration created, so that no entries wait for it.
             if let registration, registration.principal.user == login.principal.user,
                 registration.principal.device != login.principal.device
             {

@@ -14,9 +14,9 @@ package final class IMPBConnection: GatewayConnection {
     let environment: GatewayEnvironment
     private(set) var link: InboxLink?
     private(set) var login: Login?
-    /// The account registered on this connection, until it logs in.
+    /// The login of the account that was registered on this connection; nil once an account logs in.
     var registration: Login?
-    /// Whether the client has acknowledged or pulled by itself: frames then acknowledge nothing.
+    /// Whether the client has ever acknowledged or pulled entries. If so, its other frames acknowledge nothing.
     private var isAcknowledgingItself = false
     private var nextSeq: UInt32 = 1
     /// The subscription to broadcasts; nil before the login and after the end.
@@ -56,7 +56,8 @@ package final class IMPBConnection: GatewayConnection {
             guard let sender else { return refuseStranger(frame.seq) }
             message(frame, from: sender)
         case .notification:
-            // A receipt: the client got a message. That of "messages wait" comes before it has these.
+            // The frame is a receipt: the client got a notification. The receipt for `offline_msg` acknowledges
+            // nothing, because the client sends it before it has the entries that wait.
             guard link != nil else { return refuseStranger(frame.seq) }
             let notification = try? IMPB_Notification_msg(wire: frame.body) { connection.charge(.parts($0)) }
             if notification?.type != .offlineMsg { acknowledgeImplicitly() }
@@ -98,7 +99,8 @@ package final class IMPBConnection: GatewayConnection {
         }
     }
 
-    /// Acknowledges everything written before a frame of a client that never acknowledges.
+    /// Acknowledges all entries that were written before the present frame, if the client never acknowledges entries
+    /// itself.
     private func acknowledgeImplicitly() {
         if !isAcknowledgingItself { link?.peerSpoke() }
     }
@@ -109,7 +111,7 @@ package final class IMPBConnection: GatewayConnection {
 
     // MARK: Bodies
 
-    /// Parses a frame's body; nil after an error was written.
+    /// Parses a frame's body. If it cannot be parsed, this writes an error and returns nil.
     func parse<Body: WireMessage>(_ body: ByteBuffer, _ seq: UInt32) -> Body? {
         do {
             return try Body(wire: body) { connection.charge(.parts($0)) }
@@ -119,7 +121,7 @@ package final class IMPBConnection: GatewayConnection {
         }
     }
 
-    /// Parses a nested message; nil after an error was written.
+    /// Parses a nested message. If it cannot be parsed, this writes an error and returns nil.
     func parse<Body: WireMessage>(_ body: some SwiftProtobufContiguousBytes, _ seq: UInt32) -> Body? {
         do {
             return try Body(wire: body) { connection.charge(.parts($0)) }
@@ -162,7 +164,7 @@ package final class IMPBConnection: GatewayConnection {
         connection.write { try IMPBFrame.write(message, seq: seq, type: type, into: &$0) }
     }
 
-    /// Returns the number of the server's next own frame.
+    /// Returns the number of the server's next frame that is not an answer.
     func takeSeq() -> UInt32 {
         defer { nextSeq &+= 1 }
         return nextSeq

@@ -5,14 +5,15 @@ import HermesCore
 import HermesWire
 import SwiftProtobuf
 
-/// Translates between IMPB's contents and canonical ones. Contents that IMPB cannot express travel as custom content.
-/// IMPB's own kinds without a canonical form travel under a type that begins with `impb/` and are restored unchanged.
+/// Translates between IMPB's contents and canonical contents. IMPB's kinds without a canonical form become custom
+/// contents, whose type begins with `impb/`. IMPB clients get such contents unchanged. In place of a canonical kind
+/// that IMPB does not know, they get a text.
 enum IMPBContent {
     private static let opaquePrefix = CanonicalContent.ownTypePrefix
 
     // MARK: From IMPB
 
-    /// - Parameter counted: gets the number of the content's parts before it is parsed.
+    /// - Parameter counted: called with the number of the content's parts before the content is parsed.
     static func canonical(
         _ message: some IMPBChatMessage,
         counted: (Int) -> Void = { _ in }
@@ -75,7 +76,7 @@ enum IMPBContent {
             custom.data = protobufBytes(info.value.utf8)
             return .custom(custom)
         case .video, .UNRECOGNIZED:
-            // Published without a body: the bytes are the application's.
+            // The published schema has no body for these types, so the bytes are the application's own.
             var custom = Hermes_V1_Content.Custom()
             custom.type = opaquePrefix + String(type.rawValue)
             custom.data = protobufBytes(bytes)
@@ -85,8 +86,8 @@ enum IMPBContent {
 
     /// Parses bytes as their declared type.
     ///
-    /// - Throws: also if they contain no known field: any text may parse as unknown fields, and the message would
-    ///   arrive empty.
+    /// - Throws: also if the bytes contain only unknown fields. A bare text may parse as unknown fields, and the
+    ///   message would then arrive empty.
     private static func body<Body: WireMessage>(
         _ type: Body.Type,
         _ bytes: [UInt8],
@@ -102,10 +103,10 @@ enum IMPBContent {
         return body
     }
 
-    /// The IMPB type of the server's own custom content; nil for other content.
+    /// Returns the IMPB type of custom content whose type begins with `impb/`; nil for other content.
     ///
-    /// Stored data is not trusted: a number beyond 32 bits does not become an enum, because encoding one corrupts
-    /// memory, and neither does a type whose body has a canonical form.
+    /// Stored data is not trusted. A number beyond 32 bits does not become an enum, because encoding such an enum
+    /// corrupts memory. The number of a type whose body has a canonical form does not become an enum either.
     private static func opaqueType(_ type: String) -> IMPB_Content_type? {
         let digits = type.dropFirst(opaquePrefix.count)
         guard type.hasPrefix(opaquePrefix), let number = Int32(digits), String(number) == digits else { return nil }
@@ -157,7 +158,8 @@ enum IMPBContent {
             content.location.lon = location.longitude
             return (.location, try content.wireBytes())
         case .video(let video):
-            // The body was never published; Hermes writes the address where an image has it.
+            // The published schema has no body for videos. Hermes writes the URL into the field that holds an image's
+            // URL.
             return (.video, try image(video.url))
         case .expression(let expression):
             var content = IMPB_msg_expression_content()

@@ -3,7 +3,8 @@
 
 import HermesWire
 
-/// IMPB, the protocol of the published mobile app: accounts, 1:1 messages, notifications, peer-to-peer set-up.
+/// The gateway for IMPB, the protocol of the published mobile app: accounts, 1:1 messages, notifications, peer-to-peer
+/// set-up.
 package struct IMPBGateway: Gateway {
     package static let name = "impb"
     package static let title = "IMPB"
@@ -15,7 +16,8 @@ package struct IMPBGateway: Gateway {
 
     package init(environment: GatewayEnvironment) { self.environment = environment }
 
-    /// Three pings of 180 s and some grace, by default.
+    /// The time without a sign of life after which a connection is closed. The default leaves time for three pings, one
+    /// every 180 s.
     package var idleTimeout: Duration { environment.settings.limits.idle }
     package var maxFrameBytes: Int { min(environment.settings.limits.maxFrameBytes, IMPBFrame.maxBodyBytes) }
 

@@ -4,7 +4,7 @@
 import HermesCore
 import HermesWire
 
-/// Requests to the inbox, and their answers. Errors are `.invalidArgument`.
+/// Translates requests to the inbox, and their answers. All errors are `.invalidArgument`.
 extension IMPBTranslation {
     static func inboxRequest(_ request: IMPB_pull_request) -> InboxRequest {
         .page(after: request.afterSeq, limit: Int(clamping: request.limit))
@@ -31,7 +31,7 @@ extension IMPBTranslation {
         }
     }
 
-    /// The conversation that `user` names: a uid, or a group.
+    /// Returns the conversation that `user` names, by a uid or a group id.
     private static func conversation(
         _ id: IMPB_Conversation_id,
         of user: UserID
@@ -44,7 +44,7 @@ extension IMPBTranslation {
         }
     }
 
-    /// The answer to a pull; the entries follow on their own.
+    /// Returns the answer to a pull. The entries follow it in frames of their own.
     static func pulled(_ page: InboxPage) -> IMPB_pull_response {
         var answer = IMPB_pull_response()
         answer.epoch = page.position.epoch
@@ -54,9 +54,10 @@ extension IMPBTranslation {
         return answer
     }
 
-    /// The newest messages of a page that fit into a frame.
+    /// Returns the newest messages of a page, as many as fit into a frame.
     static func history(_ page: HistoryPage, reader: Principal) -> IMPB_history_response {
-        // Beside the answer's own fields. The first message fits in any case, or else nobody could get past it.
+        // This is the room besides the answer's own fields. The first message always fits; otherwise no client could
+        // get past it.
         var room = IMPBFrame.maxBodyBytes - 64
         var messages: [IMPB_History_msg] = []
         for message in page.messages.reversed() {

@@ -4,7 +4,8 @@
 import HermesCore
 import HermesWire
 
-/// Addresses for direct links. A signal that is not ready asks for a link; one that is ready answers.
+/// Translates addresses for direct links. A signal whose address is not ready asks for a link. A signal whose address
+/// is ready answers such a request.
 extension IMPBTranslation {
     static func addresses(_ address: DirectAddress) -> IMPB_Ip_info {
         var info = IMPB_Ip_info()
@@ -37,7 +38,7 @@ extension IMPBTranslation {
         return signal
     }
 
-    /// The notification for a signal; nil if IMPB cannot express it.
+    /// Returns the notification for a signal; nil if IMPB cannot express the signal.
     static func notification(
         _ signal: Hermes_V1_Signal,
         from user: UserID,
@@ -57,7 +58,7 @@ extension IMPBTranslation {
             body.targetInfo = addresses(own)
             return notification(.p2PReceiveConnectReq, for: reader, body)
         }
-        // With the same public address they are in the same network, where private addresses work.
+        // If both clients have the same public address, they are in the same network, where private addresses work.
         let isNear = address.observedHost == own.observedHost && !address.localHost.isEmpty
         var body = IMPB_p2p_connect_ready_notification()
         body.uid = UInt32(user.rawValue)

@@ -5,14 +5,14 @@ import Foundation
 import HermesCore
 import HermesWire
 
-/// Friends, pushes and groups.
+/// Translates friends, pushes and groups.
 extension IMPBTranslation {
-    /// The room for lists in a frame, without their framing.
+    /// The number of bytes for a list in a frame, besides the framing.
     private static let listBytes = IMPBFrame.maxBodyBytes - 64
 
     // MARK: Friends
 
-    /// The list; nil if it does not fit into a frame.
+    /// Returns the list of friends; nil if it does not fit into a frame.
     static func userList(_ contacts: [Contact], isOnline: (UserID) -> Bool) -> IMPB_user_info_list_res? {
         var list = IMPB_user_info_list_res()
         var room = listBytes
@@ -99,7 +99,7 @@ extension IMPBTranslation {
         return info
     }
 
-    /// The group, with as many members as fit into a frame.
+    /// Returns the group, with as many members as fit into a frame.
     static func group(_ group: Group, names: [UserID: String]) -> IMPB_Group_info {
         var info = self.group(group.summary)
         var room = listBytes - group.summary.name.utf8.count - group.summary.avatarURL.utf8.count
@@ -121,7 +121,7 @@ extension IMPBTranslation {
         return info
     }
 
-    /// The first groups of `found` that fit into a frame.
+    /// Returns the first groups of `found`, as many as fit into a frame, but no more than `limit`.
     static func groupList(_ found: [GroupSummary], limit: Int) -> IMPB_group_list_response {
         var list = IMPB_group_list_response()
         var room = listBytes

@@ -29,7 +29,7 @@ enum IMPBTranslation {
         }
     }
 
-    /// The client's error at the end of a connection; nil if none is due.
+    /// Returns the error that the client gets when the server ends its connection; nil if it gets none.
     static func farewell(_ reason: CloseReason) -> HermesError? {
         switch reason {
         case .goodbye, .finished, .malformed, .loginBudget: nil
@@ -57,7 +57,7 @@ enum IMPBTranslation {
 
     // MARK: Accounts
 
-    /// The number of entries that wait for a device that logs in; nil if none do.
+    /// Returns the notification with the number of entries that wait for a device at its login; nil if none wait.
     static func waiting(_ login: Login) -> IMPB_Notification_msg? {
         let (head, oldest) = (login.position.head, login.position.oldest)
         let first = max(login.device.cursor, oldest - min(oldest, 1))
@@ -103,7 +103,7 @@ enum IMPBTranslation {
         case .message(let message) where !message.isRecalled:
             return .message(base(message, seq: entry.seq, reader: reader))
         case .message(let message):
-            // The content is gone; the message stays as an entry.
+            // The content of a recalled message is gone, but the entry stays in the inbox.
             let recalled = RecalledMessage(
                 message.id,
                 in: message.conversation,
@@ -125,7 +125,7 @@ enum IMPBTranslation {
             var body = IMPB_expired_notification()
             body.toSeq = seq
             notification = self.notification(.expired, for: reader.user, body)
-        // For another device, or of a kind without a type of its own.
+        // The entry is for another device, or of a kind without a notification of its own.
         default:
             guard entry.event.isFor(reader.device) else { return nil }
             notification = inSchema(entry, reader: reader)
@@ -135,7 +135,7 @@ enum IMPBTranslation {
         return .notification(notification)
     }
 
-    /// An entry of a kind without a notification of its own.
+    /// Returns the notification for an entry of a kind without a notification of its own.
     static func inSchema(_ entry: InboxEntry, reader: Principal) -> IMPB_Notification_msg {
         notification(.event, for: reader.user, Hermes_V1_Event(entry, reader: reader))
     }
@@ -157,9 +157,9 @@ enum IMPBTranslation {
         return notification(.readMark, for: reader, body)
     }
 
-    /// A message as a frame's body, or its ``StandIn`` if the content does not fit.
+    /// Returns a message as a frame's body, with its ``StandIn`` if the content does not fit.
     ///
-    /// - Parameter maxBytes: the most bytes; by default, it is a frame of its own.
+    /// - Parameter maxBytes: the most bytes of the body. The default is for a message in a frame of its own.
     static func base(
         _ message: Message,
         seq: UInt64,
@@ -215,7 +215,7 @@ enum IMPBTranslation {
         return base
     }
 
-    /// A back end's command; the body is the application's.
+    /// Returns the notification for a back end's command. The body is the application's own.
     static func command(_ payload: [UInt8], for user: UserID) -> IMPB_Notification_msg {
         var notification = IMPB_Notification_msg()
         notification.type = .cmd

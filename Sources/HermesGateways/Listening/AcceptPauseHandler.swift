@@ -6,10 +6,11 @@ package import Logging
 import NIOCore
 package import NIOPosix
 
-/// Accepts nothing for a second when the system has no descriptor or memory left; never closes the listener.
+/// Lets a listener accept nothing for a second when the system has no file descriptor or memory left. It never closes
+/// the listener.
 ///
-/// NIO's `AcceptBackoffHandler` delays reads, too. But the socket stays registered for reading, and the event loop
-/// spins meanwhile.
+/// NIO's `AcceptBackoffHandler` delays reads, too. But it leaves the socket registered for reading, so that the event
+/// loop spins meanwhile.
 ///
 /// State: confined to the channel's event loop.
 final class AcceptPauseHandler: ChannelInboundHandler {
@@ -17,7 +18,7 @@ final class AcceptPauseHandler: ChannelInboundHandler {
 
     static let pause = TimeAmount.seconds(1)
 
-    /// The time between two lines in the log.
+    /// The least time between two log messages.
     private static let quiet = TimeAmount.seconds(60)
 
     private let logger: Logger
@@ -27,12 +28,12 @@ final class AcceptPauseHandler: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let error = error as? IOError else { return context.fireErrorCaught(error) }
-        // The peer that has gone before it was accepted, for example.
+        // Other errors do not matter: for example, a peer has gone before it was accepted.
         guard [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) else { return }
         let channel = context.channel
         try? channel.syncOptions?.setOption(.autoRead, value: false)
         log(error, on: context)
-        // A listener that was closed meanwhile refuses, which changes nothing.
+        // If the listener was closed meanwhile, the option cannot be set, which does not matter.
         context.eventLoop.scheduleTask(in: Self.pause) { try? channel.syncOptions?.setOption(.autoRead, value: true) }
     }
 
@@ -54,7 +55,7 @@ final class AcceptPauseHandler: ChannelInboundHandler {
 extension AcceptPauseHandler: Sendable {}
 
 extension ServerBootstrap {
-    /// Lets the listener pause while the system has no descriptor or memory for a further connection.
+    /// Lets the listener pause while the system has no file descriptor or memory for a further connection.
     package func pausingWithoutDescriptors(_ logger: Logger) -> ServerBootstrap {
         serverChannelInitializer { channel in
             channel.eventLoop.makeCompletedFuture {

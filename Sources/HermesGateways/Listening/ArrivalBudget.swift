@@ -3,22 +3,23 @@
 
 import HermesCore
 
-/// The budget for telling rooms about joins and leaves; one for all loops and protocols.
+/// The budget for telling rooms about joins and leaves. All loops and protocols share one budget.
 ///
 /// Each join, and each leave, goes to everybody in the room. So the work in one room grows with the square of the
-/// number of joins. A client pays for its own join, but many addresses may join at once. So each loop spends at most a
-/// number of frames a second on joins and leaves, whichever loops they come in on. If one of the loops has no frames
-/// left for a join, the room is told neither of the join nor of its leave. Texts are never held back here.
+/// number of joins. A client pays for its own join, but many addresses may join at once. So each loop sends only a
+/// limited number of frames per second for joins and leaves, no matter on which loops these arrive. If one of the loops
+/// has no frames left for a join, the room is not told of the join, and so not of its leave. Only in MQTT, a leave
+/// without an announced join is charged like a join and may be told. This budget never holds back texts.
 ///
-/// One source uses at most an eighth of the budget, and one room half, so that none hides the arrivals of others. The
-/// last quarter is for sources that have used nothing for some seconds.
+/// One source uses at most an eighth of the budget, and one room half of it, so that no source or room hides the
+/// arrivals of others. The last quarter is reserved for sources that have used nothing for some seconds.
 ///
 /// State: a ``Locked``; taken once for each join. Nothing is called under it.
 final class ArrivalBudget: Sendable {
-    /// The frames a second on one loop; they take about a tenth of a processor.
+    /// The frames per second on one loop. They take about a tenth of a processor core.
     static let rate = 100_000
     static let burst = 400_000
-    /// The parts of it that one source, and one room, may use.
+    /// The divisors of the budget: one source may use an eighth of it, and one room a half.
     static let (sourceParts, roomParts) = (8, 2)
 
     private struct State: Sendable {
@@ -41,7 +42,7 @@ final class ArrivalBudget: Sendable {
     ///
     /// - Parameters:
     ///   - viewers: the number of viewers that get the join, for each loop.
-    ///   - now: of a clock that never goes back.
+    ///   - now: the present time of a clock that never goes back.
     func tells(_ viewers: [Int], in room: TopicName, by source: CommitSource, now: Duration) -> Bool {
         let most = viewers.max() ?? 0
         guard most > 0 else { return true }

@@ -3,8 +3,8 @@
 
 import NIOCore
 
-/// Reuses outbound buffers while a loop is busy and frees them when it is not, so that idle connections hold none and
-/// busy ones allocate none.
+/// Reuses outbound buffers while a loop is busy, and frees them when it is not. So idle connections hold no buffers,
+/// and busy connections allocate none.
 struct BufferPool {
     /// The largest buffer that is kept.
     static let maxBufferBytes = 65_536
@@ -24,7 +24,8 @@ struct BufferPool {
         }
         bytes -= buffer.storageCapacity
         fewestSinceTrim = min(fewestSinceTrim, free.count)
-        // Still being written? Then this makes a new one: a peer that reads nothing keeps the other.
+        // If the buffer's memory is still being written, this allocates new memory. A peer that reads nothing keeps the
+        // old memory.
         buffer.clear(minimumCapacity: Self.newBufferBytes)
         return buffer
     }

@@ -8,10 +8,10 @@ import NIOSSL
 
 /// A connection that began with a client's certificate lasts as long as the certificate is valid.
 extension Connection {
-    /// The longest time between two looks at the wall clock, because it may be set.
+    /// The longest time between two checks of the wall clock, because somebody may set the clock.
     private static let longestLook = TimeAmount.minutes(10)
 
-    /// Ends the connection with the certificate.
+    /// Ends the connection when the certificate expires.
     ///
     /// - Returns: false if the certificate has expired.
     func lasts(untilEndOf certificate: NIOSSLCertificate) -> Bool {
@@ -21,7 +21,7 @@ extension Connection {
         return true
     }
 
-    /// - Parameter end: in seconds since 1970.
+    /// - Parameter end: the end of the certificate's validity, in seconds since 1970.
     private func lookAgain(at end: Double) {
         let left = max(1, min(end - Date().timeIntervalSince1970, 1e6))
         let pause = min(TimeAmount.milliseconds(Int64(left * 1_000)), Self.longestLook)

@@ -4,18 +4,20 @@
 import HermesCore
 import NIOCore
 
-/// Costs: the cost of the peer's requests is charged to its connection, account and address. Over a budget the server
-/// stops reading from the connection until the cost is paid; one that exceeds it permanently is closed.
+/// Costs: the cost of the peer's requests (``RequestCost``) is charged to the budgets of its connection, account and
+/// address. When a budget is exceeded, the server stops reading from the connection until the budget has recovered. A
+/// connection that exceeds a budget for too long is closed.
 extension Connection {
-    /// The units that are settled with account and address at once, to take one lock for many requests.
+    /// The number of units that are collected before they are charged to account and address, so that one lock is taken
+    /// for many requests.
     private static let settlingStep = 64
-    /// The most seconds' worth that a connection may owe, which bounds the wait after a request.
+    /// The most that a connection may owe, in seconds of its request rate. It bounds the wait after a request.
     private static let maxDebt = 10
-    /// The longest pause because of other connections of the account or address.
+    /// The longest pause for the budgets of account and address, which other connections may have used up.
     private static let maxSharedPause = Duration.seconds(5)
-    /// The longest pause without another check.
+    /// The longest pause before the budget is checked again.
     private static let maxPause = Duration.seconds(10)
-    /// The gap after which pauses no longer count as continuous.
+    /// The time without a pause after which the next pause begins a new series.
     private static let respite = Duration.seconds(30)
 
     /// Charges a request's cost beyond that of its frame.
@@ -35,7 +37,8 @@ extension Connection {
     /// Charges for bytes that were read from the store.
     package func chargeRead(_ bytes: Int) { chargeInTheEnd(.bytes(bytes)) }
 
-    /// Charges for the reach of a change, beyond one entry and one device of the sender and of one recipient.
+    /// Charges for the inboxes and devices that a change reaches. One inbox entry and one device of the sender, and of
+    /// one recipient, are free.
     ///
     /// - Parameter bytes: the size of the content that is written to each device.
     func chargeReached(_ reach: ChangeReach, bytes: Int = 0) {
@@ -43,23 +46,23 @@ extension Connection {
         chargeInTheEnd(.devices(max(0, reach.devices - 2), bytes: bytes))
     }
 
-    /// Charges for an ephemeral event of which devices were told, beyond one of each user.
+    /// Charges for the devices that were told of an ephemeral event. One device of each user is free.
     func chargeForEvent(toldTo devices: Int, of users: Int = 1, bytes: Int = 0) {
         chargeInTheEnd(.devices(max(0, devices - users), bytes: bytes))
     }
 
-    /// Charges for something that may become known after the connection has ended. Then its account and its address
-    /// pay; otherwise a client that comes and goes would have it for nothing.
+    /// Charges a cost that may become known only after the connection has ended. In that case its account and address
+    /// pay. Otherwise a client that connects and leaves again and again would pay nothing for it.
     func chargeInTheEnd(_ cost: RequestCost) {
         guard phase != .open else { return charge(cost) }
         unsettled &+= cost.units
         if unsettled > 0 { settle() }
     }
 
-    /// Counts work that is not charged; others have their turn the sooner.
+    /// Counts work that is not charged. It only makes this connection's turn end sooner.
     func worked(_ cost: RequestCost) { spent &+= cost.units }
 
-    /// Charges units; for a frame, before it is examined.
+    /// Charges units. A frame is charged before it is examined.
     func pay(_ units: Int) {
         bucket.take(units, debt: Self.maxDebt &* listener.limits.requestsPerSecond)
         spent &+= units
@@ -87,7 +90,7 @@ extension Connection {
         if wait > .zero, phase == .open { throttle(for: min(wait, Self.maxSharedPause)) }
     }
 
-    /// Stops reading for this time.
+    /// Stops reading for this time, or ends the connection if it has been throttled for too long.
     func throttle(for time: Duration) {
         let now = loop.uptime
         if let last = lastThrottledAt, now - last > Self.respite { throttledSince = nil }

@@ -5,15 +5,15 @@ import HermesCore
 import NIOCore
 import Synchronization
 
-/// Memory: what a connection holds, and the consequences if that is too much.
+/// Memory: how much a connection holds, and what happens if all connections hold too much.
 extension Connection {
     /// The overhead of a waiting frame, in bytes.
     static let frameOverhead = 64
 
-    /// The size from which a write is counted until the system has taken it. Smaller ones are counted once several wait
-    /// (``heldWrites``).
+    /// The size in bytes from which a write is counted as memory until the operating system has taken it. Smaller
+    /// writes are counted once several of them wait (``heldWrites``).
     static let countWrittenFrom = 65_536
-    /// The approximate memory of the writes before those that are held.
+    /// The approximate memory of the small writes that waited uncounted before the first held write.
     private static let bytesBeforeHeld = flushesPerLook * BufferPool.newBufferBytes
 
     /// Reports the held memory to the loop, if it has changed.
@@ -33,12 +33,12 @@ extension Connection {
         loop.heldChanged(by: change)
     }
 
-    /// Counts many written bytes, and large frames of which TLS makes copies, until the system has them. Bytes that
-    /// connections of a loop share count once in the sum of all. In the choice of who pays, each of these connections
-    /// counts for its part of them (``SharedFrames/part``).
+    /// Counts a large write, or a frame of which TLS makes a copy, as memory until the operating system has taken it.
+    /// Bytes that connections of a loop share count once in the loop's sum. When the connections that must free memory
+    /// are chosen, each connection counts with its part of the shared bytes (``SharedFrames/part``).
     ///
     /// - Parameter isOwn: whether no other connection shares the bytes.
-    /// - Returns: the promise of the write; nil: they are not counted.
+    /// - Returns: the promise for the write; nil if the bytes are not counted.
     func countWritten(_ frame: ByteBuffer, isOwn: Bool = false) -> EventLoopPromise<Void>? {
         let bytes = frame.readableBytes
         guard bytes >= Self.countWrittenFrom || (isOutputCopied && !isOwn && bytes > Self.shareAbove) else {
@@ -65,7 +65,7 @@ extension Connection {
         return written
     }
 
-    /// The bytes of incomplete or unexamined frames in the handler.
+    /// Sets the bytes of incomplete or unexamined frames that the handler holds.
     func unreadHolds(_ bytes: Int) {
         guard bytes != unreadBytes else { return }
         unreadBytes = bytes
@@ -80,7 +80,7 @@ extension Connection {
         measureMemory()
     }
 
-    /// The number of users whose presence the connection watches.
+    /// Sets the number of users whose presence the connection watches.
     func watches(_ count: Int) {
         let bytes = count &* DeviceRegistry.bytesOfWatched
         guard bytes != watchedBytes else { return }
@@ -88,7 +88,8 @@ extension Connection {
         measureMemory()
     }
 
-    /// Frees memory: drops what may be dropped; if that is less than half, ends the connection.
+    /// Frees memory: drops the waiting frames that may be dropped. If more than half of the memory remains, ends the
+    /// connection.
     func payForMemory() {
         guard phase == .open, heldBytes > 0 else { return }
         let before = heldBytes
@@ -107,7 +108,8 @@ extension CloseReason {
 
 /// The memory of one connection, for the choice of the largest consumer.
 struct MemoryHolding: Sendable {
-    /// Connections of one address count together; behind a proxy that gives no address, each counts alone.
+    /// The consumer of memory: all connections of one address together. A connection whose address is local or unknown,
+    /// as behind a proxy that does not give it, counts alone.
     enum Consumer: Hashable, Sendable {
         case address(ConnectionCounter.Address)
         case connection(ObjectIdentifier)
@@ -120,8 +122,8 @@ struct MemoryHolding: Sendable {
     let consumer: Consumer
     let bytes: Int
 
-    /// - Parameter sharedPart: of what connections share, the part that is there once for all of them.
-    /// - Returns: nil if it is not worth freeing.
+    /// - Parameter sharedPart: the part of the connection's shared bytes that it counts for (``SharedFrames/part``).
+    /// - Returns: nil if the memory is not worth freeing.
     init?(_ connection: Connection, sharedPart: Double) {
         guard connection.isOpen, connection.heldBytes >= Self.minBytes else { return nil }
         let bytes = connection.ownBytes + Int(Double(connection.sharedBytes) * sharedPart)
@@ -135,9 +137,9 @@ struct MemoryHolding: Sendable {
     }
 }
 
-/// Frees memory: asks all loops for their connections' holdings, and makes the largest consumers pay.
+/// Frees memory: asks all loops how much their connections hold, and makes the largest consumers free it.
 ///
-/// State: a `Mutex` around the loops, written once, and one around each round.
+/// State: a `Mutex` around the loops, which are written once, and one around the answers of each round.
 final class MemoryReclaimer: Sendable {
     /// A weak reference, so that neither side keeps the other alive.
     private struct WeakLoop: Sendable {
@@ -156,7 +158,7 @@ final class MemoryReclaimer: Sendable {
         loops.withLock { $0 = contexts.map { WeakLoop(context: $0) } }
     }
 
-    /// Begins a round; at most one runs (``MemoryBudget/change(by:)``).
+    /// Begins a round of freeing memory. At most one round runs at a time (``MemoryBudget/change(by:)``).
     func begin() {
         let contexts = loops.withLock { $0.compactMap(\.context) }
         let round = Round(missing: contexts.count)
@@ -168,8 +170,8 @@ final class MemoryReclaimer: Sendable {
                     collect(holdings)
                     context.eventLoop.scheduleTask(in: Self.pause) { [self] in
                         budget.reclaimEnded()
-                        // Victims may have freed less than they seemed to hold. If they freed nothing, the next report
-                        // begins another round.
+                        // The chosen connections may have freed less than they seemed to hold. If they freed nothing,
+                        // the next report begins another round.
                         if budget.used < before, budget.change(by: 0) { begin() }
                     }
                 }
@@ -196,7 +198,9 @@ final class MemoryReclaimer: Sendable {
 
         init(missing: Int) { state = Mutex(State(missing: missing)) }
 
-        /// - Returns: all answers, to the last caller.
+        /// Adds the answer of one loop.
+        ///
+        /// - Returns: all answers, if this is the last one; otherwise nil.
         func add(_ holdings: [MemoryHolding]) -> [MemoryHolding]? {
             state.withLock { state in
                 state.holdings += holdings

@@ -5,14 +5,15 @@ package import HermesCore
 import Logging
 package import NIOCore
 
-/// Output. Small frames are copied into one buffer that is written once a tick, at half the measured cost of one write
-/// per frame. Large frames are shared. While the peer does not read, frames wait in the ``OutboundQueue``.
+/// Output. Small frames are copied into one buffer that is written once in each tick (one pass of the event loop).
+/// Measurements showed that this costs half as much as one write for each frame. Large frames are not copied, so that
+/// connections share them. While the peer does not read, frames wait in the ``OutboundQueue``.
 extension Connection {
-    /// The size above which frames are written without a copy, in bytes. A copy of 4 KiB costs about as much as another
-    /// write of NIO's.
+    /// The size above which frames are written without a copy, in bytes. A copy of 4 KiB costs about as much as one
+    /// more write in NIO.
     package static let shareAbove = PublicationBatch.copiedUpTo
-    /// The size at which the collected bytes are written within a tick. It is below NIO's high-water mark of 64 KiB, so
-    /// that a burst does not make a reading peer look stuck.
+    /// The size at which the collected bytes are written before the tick ends. It is below NIO's high-water mark of 64
+    /// KiB, so that a burst does not make a reading peer look stuck.
     static let writeAbove = 32_768
 
     /// Whether written bytes go out soon; false while the peer does not read.
@@ -23,10 +24,12 @@ extension Connection {
         keepsUp && pending.readableBytes == 0 && !hasUnflushedWrites && writtenMark == nil && heldWrites == 0
     }
 
-    /// Whether the queue has room for more than one further frame of any size.
+    /// Whether the queue is at most half full. If so, it has room for a further frame of any size that must not be
+    /// dropped.
     package var hasRoom: Bool { queue.bytes <= listener.limits.outboundQueueBytes / 2 }
 
-    /// Whether waiting frames may be kept together: frames that are dropped together must be a small part of the queue.
+    /// Whether waiting frames may be queued as one unit. Frames that are dropped together must be only a small part of
+    /// the queue.
     package func isWorthKeepingTogether(_ frames: ByteBuffer) -> Bool {
         frames.readableBytes <= listener.limits.outboundQueueBytes / 8
     }
@@ -34,7 +37,7 @@ extension Connection {
     /// Encodes a frame directly into the outbound buffer. An encoder that throws leaves nothing behind.
     ///
     /// - Parameters:
-    ///   - kind: the order in which the frame is dropped if the peer does not keep up.
+    ///   - kind: the class that decides how early the frame is dropped if the peer does not keep up.
     ///   - count: the number of frames that are encoded.
     package func write(
         _ kind: Publication.DropClass = .control,
@@ -53,7 +56,7 @@ extension Connection {
         wrote()
     }
 
-    /// Writes an entry of the inbox; the user's other devices on this loop share the encoding of a long one.
+    /// Writes an entry of the inbox. The user's other devices on this loop share the encoding of a long entry.
     ///
     /// - Parameters:
     ///   - reader: the user whose inbox it is.
@@ -76,7 +79,8 @@ extension Connection {
     /// Writes a complete frame, or several adjacent ones; connections may share the bytes. In the queue these frames
     /// stay together.
     ///
-    /// - Parameter body: the rest of the frame, which connections share, behind a beginning of this connection's own.
+    /// - Parameter body: the rest of the frame, which connections may share. `frame` is then only the beginning, which
+    ///   is this connection's own.
     package func write(
         _ kind: Publication.DropClass = .control,
         frame: ByteBuffer,
@@ -90,7 +94,8 @@ extension Connection {
 
     /// Copies a small frame to the output of this tick, without touching a reference count.
     ///
-    /// - Returns: false if it must be written as a buffer, for which there may be no room either.
+    /// - Returns: false if the frame was not copied. It must then be written as a buffer, which may have to wait in the
+    ///   queue.
     @inline(__always)
     package func writeNow(_ frame: UnsafeRawBufferPointer) -> Bool {
         guard phase == .open, isWritable, queue.isEmpty, frame.count <= Self.shareAbove else { return false }
@@ -101,7 +106,7 @@ extension Connection {
         return true
     }
 
-    /// Writes a shared frame after `patch` has changed a few bytes near its beginning. It is never dropped.
+    /// Writes a shared frame after `patch` has changed a few bytes near its beginning. The frame is never dropped.
     ///
     /// - Parameters:
     ///   - frame: the shared bytes.
@@ -171,7 +176,7 @@ extension Connection {
         }
     }
 
-    /// The most bytes that TLS encrypts at once.
+    /// The most bytes that TLS gets at once.
     private static let pieceBytes = 65_536
 
     private func writeInPieces(_ frame: ByteBuffer) {
@@ -222,8 +227,8 @@ extension Connection {
         measureMemory()
     }
 
-    /// Requests ``ConnectionEvents/written(_:)`` once the operating system has everything written so far. A later mark
-    /// replaces a waiting one.
+    /// Requests a call of ``ConnectionEvents/written(_:)`` once the operating system has taken everything written so
+    /// far. A later request replaces one that waits.
     package func reportWritten(_ mark: UInt64) {
         guard phase == .open else { return }
         writtenMark = mark
@@ -238,7 +243,8 @@ extension Connection {
         flushNow()
     }
 
-    /// As ``flush()``, together with the crowd. The output may have been written before.
+    /// Writes the output like ``flush()``, but together with a crowd: the very many subscribers on this loop that got
+    /// one publication. The output may have been written earlier in the tick.
     func flushWithCrowd() {
         isDirtyWithCrowd = false
         flushNow()
@@ -275,11 +281,12 @@ extension Connection {
         context.flush()
     }
 
-    /// The flushes between two looks: a look costs about a tenth of a flush.
+    /// The number of flushes between two checks of NIO's buffer (``isBehind(_:)``). A check costs about a tenth of a
+    /// flush.
     static let flushesPerLook = 8
 
-    /// Whether the system has not taken all output. Looks only at every eighth flush, and when the next write would
-    /// keep a large buffer.
+    /// Whether the operating system is known not to have taken all output. This is checked only at every eighth flush,
+    /// and when the next write would keep a large buffer.
     private func isBehind(_ context: ChannelHandlerContext) -> Bool {
         flushesSinceLook &+= 1
         guard flushesSinceLook >= Self.flushesPerLook || pending.storageCapacity > Self.shareAbove else { return false }
@@ -289,10 +296,10 @@ extension Connection {
         return waiting ?? 0 > 0
     }
 
-    /// Counts a write behind output that the system has not taken. Once all such writes are done, output is written at
-    /// once again.
+    /// Counts a write that waits behind output that the operating system has not taken. While there are such writes,
+    /// further output is collected; once they are done, it is written without delay again.
     ///
-    /// - Returns: the promise of the write.
+    /// - Returns: the promise for the write.
     private func hold(_ out: ByteBuffer, _ promise: EventLoopPromise<Void>?) -> EventLoopPromise<Void> {
         let bytes = out.storageCapacity
         heldWrites &+= 1
@@ -325,7 +332,8 @@ extension Connection {
         return out
     }
 
-    /// NIO's buffer for this channel rose above the high-water mark, or fell below the low one.
+    /// Handles a change of writability: NIO's buffer for this channel has risen above the high-water mark, or has
+    /// fallen below the low-water mark.
     func writabilityChanged(_ isWritable: Bool, pausesReading: Bool) {
         self.isWritable = isWritable
         stuckChanged(!isWritable)
@@ -334,8 +342,8 @@ extension Connection {
             return
         }
         guard isWriting else { return goOn() }
-        // In the middle of a write: other frames must not come between its pieces. The protocol's side expects neither
-        // to be asked for more nor to get frames.
+        // This happens in the middle of a write. Other frames must not come between its pieces, and the protocol's side
+        // expects neither to be asked for more output nor to get frames.
         guard !goesOnLater else { return }
         goesOnLater = true
         loop.eventLoop.execute { [self] in
@@ -360,7 +368,8 @@ extension Connection {
     private static let shareLastAbove = 256
 
     /// Writes everything that waits, then closes the sending direction, so that the peer gets the last bytes even if
-    /// some of its own were not read. A plain close would reset the connection and could destroy them.
+    /// some of the bytes that it sent were not read. A plain close would then reset the connection and could destroy
+    /// the last bytes.
     func writeOutForGood() {
         guard let context else { return }
         let bytes = isOutputCopied ? Self.shareAbove : Self.shareLastAbove

@@ -4,14 +4,14 @@
 package import HermesCore
 import NIOCore
 
-/// Publications of accounts over protocols without topics of their own.
+/// Publishing for accounts that use protocols without topics of their own.
 extension Connection {
-    /// Publishes for an account: has the publication stored for subscribers that are away, and delivers it to those who
-    /// are connected, after the commit. The account pays for both.
+    /// Publishes for an account. A publication for kept sessions, which outlive their connections, is stored first;
+    /// connected subscribers then get it after the commit. The account pays for both.
     ///
     /// - Parameter later: called on the loop with the result of the commit, if the publication had to be stored. The
-    ///   answer does not wait for anything else.
-    /// - Returns: whether anybody is subscribed; nil if `later` is called.
+    ///   answer to the peer waits for nothing else.
+    /// - Returns: whether the topic has a subscriber; nil if `later` will be called instead.
     package func publish(
         _ publication: Publication,
         by principal: Principal,
@@ -34,7 +34,8 @@ extension Connection {
             loop.post(
                 .run {
                     waiting.value.connection.requestAnswered(bytes: bytes)
-                    // Even if the publisher has gone: it is stored, and its turn has come.
+                    // Delivered even if the publisher has gone, because the publication is stored and is now the next
+                    // one in order.
                     if case .success = result { _ = waiting.value.connection.deliver(live) }
                     waiting.value.later(result)
                 }
@@ -43,17 +44,19 @@ extension Connection {
         return nil
     }
 
-    /// The source that waits and pays for an operation of a principal: its account, or the address of a client that
-    /// only claims to be it.
+    /// Returns the source that waits and pays for an operation of a principal: its account, or the client's address if
+    /// the client only claims to have this account.
     func source(of principal: Principal) -> CommitSource {
         principal.isProven ? .account(principal.user) : address
     }
 
-    /// Whether those in a room are told that this client joins; called once for each join. The client's address pays
-    /// for the join.
+    /// Whether the members of a room are told that this client joins. Called once for each join. The client's address
+    /// pays for the join.
     func tellsArrival(in room: TopicName) -> Bool { loop.tellsArrival(in: room, by: address) }
 
-    /// - Returns: whether anybody is subscribed.
+    /// Delivers a publication to connected subscribers.
+    ///
+    /// - Returns: whether the topic has a subscriber.
     private func deliver(_ publication: Publication) -> Bool {
         let outcome = loop.topics.publish(publication, isPaced: isOpen)
         keepPace(with: outcome)

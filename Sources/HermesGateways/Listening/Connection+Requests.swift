@@ -6,12 +6,12 @@ package import NIOCore
 
 /// Slow requests: asynchronous calls of the core.
 extension Connection {
-    /// Calls the core asynchronously. The connection is not read until the result arrives, so that answers keep their
-    /// order and each connection has at most one such request.
+    /// Calls the core asynchronously. The connection is not read from until the result arrives, so that answers keep
+    /// their order and each connection has at most one such request.
     ///
     /// - Parameters:
-    ///   - bytes: the number of bytes of the answer that were read from the store; they are paid for.
-    ///   - reach: the reach of the change; it is paid for even if the connection has ended meanwhile.
+    ///   - bytes: returns the number of bytes that were read from the store for the answer. They are charged.
+    ///   - reach: returns the reach of the change. It is charged even if the connection has ended meanwhile.
     ///   - then: gets the result on the loop; not called if the connection has ended meanwhile.
     package func ask<Value: Sendable>(
         _ work: @escaping @Sendable () async throws(HermesError) -> Value,
@@ -23,7 +23,8 @@ extension Connection {
         hold()
         let loop = loop
         let then = NIOLoopBound((then, bytes, reach), eventLoop: loop.eventLoop)
-        // A task of its own because the event loop cannot wait; the hold bounds them to one per connection.
+        // The work runs in a task of its own because the event loop cannot wait. The hold bounds these tasks to one for
+        // each connection.
         Task {
             let result: Result<Value, HermesError>
             do throws(HermesError) {
@@ -35,9 +36,10 @@ extension Connection {
         }
     }
 
-    /// The same for a call with a completion: a change that is committed with others.
+    /// Calls the core in the same way, for work that reports its result to a completion, such as a change that is
+    /// committed with others.
     ///
-    /// - Parameter cost: paid at once.
+    /// - Parameter cost: the cost of the request, which is charged at once.
     package func ask<Value: Sendable>(
         costing cost: RequestCost = .change,
         completing work: (@escaping @Sendable (Result<Value, HermesError>) -> Void) -> Void,
@@ -54,14 +56,14 @@ extension Connection {
         }
     }
 
-    /// Does something for many things, a slice in each turn of the loop, so that no other connection waits for all of
-    /// it. Nothing is read from the peer meanwhile. The rest is left undone if the connection ends.
+    /// Handles many items, a slice of them in each turn of the loop, so that no other connection waits for all of them.
+    /// Nothing is read from the peer meanwhile. If the connection ends, the remaining items are not handled.
     ///
     /// - Parameters:
-    ///   - count: how many they are. Up to `size` are done at once, before this returns.
-    ///   - size: how many are done in one turn.
+    ///   - count: the number of items. Up to `size` items are handled at once, before this returns.
+    ///   - size: the number of items that are handled in one turn.
     ///   - body: gets the indices of the next slice.
-    ///   - finish: called once all are done.
+    ///   - finish: called once all items are handled.
     package func inSlices(
         _ count: Int,
         of size: Int,
@@ -100,14 +102,14 @@ extension Connection {
         release()
     }
 
-    /// The last frames of the run that the protocol's side has now are given to it again, once others have had their
-    /// turn.
+    /// Takes back the last frames of the run that the protocol's side is handling. They are decoded again once other
+    /// connections have had their turn.
     func giveBack(_ bytes: Int, frames: Int) {
         givenBack = bytes
         tally.framesIn -= frames
     }
 
-    /// Pauses reading until the connection has its turn: it has much to do, and others wait.
+    /// Pauses reading until the connection has its turn, because it has much to do and others wait.
     func waitForTurn() {
         pause(.turn)
         loop.inTurn { self.resume(.turn) }
@@ -123,15 +125,16 @@ extension Connection {
         loop.waitForCrowd(self, ticket)
     }
 
-    /// A crowd has got a publication.
+    /// Notes that a waiting publication was delivered to its crowd: the very many subscribers of its topic on this
+    /// loop.
     func crowdServed(_ ticket: CrowdTicket) {
         crowdBytes &-= ticket.weight
         measureMemory()
         if crowdBytes == 0 { resume(.crowds) }
     }
 
-    /// Pauses reading for a moment, so that TCP slows the peer down: another loop is far behind with this connection's
-    /// publications, or it exceeds its request rate.
+    /// Pauses reading for a moment, so that TCP slows the peer down. The reason is that another loop is far behind with
+    /// this connection's publications, or that this connection exceeds its request rate.
     package func slowDown(for time: TimeAmount = .milliseconds(10)) {
         let end = loop.eventLoop.now + time
         if end > throttledUntil { throttledUntil = end }
@@ -140,8 +143,8 @@ extension Connection {
         readOn(in: time)
     }
 
-    /// Reads on once the pause, which may have been extended, is over and the connection has its turn. Turns are needed
-    /// because connections whose pauses end together have much to do.
+    /// Continues reading once the pause, which may have been extended, is over and the connection has its turn. It
+    /// waits for its turn because many connections with much to do may end their pauses together.
     private func readOn(in time: TimeAmount) {
         loop.eventLoop.scheduleTask(in: time) { [self] in
             loop.inTurn { [self] in

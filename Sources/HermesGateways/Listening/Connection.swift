@@ -6,7 +6,7 @@ import HermesWire
 import Logging
 package import NIOCore
 
-/// One accepted connection of any protocol: output, deadlines, limits, the end.
+/// One accepted connection of any protocol: its output, its deadlines, its limits and its end.
 ///
 /// State: confined to its event loop; other threads only pass it to its loop's mailbox. Idle connections hold no
 /// buffers, timers or tasks.
@@ -14,7 +14,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     package let loop: LoopContext
     package let listener: ListenerState
     let tally: ConnectionTally
-    /// The client's address behind a proxy, if known.
+    /// The client's address that a proxy gave; nil if there is none.
     private let peer: SocketAddress?
     private let carrier: Carrier
     /// Whether a WebSocket client expects text messages until it sends a binary one.
@@ -22,16 +22,17 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private let countedAs: ConnectionCounter.Address?
     /// The common name of the peer's certificate, if the listener uses it as user name.
     package internal(set) var certificateName: String?
-    /// The peer's certificate and those it depends on, if they may be revoked.
+    /// The peer's certificate and those of the authorities above it; nil unless revocation lists are configured.
     var certificates: PeerCertificates?
-    /// Nil before the connection is in a pipeline and after it is closed.
+    /// The handler's context; nil before the connection is in a pipeline and after it is closed.
     var context: ChannelHandlerContext?
-    /// The protocol's side; nil after the end.
+    /// The protocol's side of the connection; nil after the connection is closed.
     var events: (any ConnectionEvents)?
-    /// Continues reading when nothing prevents it.
+    /// The handler, which is told to continue reading when nothing prevents it.
     var reader: (any ConnectionReader)?
 
-    // Output: see Connection+Output.swift. Unchecked, here and below: all access is on one loop, and for each frame.
+    // Output: see Connection+Output.swift. Exclusivity is unchecked here and below, because all access is on one loop
+    // and happens for each frame.
     @exclusivity(unchecked)
     var pending = ByteBuffer()
     @exclusivity(unchecked)
@@ -42,72 +43,80 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var isDirty = false
     @exclusivity(unchecked)
     var hasUnflushedWrites = false
-    /// Whether the connection waits to be flushed together with others that get a publication to very many subscribers.
+    /// Whether the connection waits to be flushed together with a crowd: the very many subscribers on this loop that
+    /// get one publication.
     @exclusivity(unchecked)
     var isDirtyWithCrowd = false
-    /// The number of flushes since the last look at what NIO holds.
+    /// The number of flushes since the last check of how much output NIO holds.
     @exclusivity(unchecked)
     var flushesSinceLook = 0
-    /// The number of writes that wait behind output that the system did not take. While there are any, further output
-    /// is collected, because each write keeps a whole buffer.
+    /// The number of writes that wait behind output that the operating system has not taken. While there are any,
+    /// further output is collected, because each write keeps a whole buffer.
     @exclusivity(unchecked)
     var heldWrites = 0
-    /// The buffers of those writes, in bytes.
+    /// The bytes of the buffers of the held writes.
     var heldWriteBytes = 0
     /// Whether the protocol's side is in the middle of a write.
     var isWriting = false
-    /// Whether the protocol's side hears later that it may go on writing.
+    /// Whether output is to be continued later, because the channel became writable in the middle of a write.
     var goesOnLater = false
-    /// The mark to report once everything written so far is gone.
+    /// The mark to report once the operating system has taken everything written so far; nil: none.
     var writtenMark: UInt64?
 
     // Input.
     @exclusivity(unchecked)
     private(set) var pauses: Pause = []
-    /// The publications that wait for crowds, in bytes; the connection is resumed afterwards.
+    /// The bytes of the peer's publications that wait for crowds. Reading resumes once there are none.
     var crowdBytes = 0
     private var holds = 0
     private var unanswered = 0
     // Costs: see Connection+Costs.swift.
     var bucket: TokenBucket
-    /// Charged units that are not settled with account and address yet.
+    /// The charged units that are not yet charged to account and address.
     var unsettled = 0
-    /// The last bytes of the present frame that are to be decoded again (``giveBack(_:frames:)``).
+    /// The number of bytes at the end of the present run of frames that are to be decoded again
+    /// (``giveBack(_:frames:)``).
     @exclusivity(unchecked)
     var givenBack = 0
-    /// All units of work, charged or not; only their differences have a meaning.
+    /// The sum of all units of work, charged or not. Only the difference of two values has a meaning.
     @exclusivity(unchecked)
     var spent = 0
-    /// The beginning of the present series of throttling, and the last time of it.
+    /// The beginning of the present series of pauses for exceeded budgets; nil if there is none.
     var throttledSince: Duration?
+    /// The beginning of the last such pause.
     var lastThrottledAt: Duration?
-    /// The end of the reading pause.
+    /// The end of the present pause of reading.
     var throttledUntil = NIODeadline.uptimeNanoseconds(0)
-    /// The connection's account; nil for unauthenticated and anonymous clients. Only for budgets.
+    /// The connection's account; nil for unauthenticated and anonymous clients. Used only for budgets.
     package var account: UserID?
+    /// The address that pays for requests and memory.
     private(set) lazy var budgetAddress = countedAs ?? ConnectionCounter.Address(remoteAddress)
-    /// The address of the peer, for budgets that accounts do not pay because accounts cost nothing.
+    /// The address of the peer, for budgets that accounts cannot pay for, because anybody can have many accounts for
+    /// free.
     private(set) lazy var address = CommitSource(host: remoteHost)
 
     // Memory: see Connection+Memory.swift.
-    /// The memory that the connection holds, with the part that it shares with others.
+    /// The memory that the connection holds, including bytes that it shares with other connections.
     var heldBytes = 0
-    /// The memory that it holds alone, as last reported to the loop.
+    /// The memory that the connection holds alone, as last reported to the loop.
     var ownBytes = 0
     var unreadBytes = 0
     var sessionBytes = 0
     var watchedBytes = 0
     private(set) var unansweredBytes = 0
-    /// Large writes that the system has not taken: own bytes and copies of TLS, and bytes that connections share.
+    /// The bytes of large writes that the operating system has not taken: the connection's own bytes, and copies that
+    /// TLS makes.
     var writtenBytes = 0
+    /// The bytes of large writes that the operating system has not taken and that other connections may share.
     var sharedBytes = 0
-    /// Whether TLS is in the pipeline; otherwise large frames are shared with others until the system has them.
+    /// Whether TLS is in the pipeline and copies all output. Without TLS, connections share large frames until the
+    /// operating system has taken them.
     var isOutputCopied = false
-    /// Whether TLS is the next handler: it gets large frames in pieces, because it keeps a buffer of the largest size
-    /// for as long as the connection lasts. WebSocket frames are not cut.
+    /// Whether TLS is the next handler. It then gets large frames in pieces, because it keeps a buffer of the largest
+    /// size that it ever needed for as long as the connection lasts. WebSocket frames are not cut.
     var isOutputCut = false
 
-    /// The bytes sent before the login.
+    /// The connection's share in the budget of bytes before the login; nil if it has none.
     private var loginShare: LoginBudget.Share?
 
     // Life.
@@ -124,7 +133,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private var wakesAt = UInt32.max
     /// When the peer stopped taking output; nil while it takes output.
     private var stuckSince: UInt32?
-    /// When a read last left further bytes waiting.
+    /// When a read was last so large that it probably left further bytes waiting.
     private var backloggedAt: UInt32?
     package var wheelPosition: DeadlineWheelPosition?
     var indexInLoop: Int?
@@ -142,7 +151,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     enum Phase {
         case open
-        /// The farewell was sent: output is flushed, input is ignored.
+        /// The farewell was sent. The output is flushed, and input is ignored.
         case ending
         case closed
     }
@@ -175,7 +184,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// The layer that carries a connection's bytes.
     package enum Carrier: Sendable {
         case plain
-        /// The handshake is still to come.
+        /// TLS. The handshake is still to come.
         case tls
         case webSocket
     }
@@ -200,15 +209,15 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         lastLifeAt = openedAt
     }
 
-    /// The client's address, behind a proxy if that gave it; nil if no longer known.
+    /// The client's address; behind a proxy, the address that the proxy gave. Nil if it is no longer known.
     ///
-    /// The channel remembers it, so this needs no system call, and knows the address after the peer has gone.
+    /// The channel remembers the address. So this needs no system call, and works after the peer has gone.
     package var remoteAddress: SocketAddress? { peer ?? context?.channel.remoteAddress }
 
     /// The client's address without port, for the core's limits.
     package var remoteHost: String? { remoteAddress?.ipAddress }
 
-    /// Whether the bytes are those of WebSocket messages.
+    /// Whether WebSocket messages carry the connection's bytes.
     var isWebSocket: Bool { carrier == .webSocket }
 
     /// Whether the protocol's side may still write.
@@ -219,13 +228,13 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// The time since the connection was accepted, in steps of ``LoopContext/tick``.
     var age: Duration { .nanoseconds(Int64(loop.now &- openedAt) * LoopContext.tick.nanoseconds) }
 
-    /// Its memory, for operators.
+    /// The memory that the connection holds, for operators.
     var shownBytes: Int { heldBytes }
 
-    /// The peer gave a sign of life.
+    /// Notes a sign of life of the peer.
     package func touch() { lastLifeAt = loop.coarseNow }
 
-    /// A read was full: later bytes, signs of life included, may still be waiting.
+    /// Notes that a read was so large that later bytes, signs of life included, may still be waiting.
     func inputIsBacklogged() { backloggedAt = loop.coarseNow }
 
     private var isInputBacklogged: Bool {
@@ -233,14 +242,14 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         return loop.coarseNow &- backloggedAt <= 2
     }
 
-    /// The peer takes output again, or has stopped taking it.
+    /// Notes whether the peer has stopped taking output.
     func stuckChanged(_ isStuck: Bool) {
         guard isStuck != (stuckSince != nil) else { return }
         stuckSince = isStuck ? loop.coarseNow : nil
         if isStuck, phase == .open { loop.schedule(self, due: due) }
     }
 
-    /// The peer is authenticated: the larger frame limit and the idle deadline apply from now on.
+    /// Notes that the peer is authenticated. From now on the larger frame limit and the idle deadline apply.
     package func authenticated() {
         isAuthenticated = true
         releaseLoginShare()
@@ -248,8 +257,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         if phase == .open { loop.schedule(self, due: due) }
     }
 
-    /// Bytes may be read in long pieces. Before the login they are not: a loop may read all its connections before it
-    /// hears which of them have to end.
+    /// Allows long reads. They are not allowed before the login, because a loop may read from all its connections
+    /// before it hears which of them have to end.
     func readsLong() {
         guard let channel = context?.channel else { return }
         switch carrier {
@@ -263,7 +272,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         }
     }
 
-    /// Whether what is read is in a buffer of ``ReadBuffers``: TLS has buffers of its own.
+    /// Whether the connection is read into a buffer of ``ReadBuffers``. Connections with TLS or over WebSocket have
+    /// buffers of their own.
     var sharesReadBuffers: Bool { carrier == .plain }
 
     /// The most bytes that are read at once after the login.
@@ -271,16 +281,17 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     /// Sets how long the peer may be silent.
     ///
-    /// - Parameter timeout: nil: forever; a lost peer is then noticed when something is sent to it.
+    /// - Parameter timeout: the limit; nil: none. Without a limit, a lost peer is noticed only when something is sent
+    ///   to it.
     package func keepAlive(_ timeout: Duration?) {
         idleTicks = timeout.map(LoopContext.ticks) ?? .max / 4
         if phase == .open { loop.schedule(self, due: due) }
     }
 
-    /// Requests one call of ``ConnectionEvents/woken()`` after this time, at the next tick of ``LoopContext/tick``; a
-    /// later request replaces the one before.
+    /// Requests one call of ``ConnectionEvents/woken()`` after this time, rounded up to steps of ``LoopContext/tick``.
+    /// A later request replaces an earlier one.
     ///
-    /// - Parameter time: nil: none.
+    /// - Parameter time: the time; nil cancels an earlier request.
     package func wake(in time: Duration?) {
         guard time != nil || wakesAt != .max else { return }
         wakesAt = time.map { loop.now &+ LoopContext.ticks($0) } ?? .max
@@ -299,9 +310,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         isAuthenticated ? lastLifeAt &+ idleTicks : openedAt &+ listener.authenticationTicks
     }
 
-    /// The wheel reached the slot: checks whether the deadline has passed.
+    /// Checks whether a deadline has passed, because the wheel has reached the connection's slot.
     func deadlineReached() {
-        // Closed in the same turn of the wheel, after it was taken out.
+        // The connection was closed in the same turn of the wheel, after the wheel had handed it out.
         if case .closed = phase { return }
         let due = due
         guard due <= loop.coarseNow else { return loop.schedule(self, due: due) }
@@ -310,7 +321,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         case .ending: context?.close(promise: nil)
         case .open where wakesAt <= loop.coarseNow:
             wakesAt = .max
-            // Other deadlines have their turn at the next tick.
+            // Other deadlines are checked at the next tick.
             loop.schedule(self, due: self.due)
             events?.woken()
         case .open where lifeDue > loop.coarseNow:
@@ -323,7 +334,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         }
     }
 
-    /// The connection is in its pipeline.
+    /// Starts the connection, which is in its pipeline now.
     func start(_ context: ChannelHandlerContext) {
         self.context = context
         tally.opened += 1
@@ -332,8 +343,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         loop.schedule(self, due: due)
     }
 
-    /// Ends the connection: farewell, flush, close, with some time for the peer to read it all. Repeated calls do
-    /// nothing.
+    /// Ends the connection: writes the farewell, flushes the output, and closes once the peer has had some time to read
+    /// it all. Repeated calls do nothing.
     package func end(_ reason: CloseReason) {
         guard phase == .open, let context else { return }
         listener.metrics.ended(reason)
@@ -347,10 +358,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
             let code = events?.webSocketCode(for: reason) ?? reason.webSocketCode
             context.triggerUserOutboundEvent(WebSocketGoodbye(code: code), promise: nil)
         }
-        // Waiting frames are complete: the peer understands the farewell without them.
+        // The queue holds only complete frames, so the peer understands the farewell without them.
         if case .memory = reason { queue.removeAll() }
         events?.farewell(reason)
-        // Writing to a disconnected peer closes the channel at once: then nothing is left to do.
+        // Writing to a disconnected peer closes the channel at once. In that case nothing is left to do.
         guard phase == .open else { return }
         phase = .ending
         measureMemory()
@@ -363,8 +374,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         resumeForGood()
     }
 
-    /// Whether the connection is closed without a farewell, because the peer does not read and its output takes memory
-    /// until it does.
+    /// Whether the connection is closed without a farewell, because the peer does not read and the output would take
+    /// memory until it does.
     private func isCutOff(_ reason: CloseReason) -> Bool {
         switch reason {
         case .slowReader: true
@@ -374,14 +385,14 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         }
     }
 
-    /// Closes the connection after its peer has closed, in its turn.
+    /// Closes the connection after its peer has closed. The loop calls this for a few connections at a time.
     func closeAfterPeer() {
-        // A peer that has only closed its side reads the answers.
+        // A peer that has closed only its sending direction still reads the answers.
         flush()
         context?.close(promise: nil)
     }
 
-    /// The channel is closed.
+    /// Releases everything, because the channel is closed.
     func closed() {
         guard phase != .closed else { return }
         phase = .closed
@@ -401,18 +412,19 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     // MARK: Before authentication
 
-    /// Bytes arrived. Before the login they count against the total for all unauthenticated connections, which may end
-    /// this connection or another.
+    /// Counts bytes that arrived. Before the login they count against the total for all unauthenticated connections; if
+    /// the total is exceeded, this connection or another one is ended.
     func chargeLogin(_ bytes: Int) {
         guard !isAuthenticated, phase == .open, let budget = listener.loginBudget else { return }
         let share =
             loginShare
             ?? budget.share { [self] in
-                // Not weak: a side table makes every later retain of a connection slower. `closed()` breaks the cycle.
+                // The reference is not weak: a weak one would create a side table, which makes every later retain of
+                // the connection slower. `closed()` breaks the cycle.
                 loop.post(.run { self.end(.loginBudget) })
             }
         loginShare = share
-        // A busy loop reads more before it comes to what others have posted.
+        // Ended here and not only by the posted event, because a busy loop may read more before it delivers that.
         if !budget.charge(bytes, to: share) { end(.loginBudget) }
     }
 
@@ -427,7 +439,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// Whether frames are decoded and passed to the protocol's side now.
     var takesFrames: Bool { pauses.isEmpty && phase == .open }
 
-    /// Whether the channel may be read. An ending connection ignores its input, but must see its end.
+    /// Whether the channel may be read. An ending connection ignores its input, but must notice the end of the input.
     var mayRead: Bool { pauses.isEmpty || phase != .open }
 
     func pause(_ reason: Pause) { pauses.insert(reason) }
@@ -492,7 +504,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         measureMemory()
     }
 
-    /// Ends such a request.
+    /// Ends a request that ``requestStarted(bytes:)`` has begun.
     package func requestAnswered(bytes: Int = 0) {
         unanswered -= 1
         unansweredBytes -= bytes
@@ -506,10 +518,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     var isThrottled: Bool { pauses.contains(.throttled) }
 
-    /// Whether frames wait for nothing but the connection's turn, or the subscribers of a topic that has very many.
+    /// Whether frames wait for nothing but the connection's turn or a crowd.
     var waitsOnlyForTurn: Bool { !pauses.isEmpty && pauses.isSubset(of: [.turn, .crowds]) && phase == .open }
 
-    /// Takes the frames that wait only for the connection's turn or for a crowd.
+    /// Has the frames examined now that wait only for the connection's turn or for a crowd.
     func takeTurn() {
         pauses.remove(.crowds)
         pauses.insert(.turn)

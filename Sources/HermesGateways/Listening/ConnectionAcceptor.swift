@@ -15,7 +15,7 @@ package final class ConnectionAcceptor: Sendable {
 
     /// - Parameters:
     ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
-    ///   - tls: the TLS context of its connections.
+    ///   - tls: the TLS context of the connections; nil without TLS.
     package init<G: Gateway>(
         _ gateway: G,
         environment: GatewayEnvironment,
@@ -52,13 +52,13 @@ package final class ConnectionAcceptor: Sendable {
         }
     }
 
-    /// Open connections.
+    /// The number of open connections.
     package var openConnections: Int { state.openCount }
 
     /// Counts a channel and has it served; its connection is counted until it is closed.
     ///
-    /// - Parameter serve: calls ``serve(_:for:countedAs:carrier:)`` with its argument.
-    /// - Throws: if the limit is reached; close the channel without sending anything.
+    /// - Parameter serve: must call ``serve(_:for:countedAs:carrier:)`` with the address that it gets.
+    /// - Throws: if the limit is reached. Then close the channel without sending anything.
     func admit(_ channel: any Channel, _ serve: (ConnectionCounter.Address) throws -> Void) throws {
         let address = ConnectionCounter.Address(channel.remoteAddress)
         try add(address)
@@ -72,7 +72,7 @@ package final class ConnectionAcceptor: Sendable {
 
     /// Counts a channel whose client address a proxy still has to give.
     ///
-    /// - Returns: a function to call with that address; it throws if the address has reached its limit.
+    /// - Returns: a function to be called with the client's address. It throws if that address has reached its limit.
     func admitUnknown(_ channel: any Channel) throws -> @Sendable (SocketAddress?) throws -> Void {
         try add(.unknown)
         let counted = CountedAddress()
@@ -89,7 +89,7 @@ package final class ConnectionAcceptor: Sendable {
 
     /// Charges a TLS handshake, and adds TLS to the pipeline.
     ///
-    /// - Throws: if the address has begun too many; close the channel without sending anything.
+    /// - Throws: if the address has begun too many handshakes. Then close the channel without sending anything.
     func addTLS(
         _ handler: any ChannelHandler,
         to channel: any Channel,
@@ -114,7 +114,8 @@ package final class ConnectionAcceptor: Sendable {
     ///
     /// - Parameters:
     ///   - peer: the client's address, if it is not the remote address.
-    ///   - address: the address under which the connection is counted, if it ends the count itself.
+    ///   - address: the address under which the connection is counted, if the connection itself ends this count when it
+    ///     closes; otherwise nil.
     ///   - carrier: the layer between the socket and the handler.
     ///   - startsInText: whether the client expects text messages.
     func serve(
@@ -140,7 +141,8 @@ package final class ConnectionAcceptor: Sendable {
     ///
     /// - Parameters:
     ///   - startsInText: whether the client expects text messages.
-    ///   - place: its place in the count, until the acceptor gives it back.
+    ///   - place: the channel's place in the count of connections. The HTTP listener that accepted the channel gives it
+    ///     back in the end.
     ///   - peer: the client's address, if it is not the remote address.
     /// - Throws: if the limit is reached; the caller closes the channel.
     package func take(
@@ -170,7 +172,8 @@ package final class ConnectionAcceptor: Sendable {
                 .run {
                     let ended = loop.connections(of: state).filter { connection in
                         guard let certificates = connection.certificates else { return false }
-                        // A client that resumed a TLS session comes back with a full handshake.
+                        // A connection with a resumed TLS session also ends, because its chain is not known. The client
+                        // comes back with a full handshake.
                         return revocations.isRevoked(certificates) || !certificates.isChainKnown
                     }
                     for start in stride(from: 0, to: ended.count, by: Self.endsPerTurn) {
@@ -208,5 +211,6 @@ private final class CountedAddress: Sendable {
     let address = Mutex(ConnectionCounter.Address.unknown)
 }
 
-/// The limit is reached, or the server is stopping: the new connection is closed without sending anything.
+/// The refusal of a new connection, because a limit is reached or the server is stopping. The connection is closed
+/// without sending anything.
 struct RefusedConnection: Error {}

@@ -8,14 +8,15 @@ import Synchronization
 /// the limit on TLS handshakes (``HandshakeBudget``).
 ///
 /// Connections of the HTTP port count for their address like all others, but have a separate total. So HTTP connections
-/// and the gateways' clients do not take each other's places. If a WebSocket, or a request while it lasts, comes over
-/// the connection of a trusted proxy, it counts for the client that the proxy names. When the total of the HTTP port is
-/// reached, an address still gets a few connections, so that an operator can reach the server while others hold all the
-/// places.
+/// and the gateways' clients do not take connections away from each other. A WebSocket that comes over the connection
+/// of a trusted proxy counts for the client that the proxy names. So does a request over such a connection, while it
+/// lasts. When the total of the HTTP port is reached, an address still gets a few connections, so that an operator can
+/// reach the server while others use up the total.
 ///
 /// State: one `Mutex`, taken once per accept and once per close.
 package final class ConnectionCounter: Sendable {
-    /// The unit that counts as one address: an IPv4 address, an IPv6 /64 network (one customer), or anything local.
+    /// The unit that counts as one address: an IPv4 address, an IPv6 /64 network, which is usually one customer, or
+    /// anything local.
     package enum Address: Hashable, Sendable {
         case v4(UInt32)
         case v6Network(UInt64)
@@ -31,7 +32,7 @@ package final class ConnectionCounter: Sendable {
             }
         }
 
-        // sockaddr_in has the address at byte 4, sockaddr_in6 at byte 8, everywhere.
+        // On all systems, sockaddr_in has the address at byte 4 and sockaddr_in6 at byte 8.
 
         private static func v4(_ bytes: UnsafeRawBufferPointer) -> Address? {
             guard bytes.count >= 8 else { return nil }
@@ -42,7 +43,7 @@ package final class ConnectionCounter: Sendable {
             guard bytes.count >= 24 else { return nil }
             let network = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
             let host = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
-            // ::ffff:a.b.c.d is an IPv4 peer of a listener for both.
+            // ::ffff:a.b.c.d is an IPv4 peer of a listener for IPv4 and IPv6.
             return network == 0 && host >> 32 == 0xFFFF ? .v4(UInt32(truncatingIfNeeded: host)) : .v6Network(network)
         }
     }
@@ -66,7 +67,8 @@ package final class ConnectionCounter: Sendable {
         var http = 0
     }
 
-    /// The HTTP connections that are allowed beyond the total: in all, and for one address.
+    /// The HTTP connections that are allowed beyond the total, and the number of HTTP connections below which an
+    /// address may get one of them.
     private static let httpReserve = (all: 128, perAddress: 8)
 
     private let total: Int
@@ -79,7 +81,7 @@ package final class ConnectionCounter: Sendable {
     /// - Parameters:
     ///   - total: the most connections in all.
     ///   - perAddress: the most connections of one address.
-    ///   - handshakesPerSecond: the TLS handshakes of one address.
+    ///   - handshakesPerSecond: the most TLS handshakes of one address in a second.
     package init(
         total: Int,
         perAddress: Int,
@@ -99,32 +101,34 @@ package final class ConnectionCounter: Sendable {
         )
     }
 
-    /// The limit on HTTP connections other than WebSockets, from the limit on gateway connections.
+    /// Returns the limit on HTTP connections other than WebSockets that belongs to a limit on gateway connections.
     private static func httpTotal(of total: Int) -> Int { max(100, min(10_000, total / 4)) }
 
-    /// The limit on gateway connections for a limit on HTTP connections, the inverse of ``httpTotal(of:)``.
+    /// Returns the limit on gateway connections that belongs to a limit on HTTP connections. This is the inverse of
+    /// ``httpTotal(of:)``.
     package static func total(forHTTP limit: Int) -> Int { 4 * limit }
 
-    /// The largest limit on gateway connections with which all kinds of connections fit into `files` descriptors, at
-    /// least 64.
+    /// Returns the largest limit on gateway connections with which all kinds of connections fit into `files`
+    /// descriptors; at least 64.
     ///
-    /// ``ownFiles`` of the descriptors, but a third at most, are left for the console and the server's own files.
+    /// For the console and the server's own files, ``ownFiles`` of the descriptors are left, but at most a third of
+    /// them.
     package static func total(fitting files: Int) -> Int {
         let left = files - min(ownFiles, files / 3) - httpReserve.all
-        // A fifth is the quarter of the rest.
+        // A fifth for HTTP is a quarter of the other four fifths.
         return max(64, left - max(100, min(10_000, left / 5)))
     }
 
-    /// The connections of the console, and the files of the store.
+    /// The descriptors for the connections of the console and for the files of the store.
     private static let ownFiles = 2_048 + httpReserve.all + 128
 
-    /// The most connections of all kinds, for `total` gateway connections.
+    /// Returns the most connections of all kinds, if there may be `total` gateway connections.
     package static func most(total: Int) -> Int { total + httpTotal(of: total) + httpReserve.all }
 
-    /// Open gateway connections.
+    /// The number of open gateway connections.
     package var open: Int { counts.withLock { $0.total } }
 
-    /// Open connections of the HTTP port other than WebSockets.
+    /// The number of open connections of the HTTP port other than WebSockets.
     package var openHTTP: Int { counts.withLock { $0.http } }
 
     /// Counts a connection, unless the limit is reached.
@@ -142,9 +146,9 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// The address of a connection that was counted as unknown has become known.
+    /// Counts a connection for its address, if the address has room. Until now, the connection was counted as unknown.
     ///
-    /// - Returns: nil if it is now counted there; otherwise it is still counted as unknown.
+    /// - Returns: nil if the connection is now counted for the address; otherwise it is still counted as unknown.
     package func identify(_ address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.perAddress[address, default: AddressCounts()].all < perAddress else { return .perAddress }
@@ -154,7 +158,7 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// A counted connection is closed.
+    /// Uncounts a connection that is closed.
     package func remove(_ address: Address) {
         counts.withLock { counts in
             counts.total -= 1
@@ -171,7 +175,7 @@ package final class ConnectionCounter: Sendable {
 
     /// Charges a TLS handshake to an address, before it begins.
     ///
-    /// - Parameter now: on the connection's loop.
+    /// - Parameter now: the present time on the connection's loop.
     /// - Returns: nil if the handshake is allowed; otherwise nothing was charged.
     package func beginHandshake(of address: Address, now: NIODeadline) -> Refusal? {
         let now = Duration.nanoseconds(Int64(clamping: now.uptimeNanoseconds))
@@ -198,7 +202,7 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// A connection of the HTTP port is closed.
+    /// Uncounts a connection of the HTTP port that is closed.
     package func removeHTTP(_ address: Address) {
         counts.withLock { counts in
             counts.http -= 1
@@ -206,9 +210,10 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// The address of an HTTP connection that was counted as unknown has become known.
+    /// Counts an HTTP connection for its address, if the address has room. Until now, the connection was counted as
+    /// unknown.
     ///
-    /// - Returns: nil if it is now counted there; otherwise it is still counted as unknown.
+    /// - Returns: nil if the connection is now counted for the address; otherwise it is still counted as unknown.
     package func identifyHTTP(_ address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.perAddress[address, default: AddressCounts()].all < perAddress else { return .perAddress }
@@ -222,7 +227,7 @@ package final class ConnectionCounter: Sendable {
     /// Counts a request that came over a proxy's connection, for the client behind the proxy, unless that client has
     /// reached its limit.
     ///
-    /// - Returns: nil if it was counted; then ``endRequest(of:)`` has to follow.
+    /// - Returns: nil if the request was counted; then ``endRequest(of:)`` must follow.
     package func beginRequest(of address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.perAddress[address, default: AddressCounts()].all < perAddress else { return .perAddress }
@@ -231,16 +236,16 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// A request that was counted is answered, or its connection is closed.
+    /// Uncounts a request that is answered, or whose connection is closed.
     package func endRequest(of address: Address) { counts.withLock { Self.removeOne(address, &$0) } }
 
-    /// A connection of the HTTP port becomes one of a gateway (WebSocket).
+    /// Counts a connection of the HTTP port as a gateway's from now on, because it has become a WebSocket.
     ///
     /// - Parameters:
-    ///   - address: the address under which it is counted.
+    ///   - address: the address under which the connection is counted.
     ///   - client: the client's address, which a proxy may have given only now.
-    /// - Returns: nil if it is now counted as a gateway's, to be removed with ``remove(_:)`` of `client`; otherwise
-    ///   nothing changed.
+    /// - Returns: nil if the connection is now counted as a gateway's; then ``remove(_:)`` must be called with `client`
+    ///   in the end. Otherwise nothing changed.
     package func becomeGateway(_ address: Address, as client: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.total < total else { return .total }
@@ -256,7 +261,7 @@ package final class ConnectionCounter: Sendable {
     }
 }
 
-/// The place of an HTTP connection in the count. It is given back exactly once.
+/// The place of an HTTP connection in the count of connections. It is given back exactly once.
 ///
 /// State: one `Mutex`; all calls are on the channel's event loop, so nothing comes between reading and writing it.
 package final class HTTPPlace: Sendable {
@@ -278,7 +283,7 @@ package final class HTTPPlace: Sendable {
         state = Mutex(.http(address))
     }
 
-    /// A proxy has given the client's address, before any other byte.
+    /// Counts the connection for the client's address, which a proxy has given before any other byte.
     ///
     /// - Throws: if that address has reached its limit.
     package func identify(_ address: ConnectionCounter.Address) throws(ConnectionCounter.Refused) {
@@ -287,9 +292,9 @@ package final class HTTPPlace: Sendable {
         state.withLock { $0 = .http(address) }
     }
 
-    /// The connection becomes a gateway's, and is counted as such until it is given back.
+    /// Counts the connection as a gateway's, until the place is given back.
     ///
-    /// - Parameter client: the client's address; nil: as counted.
+    /// - Parameter client: the client's address; nil: the address under which the connection is counted.
     /// - Throws: if the limit is reached.
     package func becomeGateway(as client: ConnectionCounter.Address?) throws(ConnectionCounter.Refused) {
         guard case .http(let address) = state.withLock(\.self) else { return }
@@ -300,7 +305,7 @@ package final class HTTPPlace: Sendable {
         state.withLock { $0 = .gateway(client) }
     }
 
-    /// The connection is closed.
+    /// Uncounts the connection, because it is closed. Repeated calls do nothing.
     package func giveBack() {
         let last = state.withLock { state in
             defer { state = .givenBack }
@@ -315,7 +320,7 @@ package final class HTTPPlace: Sendable {
 }
 
 extension ConnectionCounter {
-    /// The limit is reached.
+    /// The error of a connection that is refused because a limit is reached.
     package struct Refused: Error, Sendable {
         package let refusal: Refusal
 

@@ -8,8 +8,8 @@ package import NIOCore
 import NIOSSL
 import NIOTLS
 
-/// The single handler in a connection's pipeline (behind TLS): decodes bytes into frames for the side, and passes
-/// channel events to ``Connection``.
+/// The last handler in a connection's pipeline. It decodes bytes into frames for the protocol's side
+/// (``GatewayConnection``), and passes channel events to ``Connection``.
 package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHandler, ConnectionReader {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundIn = ByteBuffer
@@ -17,45 +17,51 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
 
     private let connection: Connection
     private let side: Side
-    // Unchecked, here and below: used for each frame, on one loop. A decoder calls nothing back.
+    // Exclusivity is unchecked here and below: these properties are used for each frame, on one loop, and a decoder
+    // calls nothing back.
     @exclusivity(unchecked)
     private var decoder: Side.Decoder
     @exclusivity(unchecked)
     private var hasFullLimit: Bool
     /// An incomplete frame, and bytes that arrived during a pause; otherwise empty.
     private var unread = ByteBuffer()
-    /// Whether the next full read of a plain connection is followed by longer reads. Most connections never fill one, so
-    /// the change of buffers is left until it is needed.
+    /// Whether the next full read of a plain connection is followed by longer reads. Most connections never fill a
+    /// read, so the change to larger buffers waits until it is needed.
     private var awaitsFullRead = false
+    /// Whether the side opens only after the TLS handshake, which is still to come.
     private var opensWithHandshake: Bool
+    /// Whether bytes are being decoded into frames.
     private var isCutting = false
+    /// Whether a read was requested during a pause.
     private var isReadWaiting = false
-    /// The frames that were examined, and their further cost, since a time that is at most ``TurnQueue/silence`` ago.
+    /// The number of frames that were examined since ``doneSince``, plus their further cost. It begins anew with the
+    /// first read that is ``TurnQueue/silence`` or more after ``doneSince``.
     @exclusivity(unchecked)
     private var done = 0
     private var doneSince: NIODeadline
-    /// The peer has closed, and its last bytes are examined.
+    /// Whether the peer has closed and its last bytes are being examined.
     private var areLastWords = false
-    /// The last read, or end of a pause.
+    /// The time of the last read, or of the last end of a pause.
     private var lastReadAt: NIODeadline
-    /// The peer has closed, and its last bytes wait for the connection's turn.
+    /// Whether the peer has closed and its last bytes wait for the connection's turn.
     private var isInputClosed = false
 
-    /// A read of this size has most likely left more behind.
+    /// The number of bytes from which a read has most likely left further bytes waiting.
     private let backlogBytes: Int
 
     private var discardedBytes = 0
 
-    /// The bytes of a peer that are read after its connection was ended: what may be under way.
+    /// The most bytes that are read from a peer after its connection was ended: as many as may have been under way.
     private static var maxDiscardedBytes: Int { 1 << 20 }
 
-    /// The frames and their further cost (``RequestCost``), and the bytes, between two looks at the time of the loop's
-    /// turn: a look costs as much as a small frame.
+    /// The number of frames, plus their further cost (``RequestCost``), between two checks whether the loop's turn has
+    /// time left. A check costs as much as a small frame.
     private static var costPerLook: Int { 16 }
+    /// The number of bytes between two such checks.
     private static var bytesPerLook: Int { 8_192 }
 
-    /// - Parameter isEncrypted: whether TLS comes first: the side then opens after the handshake, so that nothing is
-    ///   written to a peer that never completes it.
+    /// - Parameter isEncrypted: whether a TLS handshake comes first. If so, the side opens after the handshake, so that
+    ///   nothing is written to a peer that never completes it.
     package init(connection: Connection, side: Side, isEncrypted: Bool = false) {
         self.connection = connection
         self.side = side
@@ -64,7 +70,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         backlogBytes = connection.longestRead / 2
         connection.events = side
         opensWithHandshake = isEncrypted
-        // The arrival of a connection does not end a silence.
+        // The arrival of a connection does not count as the end of a silence (``TurnQueue/silence``).
         lastReadAt = connection.loop.clock()
         doneSince = lastReadAt
     }
@@ -96,8 +102,9 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         context.fireUserInboundEventTriggered(event)
     }
 
-    /// Whether the certificate is still valid: TLS has verified it in a whole handshake, but not its revocation. A side
-    /// that is resumed may be older than the end of its certificate.
+    /// Whether the client's certificate is neither expired nor revoked. TLS has verified the certificate in a full
+    /// handshake, but does not check whether it is revoked. A resumed session may have begun before its certificate
+    /// expired.
     private func isGood(_ certificate: NIOSSLCertificate?, _ context: ChannelHandlerContext) -> Bool {
         if let certificate, !connection.lasts(untilEndOf: certificate) {
             connection.listener.metrics.ended(.attachment(.revoked))
@@ -120,9 +127,9 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         return true
     }
 
-    /// Reads the name of a certificate that TLS has verified.
+    /// Takes the client's name from a certificate that TLS has verified.
     ///
-    /// - Returns: false if there is a certificate without a name.
+    /// - Returns: false if there is a certificate that does not have exactly one common name.
     private func takesName(of certificate: NIOSSLCertificate?) -> Bool {
         guard connection.listener.takesCertificateNames, let certificate else { return true }
         connection.certificateName = certificate.onlyCommonName
@@ -146,17 +153,19 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
     }
 
-    /// Examines the bytes that arrived before the end, during a request.
+    /// Examines the bytes that arrived before the peer closed and were not examined then.
     private func takeLastWords() {
         guard !isCutting else { return }
-        // Frames that only waited for their turn came in time. A peer that resets its connection may lose some of them.
+        // Frames that waited only for the connection's turn are still handled. A peer that resets its connection may
+        // lose some of them.
         let end = connection.loop.lastWordsEnd()
         areLastWords = true
         while connection.waitsOnlyForTurn, unread.readableBytes > 0, connection.loop.clock() < end {
             connection.takeTurn()
             guard connection.waitsOnlyForTurn else { break }
         }
-        // Whoever has left more than that is not heard to its end: a loop has many that end at once.
+        // If more frames are left than there is time for, the rest is ignored, because many connections may end at once
+        // on a loop.
         var count = 0
         while connection.isOpen, let frame = try? decoder.next(from: &unread) {
             side.receivedLast(frame)
@@ -165,7 +174,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
     }
 
-    /// The last frames that are examined however little time is left.
+    /// The number of last frames that are examined even if no time is left.
     private static var lastFrames: Int { 64 }
 
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -214,14 +223,14 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
     }
 
-    /// Ends the wait for a peer that is told to leave and goes on sending.
+    /// Closes the connection of a peer that goes on sending too much after it was told to leave.
     private func discard(_ bytes: Int, _ context: ChannelHandlerContext) {
         discardedBytes += bytes
         if discardedBytes > Self.maxDiscardedBytes { context.close(promise: nil) }
     }
 
     package func readOn() {
-        // An ended connection is not examined any more.
+        // The input of an ended connection is not examined any more.
         if !connection.isOpen { unread = ByteBuffer() }
         if !isCutting, unread.readableBytes > 0 { cutUnread() }
         if isInputClosed, !connection.waitsOnlyForTurn {
@@ -271,7 +280,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
         let rate = connection.listener.limits.requestsPerSecond
         let now = Side.hasRequestLimit ? connection.loop.uptime : .zero
-        // One long frame may have much to do.
+        // One long frame may cause much work, so the time is checked first.
         var frames = waits && bytes.readableBytes >= Self.bytesPerLook ? Self.costPerLook : 0
         var spent = connection.spent
         var lookedAt = bytes.readerIndex
@@ -313,8 +322,8 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
     }
 
-    /// Raises the frame limit after a login, which is checked elsewhere, before the next frame is decoded. Decoders
-    /// keep nothing between frames, so that one can replace the other.
+    /// Raises the frame limit after a login, before the next frame is decoded. Decoders keep nothing between frames, so
+    /// a new decoder can replace the old one.
     private func raiseLimit() {
         guard !hasFullLimit, connection.isAuthenticated else { return }
         hasFullLimit = true

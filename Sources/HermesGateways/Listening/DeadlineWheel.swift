@@ -3,33 +3,34 @@
 
 /// An entry with an occasional deadline. It knows its own place in the wheel, so that it can be removed at once.
 package protocol DeadlineWheelEntry: AnyObject {
-    /// Set by the wheel; nil while not in it.
+    /// The entry's position, which the wheel sets; nil while the entry is not in the wheel.
     var wheelPosition: DeadlineWheelPosition? { get set }
 }
 
-/// A place in a ``DeadlineWheel``.
+/// A position in a ``DeadlineWheel``.
 package struct DeadlineWheelPosition: Sendable, Hashable {
     fileprivate var slot: Int32
     fileprivate var index: Int32
 }
 
-/// Deadlines of many connections with one timer: a ring of slots, one per tick.
+/// The deadlines of many connections, for which one timer is enough: a ring of slots, one slot for each tick.
 ///
-/// A deadline that moves (a frame arrived) is not moved here. When an entry's slot comes up, its owner checks whether
-/// the deadline has really passed, and puts the entry back if not. So a sign of life costs one store, and an idle
-/// connection at most one check per turn of the ring.
+/// If a deadline moves, for example because a frame arrived, nothing changes in the wheel. When an entry's slot comes
+/// up, its owner checks whether the deadline has really passed, and puts the entry back if not. So a sign of life costs
+/// one write to memory, and an idle connection at most one check in each turn of the ring.
 package struct DeadlineWheel<Entry: DeadlineWheelEntry> {
     private var slots: [[Entry]]
     /// The tick up to which all entries were handed out.
     package private(set) var tick: UInt32 = 0
     package private(set) var count = 0
 
-    /// - Parameter slots: the length of the ring in ticks; later entries are handed out early, to be put back.
+    /// - Parameter slots: the length of the ring in ticks. Entries that are due later are handed out early, and have to
+    ///   be put back.
     package init(slots: Int = 512) {
         self.slots = Array(repeating: [], count: max(2, slots))
     }
 
-    /// Adds an entry, due at a tick; at the next tick if that one is past.
+    /// Adds an entry that is due at a tick. If that tick has passed, the entry is due at the next tick.
     package mutating func insert(_ entry: Entry, due: UInt32) {
         remove(entry)
         let earliest = tick &+ 1
@@ -52,7 +53,7 @@ package struct DeadlineWheel<Entry: DeadlineWheelEntry> {
         count -= 1
     }
 
-    /// Advances and removes all entries whose slots were passed.
+    /// Advances the wheel. Removes and returns all entries whose slots were passed.
     package mutating func advance(to now: UInt32) -> [Entry] {
         guard now > tick else { return [] }
         var due: [Entry] = []

@@ -37,8 +37,8 @@ package final class DeviceAttachment: Attachment {
 }
 
 extension Connection {
-    /// Detaches: others are told, and the users that it watched are left a slice at a time. The account and the address
-    /// pay for both.
+    /// Detaches an attachment. The users who watch its user are told, and the attachment stops watching other users, a
+    /// slice of them at a time. The account and the address pay for both.
     func leaves(_ attachment: DeviceAttachment, _ devices: DeviceRegistry) {
         let (told, watched) = devices.leave(attachment, by: address)
         watches(0)

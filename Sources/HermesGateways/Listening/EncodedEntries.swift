@@ -6,13 +6,13 @@ import HermesCore
 import NIOCore
 
 /// Long messages of inboxes in the form of one protocol, so that the devices of a user on one loop share an encoding.
-/// An account may have fifty devices, and its messages a megabyte. Pure.
+/// An account may have fifty devices, and a message may have a megabyte. Does no I/O.
 ///
-/// Short messages are encoded again for each device, which costs less than the look-up. Bounded in bytes: the oldest
-/// go first.
+/// Short messages are encoded again for each device, which costs less than the look-up. The kept encodings are bounded
+/// in bytes; the oldest ones are dropped first.
 struct EncodedEntries {
     struct Key: Hashable {
-        /// The reader; the form of an entry differs from reader to reader.
+        /// The reader. The encoding of an entry differs from reader to reader.
         let reader: UserID
         let seq: UInt64
         /// The name of the form: that of the protocol, or of one of its encodings.
@@ -33,7 +33,7 @@ struct EncodedEntries {
         if case .message(let message) = entry.event { message.content.bytes.count >= minBytes } else { false }
     }
 
-    /// The encoding, made with `make` if it is not kept.
+    /// Returns the encoding of an entry; `make` encodes it if no encoding is kept.
     mutating func frame(_ key: Key, _ make: (inout ByteBuffer) throws -> Void) rethrows -> ByteBuffer {
         if let frame = frames[key] { return frame }
         var frame = ByteBuffer()
@@ -48,7 +48,7 @@ struct EncodedEntries {
         return frame
     }
 
-    /// Forgets all of them.
+    /// Forgets all encodings.
     mutating func removeAll() {
         guard !order.isEmpty else { return }
         self = Self()

@@ -3,16 +3,16 @@
 
 import DequeModule
 
-/// Connections with output.
+/// Connections with output that is to be flushed.
 ///
 /// State: confined to its loop.
 final class FlushList {
-    /// The most connections whose memory in the list is kept.
+    /// The number of connections up to which the memory of the list is kept for reuse.
     static let keptCapacity = 4_096
 
-    /// Those of this tick.
+    /// The connections that got output in this tick (one pass of the event loop).
     var dirty: [Connection] = []
-    /// Those whose flush waits for a later turn.
+    /// The connections whose flush waits for a later turn.
     var waiting = Deque<Connection>()
     let flush: (Connection) -> Void
 

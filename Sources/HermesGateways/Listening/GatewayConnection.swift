@@ -19,11 +19,11 @@ package protocol GatewayConnection: AnyObject, ConnectionEvents {
     /// Whether ``ConnectionLimits/requestsPerSecond`` applies; false where the protocol's flow control and the
     /// subscribers' pace slow a peer down.
     static var hasRequestLimit: Bool { get }
-    /// Whether reading pauses while the peer does not read; true where requests have answers.
+    /// Whether reading pauses while the peer does not read; true for protocols whose requests have answers.
     static var pausesReadingWhenStuck: Bool { get }
 
-    /// The longest body before the login, in bytes, if ``ConnectionLimits/maxLoginFrameBytes`` allows it: as much as a
-    /// login may need, because a stranger pays for nothing.
+    /// The longest body of a frame before the login, in bytes; ``ConnectionLimits/maxLoginFrameBytes`` may set a lower
+    /// limit. It is no more than a login may need, because nobody pays for these bytes yet.
     static var maxLoginFrameBytes: Int { get }
 
     /// Creates a decoder of the connection's input.
@@ -31,13 +31,15 @@ package protocol GatewayConnection: AnyObject, ConnectionEvents {
     /// - Parameter maxFrameBytes: the longest body that is accepted.
     func makeDecoder(maxFrameBytes: Int) -> Decoder
 
-    /// A frame arrived. Bodies are slices of the read buffer: copy what is kept.
+    /// Handles a frame. Bodies are slices of the read buffer, so an implementation must copy what it keeps.
     func received(_ frame: Decoder.Frame)
 
-    /// A frame arrived before the peer closed and was not examined then: only the way in which it ended matters now.
+    /// Handles a frame that arrived before the peer closed and was not examined then. Now it matters only for how the
+    /// connection ended.
     func receivedLast(_ frame: Decoder.Frame)
 
-    /// Whether the peer has yet to confirm what it was sent. What arrives now is most likely that.
+    /// Whether the peer has not yet confirmed everything that it was sent. If so, the next bytes from it are most
+    /// likely a confirmation.
     var awaitsConfirmation: Bool { get }
 }
 
@@ -52,51 +54,53 @@ extension GatewayConnection {
     package static var everyFrameIsLife: Bool { true }
     package static var hasRequestLimit: Bool { true }
     package static var pausesReadingWhenStuck: Bool { true }
-    /// Room for a JSON Web Token, and more.
+    /// The default leaves room for a JSON Web Token, and more.
     package static var maxLoginFrameBytes: Int { 16_384 }
 }
 
 /// Events of a connection other than frames, on the connection's event loop.
 package protocol ConnectionEvents: AnyObject {
-    /// The connection is ready.
+    /// Called when the connection is ready.
     func opened()
 
-    /// The connection will be closed: write the protocol's last packet, if it has one. Output is still flushed.
+    /// Called before the connection is closed. Writes the protocol's last packet, if the protocol has one; output is
+    /// still flushed.
     func farewell(_ reason: CloseReason)
 
-    /// The connection is closed: detach and release everything. The last call.
+    /// Called last, when the connection is closed. Detaches and releases everything.
     func closed()
 
-    /// The operating system has taken the whole queue; writes go through again.
+    /// Called when nothing waits in the queue any more, so that writes go through again.
     func becameWritable()
 
-    /// The operating system has taken everything written before ``Connection/reportWritten(_:)``.
+    /// Called when the operating system has taken everything that was written before ``Connection/reportWritten(_:)``.
     func written(_ mark: UInt64)
 
-    /// Entries were committed to the inbox of this connection's user.
+    /// Called when entries were committed to the inbox of this connection's user.
     func inboxAdvanced(_ entries: [InboxEntry])
 
-    /// An ephemeral event.
+    /// Called with an ephemeral event for this connection.
     func ephemeralArrived(_ event: EphemeralEvent)
 
-    /// A message sent with ``Connection/send(_:from:correlation:)`` is committed, or failed.
+    /// Called when a message that ``Connection/send(_:from:correlation:messages:)`` sent is committed or has failed.
     func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>)
 
-    /// The topic rules were replaced.
+    /// Called when the topic rules were replaced.
     func accessChanged()
 
-    /// The time requested with ``Connection/wake(in:)`` has come.
+    /// Called at the time that ``Connection/wake(in:)`` requested.
     func woken()
 
-    /// The code of the close frame of a WebSocket (RFC 6455, section 7.4.1) where the server ends the connection.
+    /// Returns the code of the WebSocket close frame (RFC 6455, section 7.4.1) for a connection that the server ends.
     func webSocketCode(for reason: CloseReason) -> UInt16
 
-    /// An operator removes one user, or everybody, from a room.
+    /// Removes the client from a room, if an operator's removal of one user, or of everybody, is meant for it.
     ///
     /// - Returns: whether the removal is meant for this connection and it was in that room.
     func removed(by expulsion: RoomExpulsion) -> Bool
 
-    /// The client that operators may look at; nil: there is none yet, or the protocol has none.
+    /// The client as operators see it; nil if there is no client yet, or if the protocol's clients are not shown to
+    /// operators.
     var operated: (any OperatedClient)? { get }
 }
 
@@ -120,17 +124,17 @@ extension ConnectionEvents {
 package enum CloseReason: Sendable {
     /// The peer has left and reads no more: do not wait for it.
     case goodbye
-    /// The peer asked for it, or did something that ends a connection in its protocol.
+    /// The protocol's side ends the connection, for example because the peer asked for it.
     case finished
     /// The bytes broke the protocol.
     case malformed(WireError)
-    /// Not authenticated in time.
+    /// The peer did not authenticate in time.
     case notAuthenticated
     /// The peer's token has expired.
     case tokenExpired
-    /// All unauthenticated connections together have sent too much, and this one has sent most.
+    /// All unauthenticated connections together have sent too much, and this one has sent the most.
     case loginBudget
-    /// No sign of life.
+    /// The peer gave no sign of life for too long.
     case idle
     /// The peer does not read what is sent to it.
     case slowReader
@@ -142,7 +146,8 @@ package enum CloseReason: Sendable {
     case attachment(AttachmentEnd)
     case shuttingDown
 
-    /// Its number in the catalogue of errors, for protocols that have a field for it; 0: the client is not told.
+    /// The reason's number in the catalogue of errors, for protocols that have a field for it; 0: the client is not
+    /// told.
     package var code: UInt32 {
         switch self {
         case .goodbye, .finished: 0
@@ -157,10 +162,10 @@ package enum CloseReason: Sendable {
         }
     }
 
-    /// The code of the close frame of a WebSocket.
+    /// The code of the WebSocket close frame.
     var webSocketCode: UInt16 { Self.webSocketCode(for: code) }
 
-    /// The code of the close frame of a WebSocket (RFC 6455, section 7.4.1) for a number of the catalogue of errors.
+    /// Returns the code of the WebSocket close frame (RFC 6455, section 7.4.1) for a number in the catalogue of errors.
     static func webSocketCode(for code: UInt32) -> UInt16 {
         switch code {
         case 0: 1000
@@ -174,7 +179,7 @@ package enum CloseReason: Sendable {
         }
     }
 
-    /// All labels that there are.
+    /// All values of ``label``.
     static let labels = [
         "goodbye", "finished", "malformed", "not_authenticated", "token_expired", "login_budget", "idle", "slow_reader",
         "memory", "rate_limited", "replaced", "account_disabled", "account_deleted", "account_renamed", "revoked",

@@ -11,7 +11,7 @@ package final class GatewayEnvironment: Sendable {
     package let settings: GatewaySettings
     /// Counts the connections of all listeners together.
     package let counter: ConnectionCounter
-    /// The bytes that unauthenticated connections may send, over all listeners.
+    /// The budget of bytes that the unauthenticated connections of all listeners may send.
     package let loginBudget: LoginBudget
     /// The request rates of accounts and addresses, over all their connections.
     package let rates: SharedRates
@@ -23,12 +23,12 @@ package final class GatewayEnvironment: Sendable {
     private let tokenVerifier: (any TokenVerifier)?
     /// Name and version, for clients' logs.
     package let serverVersion: String
-    /// For clients of a stopping server.
+    /// The tickets that clients of a stopping server get.
     let tickets: ReconnectTickets
 
-    /// Counts the members of rooms for those who enter, over all listeners.
+    /// Counts the members of rooms for the clients of all listeners that enter a room.
     let roomCounts: RoomCounts
-    /// Wills of MQTT clients, of all listeners.
+    /// The wills of the MQTT clients of all listeners.
     let wills: MQTTWills
     /// The broker's statistics for `$SYS`.
     let brokerStatistics: MQTTStatistics
@@ -86,7 +86,7 @@ package final class GatewayEnvironment: Sendable {
         }
     }
 
-    /// The same for a listener that requires an account.
+    /// Creates the environment of a listener that requires an account.
     init(withoutAnonymous other: GatewayEnvironment) {
         messenger = other.messenger
         loops = other.loops
@@ -112,10 +112,10 @@ package final class GatewayEnvironment: Sendable {
         )
     }
 
-    /// The wills of MQTT clients that wait for their delay or for the store, and their bytes.
+    /// The number of MQTT wills that wait for their delay or for the store, and their bytes.
     package var waitingWills: Holding { wills.waiting }
 
-    /// The environment of a listener's connections.
+    /// Returns the environment of a listener's connections.
     package func environment(for listener: ListenerSettings) -> GatewayEnvironment {
         listener.isAnonymousAllowed || !settings.isAnonymousAllowed ? self : GatewayEnvironment(withoutAnonymous: self)
     }

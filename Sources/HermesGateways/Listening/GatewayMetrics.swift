@@ -5,7 +5,7 @@ import HermesCore
 import Metrics
 import Synchronization
 
-/// The metrics of one listener, made once.
+/// The metrics of one listener, created once.
 package final class GatewayMetrics: Sendable {
     let connectionsOpened: Counter
     let connectionsClosed: Counter
@@ -55,7 +55,7 @@ package final class GatewayMetrics: Sendable {
         )
     }
 
-    /// The counts as of half a second ago, for readers that cannot read the counters.
+    /// The counts as of at most half a second ago, for code that cannot read the counters.
     private final class Totals: Sendable {
         let opened = Atomic(0)
         let closed = Atomic(0)
@@ -96,33 +96,34 @@ package final class GatewayMetrics: Sendable {
         }
     }
 
-    /// The server ended a connection.
+    /// Counts a connection that the server ended.
     func ended(_ reason: CloseReason) { ended[reason.label]?.increment() }
 
-    /// A connection exceeds its rate and waits.
+    /// Counts a connection that has to wait because it exceeds its rate.
     func throttled() { throttledConnections.increment() }
 
     func refused(_ refusal: ConnectionCounter.Refusal) { refused[refusal]?.increment() }
 }
 
-/// Counts of one listener on one loop, as plain numbers that are published once a tick.
+/// The counts of one listener on one loop, as plain numbers that are published at each ``LoopContext/tick``.
 final class ConnectionTally {
     var opened = 0
     var closed = 0
-    // Unchecked, here and below: changed for each frame, on one loop, and nothing is called meanwhile.
+    // Exclusivity is unchecked here and below: these are changed for each frame, on one loop, and nothing is called
+    // meanwhile.
     @exclusivity(unchecked)
     var framesIn = 0
     @exclusivity(unchecked)
     var framesOut = 0
     var bytesIn = 0
     var bytesOut = 0
-    /// Messages, and publications to topics and rooms, that clients sent and may send.
+    /// The messages, and the publications to topics and rooms, that clients sent and were allowed to send.
     @exclusivity(unchecked)
     var messagesIn = 0
-    /// Entries of inboxes and publications that were written or queued for clients.
+    /// The inbox entries and the publications that were written or queued for clients.
     @exclusivity(unchecked)
     var messagesOut = 0
-    /// The entries of inboxes among them.
+    /// The inbox entries that are counted in ``messagesOut``.
     var deliveries = 0
     private let metrics: GatewayMetrics
 

@@ -4,9 +4,9 @@
 import HermesCore
 import Synchronization
 
-/// Limits the TLS handshakes of each address. One costs the server up to some milliseconds of an event loop and its
-/// client nothing, so it is charged before its first byte. Whether a client resumes a session is not known then: it
-/// pays the same.
+/// Limits the TLS handshakes of each address. A handshake costs the server up to some milliseconds of an event loop,
+/// and its client nothing. So it is charged before its first byte. At that time nobody knows whether the client resumes
+/// a session, so a resumption costs the same.
 ///
 /// State: a `Mutex` around ``TokenBuckets``, taken once per handshake.
 package final class HandshakeBudget: Sendable {
@@ -16,15 +16,16 @@ package final class HandshakeBudget: Sendable {
     private let rate: TokenBuckets<ConnectionCounter.Address>.Rate
     private let buckets = Mutex(TokenBuckets<ConnectionCounter.Address>())
 
-    /// - Parameter perAddress: handshakes per second of one address.
+    /// - Parameter perAddress: the number of handshakes of one address in a second.
     package init(perAddress: Int) {
         rate = .init(perSecond: max(1, perAddress), burst: max(1, perAddress) * Self.burstSeconds)
     }
 
     /// Takes one handshake. Local sockets, and peers whose address is not known, have no budget.
     ///
-    /// - Parameter now: of a clock that never goes back.
-    /// - Returns: false if there is none left; then nothing is charged, so that a client that waits gets in.
+    /// - Parameter now: the present time of a clock that never goes back.
+    /// - Returns: false if the address has no handshake left. Then nothing is charged, so that a client that waits gets
+    ///   in.
     package func take(of address: ConnectionCounter.Address, now: Duration) -> Bool {
         guard address != .local, address != .unknown else { return true }
         return buckets.withLock { buckets in

@@ -7,10 +7,11 @@ package import NIOCore
 import NIOTLS
 import Synchronization
 
-/// The TLS handshakes of all listeners take turns, because one may cost some milliseconds of an event loop and its
-/// client nothing. Each loop does one at a time and serves its other connections in between; addresses take turns.
+/// Lets the TLS handshakes of all listeners take turns, because a handshake may cost some milliseconds of an event
+/// loop, and its client nothing. Each loop works on one handshake at a time, and serves its other connections in
+/// between. The clients' addresses take turns.
 ///
-/// State: a `Mutex` around the lines of the loops, taken once for each handshake.
+/// State: a `Mutex` around the queues of the loops, taken once for each handshake.
 package final class HandshakeLines: Sendable {
     private let lines = Mutex<[ObjectIdentifier: NIOLoopBound<HandshakeLine>]>([:])
 
@@ -35,7 +36,7 @@ package final class HandshakeLines: Sendable {
     }
 }
 
-/// The handshakes of one loop that have something to do. Owner: the loop.
+/// The queue of handshakes of one loop for which bytes have arrived. Owner: the loop.
 final class HandshakeLine {
     private let loop: any EventLoop
     private var waiting = TurnTable<String, Deque<HandshakeGate>>()
@@ -51,20 +52,21 @@ final class HandshakeLine {
     private func schedule() {
         guard !isScheduled else { return }
         isScheduled = true
-        // After a pause, so that the loop looks at its sockets.
+        // After a pause, so that the loop serves its sockets first.
         loop.assumeIsolated().scheduleTask(in: TurnQueue.pause) { self.takeTurn() }
     }
 
     private func takeTurn() {
         let next = waiting.next { gates in (gates.popFirst(), isEmpty: gates.isEmpty) }
         next?.takeTurn()
-        // Behind the handshake: what was due before its end would come before the sockets.
+        // Scheduled after the handshake, because the loop runs tasks that are already due before it serves its sockets.
         isScheduled = false
         if next != nil { schedule() }
     }
 }
 
-/// Stands before TLS, and holds the peer's bytes until the handshake has its turn; gone after the handshake.
+/// The handler before TLS. It holds the peer's bytes until the handshake has its turn, and is removed after the
+/// handshake.
 private final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -75,9 +77,9 @@ private final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler
     private let line: HandshakeLine
     private var context: ChannelHandlerContext?
     private var held: [ByteBuffer] = []
-    /// The peer has closed its side after the held bytes.
+    /// The event that the peer has closed its side after the held bytes; nil if it has not.
     private var heldEnd: ChannelEvent?
-    /// Whether it is in the line.
+    /// Whether the handshake is in the queue.
     private var isWaiting = false
     /// Whether the channel is to be read again, after the turn.
     private var wantsRead = false
@@ -118,7 +120,8 @@ private final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        // What came before may be all that the peer wanted to say; the beginning of a handshake says nothing.
+        // The held bytes may be the last ones that the peer wanted to send. Those of a handshake that has not had a
+        // turn are dropped, because its beginning says nothing.
         if hadTurn { pass(context) }
         context.fireChannelInactive()
     }
@@ -143,17 +146,17 @@ private final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler
         context.read()
     }
 
-    /// The handshake is complete.
+    /// Has this handler removed, because the handshake is complete.
     func end() {
         isOver = true
-        // Not now: what it holds is being read.
+        // Not removed at once, because the bytes that it held are being read now.
         context?.eventLoop.assumeIsolated().execute { [self] in
             if let context { context.pipeline.syncOperations.removeHandler(self, promise: nil) }
         }
     }
 }
 
-/// Stands behind TLS, and opens the gate after the handshake.
+/// The handler behind TLS. It opens the gate after the handshake.
 private final class HandshakeEnd: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 

@@ -10,8 +10,8 @@ extension InboxLink {
     ///
     /// - Parameters:
     ///   - request: the request.
-    ///   - then: writes the answer in the words of the protocol; not called if the connection has ended meanwhile. The
-    ///     entries of a page follow by themselves, as all entries do.
+    ///   - then: writes the answer in the form of the protocol; not called if the connection has ended meanwhile. After
+    ///     it, this function writes the entries of a requested page in the same way as all other entries.
     func ask(_ request: InboxRequest, then: @escaping (Result<InboxAnswer, HermesError>) -> Void) {
         let inbox = messenger.inbox
         let source = connection.source(of: principal)
@@ -31,11 +31,12 @@ extension InboxLink {
         }
     }
 
-    /// Changes a group, as a slow request; the connection pays for all whom the change reaches.
+    /// Changes a group, as a slow request; the connection pays for everybody whom the change reaches.
     ///
     /// - Parameters:
     ///   - command: the change.
-    ///   - then: writes the answer; gets the group after the change. Not called if the connection has ended meanwhile.
+    ///   - then: writes the answer, and gets the group as it is after the change. Not called if the connection has
+    ///     ended meanwhile.
     func apply(_ command: GroupCommand, then: @escaping (Result<Group, HermesError>) -> Void) {
         let groups = messenger.groups
         connection.charge(.group)
@@ -50,7 +51,7 @@ extension InboxLink {
 }
 
 extension RequestCost {
-    /// The cost of a request that is known before its answer.
+    /// Creates the part of a request's cost that is known before the answer.
     init(of request: InboxRequest) {
         switch request {
         case .page, .markRead, .recall: self = .change
@@ -60,7 +61,7 @@ extension RequestCost {
 }
 
 extension Connection {
-    /// The most bytes of contents in an answer: it must fit into the queue, or into one frame.
+    /// Returns the most bytes of contents in an answer. The answer must fit into the queue, or into one frame.
     fileprivate func maxBytes(of request: InboxRequest) -> Int {
         switch request {
         case .page: listener.limits.outboundQueueBytes / 2

@@ -12,8 +12,8 @@ package final class InboxLink {
     /// Writes an entry to the peer.
     package typealias Writer = (InboxEntry) -> Void
 
-    /// The number of entries that are written between two checks of the time, of a page that the peer asked for. An
-    /// entry takes some 10 µs.
+    /// The number of entries of a requested page that are written between two checks of the time. An entry takes some
+    /// 10 µs.
     private static let entriesPerLook = 16
     /// The delay before a failed load is retried.
     static let retryDelay = TimeAmount.seconds(1)
@@ -26,9 +26,9 @@ package final class InboxLink {
     private var feed: InboxFeed
     private var isClosed = false
     private var hasLoaded = false
-    /// The newest entry at the login.
+    /// The seq of the newest entry at the login.
     private var headAtOpen: UInt64 = 0
-    /// The last entry that was written. Skipped entries do not count.
+    /// The seq of the last entry that was written. Skipped entries do not count.
     private var lastWrittenSeq: UInt64 = 0
     /// Whether the protocol's side left out the current or the last entry.
     private var isLeftOut = false
@@ -38,7 +38,7 @@ package final class InboxLink {
     /// Whether the entry that is being written belongs to a page that the peer asked for. Such an entry may come before
     /// earlier entries that the peer does not have yet, so its acknowledgement does not include them.
     private(set) var isRepeating = false
-    /// Whether the rest of that page waits for its turn.
+    /// Whether the rest of a requested page waits for the connection's turn.
     private var waitsForTurn = false
 
     /// - Parameters:
@@ -64,7 +64,7 @@ package final class InboxLink {
         feed = InboxFeed(principal: principal, window: window)
     }
 
-    /// Attaches (which ends another connection of the same device) and begins delivery behind `cursor`.
+    /// Attaches, which ends another connection of the same device, and begins to deliver the entries after `cursor`.
     ///
     /// - Parameters:
     ///   - cursor: the last entry that the device has.
@@ -72,7 +72,7 @@ package final class InboxLink {
     package func open(after cursor: UInt64, head: UInt64) {
         connection.chargeInTheEnd(.watchers(messenger.devices.attach(attachment, by: connection.address)))
         headAtOpen = head
-        // Always reads, which finds entries committed between the login and the attachment.
+        // This always reads the store, and so finds entries that were committed between the login and the attachment.
         handle(.opened(after: cursor, head: head))
     }
 
@@ -84,28 +84,29 @@ package final class InboxLink {
         connection.leaves(attachment, messenger.devices)
     }
 
-    /// Called from ``ConnectionEvents/inboxAdvanced(_:)``.
+    /// Takes committed entries. Called from ``ConnectionEvents/inboxAdvanced(_:)``.
     package func advanced(_ entries: [InboxEntry]) { handle(.entriesCommitted(entries)) }
 
-    /// Called from `write`: the peer cannot take this entry. The entry counts as taken once the peer has taken all
-    /// entries before it.
+    /// Notes that the peer cannot take the entry that is being written. Called from `write`. The entry counts as taken
+    /// once the peer has taken all entries before it.
     package func leftOut() { isLeftOut = true }
 
     /// The last seq that the peer has.
     package var acknowledgedSeq: UInt64 { feed.acknowledged }
 
-    /// Called from ``ConnectionEvents/becameWritable()``.
+    /// Continues to write. Called from ``ConnectionEvents/becameWritable()``.
     package func becameWritable() {
         if !waitsForTurn { handle(.writable) }
     }
 
-    /// The peer has everything up to this seq.
+    /// Notes that the peer has all entries up to this seq.
     package func acknowledged(upTo seq: UInt64) { handle(.acknowledged(upTo: seq)) }
 
-    /// A peer that never acknowledges sent a frame, so it has every entry that was written before the frame.
+    /// Notes that a peer whose protocol has no acknowledgements has sent a frame. So it has every entry that was sent
+    /// before the frame.
     package func peerSpoke() { handle(.peerSpoke) }
 
-    /// The operating system has taken everything up to this seq.
+    /// Notes that the operating system has taken all entries up to this seq.
     package func written(upTo seq: UInt64) { handle(.written(upTo: seq)) }
 
     /// Writes the entries that the peer asked for. If not all of them fit at once, nothing is read from the peer until
@@ -145,7 +146,7 @@ package final class InboxLink {
             case .write(let entries):
                 let rest = deliverWhatFits(entries)
                 guard !isClosed else { return }
-                // Asks for more stored entries, unless the peer does not keep up.
+                // If the peer keeps up, the next action reads more entries from the store.
                 if let rest {
                     action = feed.handle(.cutShort(after: rest.seq - 1))
                     if isLeftOut { feed.leftOut(behind: lastWrittenSeq) }
@@ -191,7 +192,7 @@ package final class InboxLink {
     /// - Returns: the first entry that was not written; nil if all were.
     private func deliverWhatFits(_ entries: [InboxEntry]) -> InboxEntry? {
         isLeftOut = false
-        // Those that were written without one between them that was left out.
+        // The entries that were written one after the other, with none between them that was left out.
         var run = 0..<0
         defer { noteDelivery(entries[run]) }
         for (index, entry) in entries.enumerated() {
@@ -221,7 +222,8 @@ package final class InboxLink {
     private func load(after: UInt64, limit: Int) {
         let loop = connection.loop
         let link = NIOLoopBound(self, eventLoop: loop.eventLoop)
-        // A peer that opens and closes its inbox again and again waits for one reading after the other.
+        // The first load holds the connection, so that a peer that opens and closes its inbox again and again waits for
+        // each load.
         let isFirst = !hasLoaded
         hasLoaded = true
         if isFirst { connection.hold() }

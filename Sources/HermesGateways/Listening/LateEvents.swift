@@ -6,12 +6,13 @@ import HermesCore
 
 /// Events of other threads for which a loop had no time yet. Does no I/O.
 ///
-/// The events of one connection stay in order, except that signs of typing, presence and signals come behind everything
-/// else: they may be lost, and one sign of typing in a large group is an event for each of its members. Otherwise a few
-/// such groups would delay everybody's messages and answers.
+/// The events of one connection stay in order, except for ephemeral events (signs of typing, presence, signals and
+/// commands). These come after all other events, because they may be lost. One sign of typing in a large group is an
+/// event for each member; if such events did not come last, a few large groups would delay everybody's messages and
+/// answers.
 struct LateEvents {
     private(set) var events = Deque<LoopEvent>()
-    /// Those that may be lost.
+    /// The ephemeral events, which may be lost.
     private(set) var ephemeral = Deque<LoopEvent>()
 
     var isEmpty: Bool { events.isEmpty && ephemeral.isEmpty }

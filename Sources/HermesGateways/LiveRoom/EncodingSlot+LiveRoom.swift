@@ -4,8 +4,9 @@
 import HermesCore
 
 extension EncodingSlot {
-    /// A whole LiveRoom frame.
+    /// The slot for a whole LiveRoom frame.
     static var liveRoom: Self { Self(rawValue: 0) }
-    /// A whole LiveRoom frame for viewers that did not enter, where it is another one.
+    /// The slot for the LiveRoom frame that viewers who never sent *enter* get, if it differs from the frame for other
+    /// viewers.
     static var liveRoomPlain: Self { Self(rawValue: 7) }
 }

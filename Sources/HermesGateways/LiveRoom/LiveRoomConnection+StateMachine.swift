@@ -8,21 +8,21 @@ import NIOCore
 extension LiveRoomConnection {
     // MARK: Coming
 
-    /// The connection was accepted: it enters its listener's room, unless that requires an account.
+    /// Handles a new connection: it enters its listener's room, unless the listener requires an account.
     package mutating func accepted() -> Action {
         guard state == .outside, !rules.requiresAccount else { return .ignore(.outside) }
         state = .inside
         return .enter(room)
     }
 
-    /// The token of an entry is valid.
+    /// Lets the viewer into the room that it chose, after its token was accepted.
     package mutating func entryAccepted(_ principal: Principal) -> Action {
         guard case .entering(let target, let wasInside) = state else { return .ignore(.ended) }
         self.principal = principal
         return move(to: target, wasInside: wasInside)
     }
 
-    /// The token of an entry was refused, or could not be checked.
+    /// Removes the viewer, because its token was refused or could not be checked.
     package mutating func entryRefused(_ kick: RoomRemoval) -> Action {
         guard case .entering = state else { return .ignore(.ended) }
         return .kick(kick, end())
@@ -30,13 +30,13 @@ extension LiveRoomConnection {
 
     // MARK: Frames
 
-    /// A complete frame arrived.
+    /// Handles a complete frame.
     package mutating func frameReceived(_ frame: LiveRoomFrame) -> Action {
         switch state {
         case .ended: .ignore(.ended)
         case .outside: frameReceivedOutside(frame)
         case .inside: frameReceivedInside(frame)
-        // Nothing is read meanwhile, so no frame can arrive.
+        // Reading is paused while a token is being checked, so no frame can arrive.
         case .entering: .ignore(.entering)
         }
     }
@@ -59,7 +59,8 @@ extension LiveRoomConnection {
         case .enter:
             return enterReceived(frame.body, wasInside: true)
         default:
-            // The other numbers below 16 are the server's for those who entered, and the application's for all others.
+            // The other types below 16 belong to the server if the viewer has sent *enter*, and to the application
+            // otherwise.
             if hasEntered, !frame.type.isApplicationDefined {
                 return .ignore(frame.type.isServers ? .serverType : .unknownType)
             }
@@ -96,19 +97,20 @@ extension LiveRoomConnection {
         }
     }
 
-    /// The last join was not forwarded. If an earlier join was forwarded, a leave must still follow that one.
+    /// Forgets the last join, because it was not forwarded. If an earlier join was forwarded, a leave must still follow
+    /// it.
     mutating func joinRefused() { joinBody = formerJoinBody }
 
     // MARK: Going
 
-    /// The server removes the viewer.
+    /// Removes the viewer, because the server decided so.
     package mutating func removalDecided(_ kick: RoomRemoval) -> Action {
         guard state != .ended else { return .ignore(.ended) }
         return .kick(kick, end())
     }
 
-    /// The viewer is lost: silent for too long, not reading, breaking the protocol, or disconnected. Nothing can be
-    /// sent to it.
+    /// Ends the visit of a lost viewer: one that was silent for too long, did not read, broke the protocol or
+    /// disconnected. Nothing can be sent to it.
     package mutating func viewerLost() -> Action {
         guard state != .ended else { return .ignore(.ended) }
         return .leave(end())
@@ -122,7 +124,7 @@ extension LiveRoomConnection {
             room = target
             return .move(nil, to: target)
         }
-        // Already in this room: no leave to announce.
+        // The viewer is already in this room, so there is no leave to announce.
         guard target != room else { return .move(nil, to: target) }
         let departure = LiveRoomDeparture(room: room, announcement: joinBody)
         joinBody = nil
@@ -131,7 +133,7 @@ extension LiveRoomConnection {
         return .move(departure, to: target)
     }
 
-    /// Ends the visit; the departure is nil if the viewer was in no room.
+    /// Ends the visit. Returns the departure; nil if the viewer was in no room.
     private mutating func end() -> LiveRoomDeparture? {
         let wasInside =
             switch state {
@@ -146,7 +148,7 @@ extension LiveRoomConnection {
         return wasInside ? LiveRoomDeparture(room: room, announcement: joinBody) : nil
     }
 
-    /// Copies the join, so that it does not keep the whole read buffer alive.
+    /// Keeps a copy of the join, unless it is too long. A slice would keep the whole read buffer alive.
     private mutating func keepJoin(_ body: ByteBuffer) {
         formerJoinBody = joinBody
         guard body.readableBytes <= rules.maxKeptJoinBytes else {

@@ -10,12 +10,12 @@ package import NIOCore
 package struct LiveRoomConnection: Sendable {
     /// The phase of a connection.
     package enum State: Hashable, Sendable {
-        /// Connected, but in no room: the listener requires an account and there is none yet.
+        /// Connected, but in no room: the listener or the topic rules require an account, and the viewer has none yet.
         case outside
-        /// In the room; its frames are forwarded.
+        /// In the room; the viewer's frames are forwarded.
         case inside
-        /// An access token is being checked; nothing is read meanwhile. `wasInside`: the viewer keeps its place in the
-        /// room.
+        /// An access token is being checked, and reading is paused. If `wasInside` is true, the viewer stays in its
+        /// former room meanwhile.
         case entering(RoomName, wasInside: Bool)
         /// Removed; input is ignored.
         case ended
@@ -23,27 +23,28 @@ package struct LiveRoomConnection: Sendable {
 
     /// The action for an event.
     package enum Action: Hashable, Sendable {
-        /// Nothing; with the reason, for the counters.
+        /// Do nothing, and count the reason.
         case ignore(Ignored)
-        /// The viewer gave a sign of life.
+        /// Record a sign of life from the viewer.
         case live
         /// Subscribe to the room.
         case enter(RoomName)
         /// Forward the received frame, byte for byte, to everyone in the room, this viewer included.
         case publish
-        /// Pause reading and check the token; then report `entryAccepted` or `entryRefused` and read on.
+        /// Pause reading and check the token, then call `entryAccepted` or `entryRefused` and resume reading.
         case checkToken(LiveRoomEntry)
-        /// Change rooms: announce the leave in the old one, then subscribe to the new one.
+        /// Change rooms: announce the departure, if there is one, in the old room, then subscribe to the new room.
         case move(LiveRoomDeparture?, to: RoomName)
-        /// Unsubscribe, tell the others, close.
+        /// Unsubscribe, tell the others, then close the connection.
         case leave(LiveRoomDeparture?)
-        /// The same, but tell this viewer the reason before closing, if it ever entered.
+        /// Unsubscribe and tell the others. If the viewer ever sent *enter*, tell it the reason. Then close the
+        /// connection.
         case kick(RoomRemoval, LiveRoomDeparture?)
     }
 
     /// The reason why there is no action.
     package enum Ignored: Hashable, Sendable {
-        /// The viewer was removed, or is not in service yet.
+        /// The viewer was removed, or its token is no longer being checked.
         case ended
         /// The viewer is in no room yet.
         case outside
@@ -59,22 +60,23 @@ package struct LiveRoomConnection: Sendable {
         case applicationType
         /// The topic rules do not let this viewer talk in the room.
         case forbidden
-        /// A join, while too many come at once.
+        /// A join, or a leave without a join, while too many viewers join at once.
         case crowded
     }
 
     package let rules: LiveRoomRules
     package internal(set) var state: State
-    /// The viewer's room, or the one it enters once it has an account.
+    /// The viewer's room, or the room that it enters once it has an account.
     package internal(set) var room: RoomName
-    /// Whether the viewer ever said *enter*. Only then it knows the server's own types: others are not sent to it, and
-    /// from it they are the application's.
+    /// Whether the viewer ever sent *enter*. Only such a viewer knows the server's own types. Other viewers get no
+    /// frames of these types from the server, and if they send such frames, these belong to the application.
     package internal(set) var hasEntered = false
     /// The viewer's account; nil while it is anonymous.
     package internal(set) var principal: Principal?
-    /// The body of the viewer's join, for the leave of a lost viewer; nil if it did not join.
+    /// The body of the viewer's join, from which the server makes the leave of a lost viewer; nil if there is no join,
+    /// or its body is too long to keep.
     var joinBody: ByteBuffer?
-    /// The one before, until it is certain that the others get the last one.
+    /// The body of the join before the last one, for the case that the last one is not forwarded.
     var formerJoinBody: ByteBuffer?
 
     /// Creates the state of a new connection; `accepted()` is the first event.
@@ -98,12 +100,13 @@ package struct LiveRoomEntry: Hashable, Sendable {
     }
 }
 
-/// The leave that the others see, as the viewer's own frame of type 1.
+/// A viewer's departure from a room. The others see it as a frame of type 1 from the viewer.
 package struct LiveRoomDeparture: Hashable, Sendable {
     package let room: RoomName
-    /// A UserInfo; nil if the viewer never joined, so that the others have nothing to remove.
+    /// The body of the leave, a UserInfo; nil if the viewer never joined, so that the others have nothing to remove.
     package let announcement: ByteBuffer?
-    /// Whether the others saw the join; the budget of arrivals then has paid for the leave as well.
+    /// Whether the others saw the viewer's join. If so, the leave is already paid for in the limit on joins
+    /// (``ArrivalBudget``).
     package let isOfJoin: Bool
 
     package init(room: RoomName, announcement: ByteBuffer?, isOfJoin: Bool = true) {
@@ -112,7 +115,7 @@ package struct LiveRoomDeparture: Hashable, Sendable {
         self.isOfJoin = isOfJoin
     }
 
-    /// The same, silent if the viewer may not talk.
+    /// Returns this departure, without the announcement if the viewer may not send to the room.
     func said(if isAllowed: Bool) -> LiveRoomDeparture {
         isAllowed ? self : LiveRoomDeparture(room: room, announcement: nil)
     }

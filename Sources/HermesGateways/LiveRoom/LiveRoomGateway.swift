@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// Live-stream chat rooms: everybody in the room gets each text, and nothing is stored.
+/// The gateway for chat rooms of live streams: everybody in a room gets each text, and nothing is stored.
 package struct LiveRoomGateway: Gateway {
     package static let name = "liveroom"
     package static let title = "LiveRoom"
@@ -23,7 +23,7 @@ package struct LiveRoomGateway: Gateway {
         rules = LiveRoomRules(settings)
     }
 
-    /// The silence after which a viewer is removed; only heartbeats count as life here.
+    /// The time without a heartbeat after which a viewer is removed. In LiveRoom, other frames are no signs of life.
     package var idleTimeout: Duration { settings.silence }
     package var maxFrameBytes: Int { settings.maxBodyBytes }
 

@@ -11,12 +11,12 @@ package struct LiveRoomSettings: GatewayOptions {
 
     /// The room of a new connection.
     package var room: String
-    /// A client without a heartbeat for longer than this is removed.
+    /// The longest time without a heartbeat. A client that sends none for longer is removed.
     package var silence: Duration
     package var applicationTypes: ApplicationTypes
-    /// The longest body of a frame.
+    /// The longest body of a frame, in bytes.
     package var maxBodyBytes: Int
-    /// Whether a connection without an account may join.
+    /// Whether a connection without an account may enter rooms.
     package var isAnonymousAllowed: Bool
 
     package init(
@@ -52,7 +52,7 @@ extension LiveRoomSettings {
         "liveroom.room",
         default: defaults.room,
         maxBytes: 64,
-        "The room of a new connection."
+        "The room in which a new connection begins."
     )
     private static let silence = Setting.duration(
         "liveroom.silence",
@@ -63,7 +63,8 @@ extension LiveRoomSettings {
     private static let applicationTypes = Setting<ApplicationTypes>.choice(
         "liveroom.applicationTypes",
         default: defaults.applicationTypes,
-        "The handling of frames with the application's own types: 16 to 65535, and all but 0 to 3, 8 and 9 before enter."
+        "The handling of frames of the application's own types. These are 16 to 65535; before enter, all types except "
+            + "0 to 3, 8 and 9."
     )
     private static let body = Setting.byteCount(
         "liveroom.frame",

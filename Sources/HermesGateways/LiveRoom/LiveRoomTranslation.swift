@@ -7,7 +7,7 @@ import NIOCore
 
 /// Translates between LiveRoom's frames and the core.
 enum LiveRoomTranslation {
-    /// The longest access token that is examined, in bytes; real ones have 43.
+    /// The longest access token that is examined, in bytes. The server's tokens have 43.
     static let maxTokenBytes = 256
 
     /// The result of reading an enter frame.
@@ -19,8 +19,8 @@ enum LiveRoomTranslation {
 
     /// Parses the body of an enter frame.
     ///
-    /// The device is `liveroom`, or `liveroom:` and the viewer's id. LiveRoom carries no inbox, so the cursor of its
-    /// device moves by itself, and must not belong to a device that another protocol serves.
+    /// The device is `liveroom`, or `liveroom:` and the device id that the viewer gives. The prefix keeps it apart from
+    /// the devices that other protocols serve, because a viewer is not a device with an inbox.
     static func entry(from body: ByteBuffer, defaultRoom: RoomName) -> Entry {
         let message: LiveRoom_Enter
         do {
@@ -48,12 +48,12 @@ enum LiveRoomTranslation {
         return .withToken(LiveRoomEntry(room: room, token: message.token, device: device))
     }
 
-    /// The viewer's reason for a refused login.
+    /// Returns the reason that a viewer gets for a refused login.
     static func kick(for error: HermesError) -> RoomRemoval {
         RoomRemoval(error)
     }
 
-    /// The viewer's reason for the end of its visit.
+    /// Returns the reason that a viewer gets when the core ends its visit.
     static func kick(for end: AttachmentEnd) -> RoomRemoval {
         switch end {
         case .replaced: RoomRemoval(.replaced, "the same device entered again on another connection")
@@ -65,7 +65,7 @@ enum LiveRoomTranslation {
         }
     }
 
-    /// The viewer's reason for a closed connection; nil if there is none, or nobody to tell.
+    /// Returns the reason that a viewer gets when the server closes its connection; nil if it gets none.
     static func kick(for reason: CloseReason) -> RoomRemoval? {
         switch reason {
         case .attachment(let end): kick(for: end)
@@ -85,14 +85,15 @@ enum LiveRoomTranslation {
 
     // MARK: Room events
 
-    /// The publication of a viewer's frame to a room.
+    /// Returns the publication of a viewer's frame to a room.
     static func publication(of frame: LiveRoomFrame, to topic: TopicName, sender: UserID?) -> Publication {
         Publication(RoomEvent.Kind(frame.type), frame.body, to: topic, sender: sender)
     }
 
-    /// The frame of a publication for viewers, around the payload as it came; encoded once per loop, copied to each.
+    /// Returns the frame of a publication for viewers. A room event's payload becomes the body unchanged; a plain
+    /// payload becomes a text. The frame is encoded once per event loop, and copied to each viewer.
     ///
-    /// Empty for a payload that is neither text nor typed.
+    /// The result is empty for a plain payload that is not UTF-8.
     static func frame(of publication: Publication) -> ByteBuffer {
         switch publication.kind {
         case .plain: RoomEvent(publication).map { frame(of: $0.content) } ?? ByteBuffer()
@@ -100,16 +101,17 @@ enum LiveRoomTranslation {
         }
     }
 
-    /// The frame of a notice for viewers that did not enter, and do not know the type: a text of the user "system".
+    /// Returns the frame of a notice for viewers that never sent *enter*, and so do not know its type: a text of the
+    /// user "system".
     ///
-    /// Empty for other kinds.
+    /// The result is empty for other kinds of event.
     static func plainFrame(of publication: Publication) -> ByteBuffer {
         guard case .noticed(let text, _)? = RoomEvent(publication)?.content else { return ByteBuffer() }
         return frame(of: .said(RoomMember(name: "system"), text))
     }
 
     private static func frame(of content: RoomEvent.Content) -> ByteBuffer {
-        // Cannot fail: all fields are set, and the text was shorter than a frame of its publisher's protocol.
+        // This cannot fail: all fields are set, and the publisher's protocol has limited the length of the text.
         guard let payload = try? LiveRoomPayloads().payload(of: content) else { return ByteBuffer() }
         return frame(of: content.kind, payload)
     }
@@ -119,7 +121,7 @@ enum LiveRoomTranslation {
         do throws(WireError) {
             try LiveRoomFrame.writeHeader(type: LiveRoomFrameType(kind), bodyBytes: body.readableBytes, into: &bytes)
         } catch {
-            // Above 4 GiB, which no protocol accepts.
+            // The body is longer than 4 GiB, which no protocol accepts.
             return bytes
         }
         bytes.writeImmutableBuffer(body)
@@ -128,7 +130,7 @@ enum LiveRoomTranslation {
 }
 
 extension LiveRoomRules {
-    /// The rules from a listener's configuration.
+    /// Creates the rules from the protocol's settings.
     init(_ settings: LiveRoomSettings) {
         self.init(
             room: RoomName(settings.room) ?? .lobby,

@@ -12,7 +12,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
     package typealias Decoder = LiveRoomFrameDecoder
 
     package static let everyFrameIsLife = false
-    /// A viewer's texts go to others, so they are read even if the viewer does not read.
+    /// A viewer's texts go to others, so the server reads them even if the viewer reads nothing.
     package static let pausesReadingWhenStuck = false
 
     private let connection: Connection
@@ -38,10 +38,10 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
 
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         switch delivery.publication.kind {
-        // A viewer that never entered does not know the types.
+        // A viewer that never sent *enter* does not know the server's types.
         case .room(.noticed) where !session.hasEntered, .room(.kicked) where !session.hasEntered:
             write(delivery, .liveRoomPlain, LiveRoomTranslation.plainFrame)
-        // A viewer that entered must not take another viewer's frame for the server's.
+        // A viewer that has sent *enter* must not take another viewer's frame for the server's.
         case .room(.application(let type)) where session.hasEntered && LiveRoomFrameType(rawValue: type).isServers:
             break
         case .plain, .room:
@@ -59,9 +59,10 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
     // MARK: Connection events
 
     package func opened() {
-        // If the listener or the rules require an account, the deadline holds until one is bound.
+        // If the listener or the topic rules require an account, the login deadline applies until the connection has
+        // one.
         guard !session.rules.requiresAccount, may(.subscribe, session.room) else { return }
-        // Without one there is nothing to wait for.
+        // Otherwise there is no login to wait for.
         connection.authenticated()
         perform(session.accepted())
     }
@@ -82,7 +83,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         tell(kick)
     }
 
-    /// Tells the viewer why it is removed, if it knows the type for that.
+    /// Tells the viewer why it is removed, if it knows the frame type for the reason.
     private func tell(_ kick: RoomRemoval) {
         guard session.hasEntered else { return }
         connection.write { try LiveRoomTranslation.write(kick, into: &$0) }
@@ -93,12 +94,13 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         detach()
     }
 
-    /// The viewer is lost: nothing can be sent to it.
+    /// Ends the visit of a lost viewer, to which nothing can be sent.
     private func lose() {
         if case .leave(let departure) = session.viewerLost() { depart(departure) }
     }
 
-    /// LiveRoom carries no inbox. A viewer is not a device of the account, so nothing waits for it.
+    /// Does nothing, because LiveRoom carries no inbox. A viewer is not a device of the account, so no entries wait for
+    /// it.
     package func inboxAdvanced(_ entries: [InboxEntry]) {}
 
     package func removed(by expulsion: RoomExpulsion) -> Bool {
@@ -166,7 +168,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         }
     }
 
-    /// Whether the others see a leave. One without a join counts as an arrival.
+    /// Whether the others see a leave. A leave without a join is charged as an arrival.
     private func isTold(_ departure: LiveRoomDeparture) -> Bool {
         guard !departure.isOfJoin, departure.announcement != nil else { return true }
         guard connection.tellsArrival(in: departure.room.topic) else {
@@ -197,7 +199,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         guard let departure, let announcement = departure.announcement, !isServerStopping else { return }
         let leave = Publication(.left, announcement, to: departure.room.topic, sender: session.principal?.user)
         let outcome = topics.publish(leave)
-        // It may only go to another room.
+        // The connection may go on, because the viewer may only change rooms.
         connection.keepPace(with: outcome)
         connection.chargeInTheEnd(.viewers(outcome.localCount))
     }

@@ -5,8 +5,9 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-// Room events in the two schemas that have them: the native one, and that of LiveRoom, whose bodies are the payloads of
-// a room's topic. A new kind needs its lines here; the compiler names those that are missing.
+// Translates room events to and from the two schemas that have them: the native schema and LiveRoom's. The bodies of
+// LiveRoom's frames are also the payloads of publications to a room's topic. A new kind of event needs cases in this
+// file; the compiler reports the missing ones.
 
 // MARK: - The native schema
 
@@ -37,9 +38,10 @@ extension Hermes_V1_RoomEvent {
 }
 
 extension RoomEvent.Content {
-    /// The event that a member asks to publish.
+    /// Creates the event that a member asks to publish.
     ///
-    /// - Throws: `.unsupported` for a request that publishes nothing; `.tooLarge`, `.invalidArgument`.
+    /// - Throws: `.unsupported` for a request that publishes nothing; `.tooLarge` or `.invalidArgument` for an event
+    ///   that is not allowed.
     init(_ request: Hermes_V1_RoomRequest.OneOf_Request?, by member: RoomMember) throws(HermesError) {
         switch request {
         case .text(let text): self = .said(member, text.text)
@@ -66,7 +68,7 @@ extension Hermes_V1_RoomUser {
 }
 
 extension RoomMember {
-    /// The room member as the client describes it.
+    /// Creates the room member that the client describes.
     ///
     /// - Parameter name: the name of the client's account, for a client that chooses no name.
     init(_ user: Hermes_V1_RoomUser, orNamed name: String) {
@@ -76,7 +78,8 @@ extension RoomMember {
 
 // MARK: - The schema of LiveRoom
 
-/// Room events as the bodies of LiveRoom's frames: the form in which subscribers of a room's topic get them.
+/// Translates room events to and from the bodies of LiveRoom's frames. Subscribers of a room's topic get the events in
+/// this form.
 struct LiveRoomPayloads: RoomPayloads {
     func payload(of content: RoomEvent.Content) throws(HermesError) -> ByteBuffer {
         do throws(WireError) {
@@ -144,12 +147,12 @@ struct LiveRoomPayloads: RoomPayloads {
 }
 
 extension LiveRoomFrameType {
-    /// The type of an event's frame: a kind has the same number everywhere.
+    /// Creates the type of an event's frame. A kind of event has the same number in all protocols.
     init(_ kind: RoomEvent.Kind) { self.init(rawValue: kind.number) }
 }
 
 extension RoomEvent.Kind {
-    /// The kind of a viewer's frame. The server's types are the application's, from a viewer that may send them.
+    /// Creates the kind of a viewer's frame. If a viewer may send the server's types, they belong to the application.
     init(_ type: LiveRoomFrameType) {
         if let kind = Self(number: type.rawValue), !kind.isServers {
             self = kind

@@ -13,7 +13,7 @@ struct DelayedValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     subscript(key: Key) -> Value? { values[key] }
 
-    /// Inserts a value, in place of the key's value if there is one.
+    /// Inserts a value. It replaces the key's earlier value, if there is one.
     mutating func insert(_ value: Value, for key: Key, dueAt: Duration) {
         values[key] = value
         due.set(key, dueAt: dueAt)
@@ -25,6 +25,6 @@ struct DelayedValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return values.removeValue(forKey: key)
     }
 
-    /// Removes a value that is due.
+    /// Removes and returns a value that is due; nil if none is.
     mutating func popDue(now: Duration) -> Value? { due.popDue(now: now).flatMap { values.removeValue(forKey: $0) } }
 }

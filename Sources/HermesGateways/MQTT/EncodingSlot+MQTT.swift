@@ -4,13 +4,13 @@
 import HermesCore
 
 extension EncodingSlot {
-    /// The part that MQTT 3.1.1 subscribers share.
+    /// The slot of the complete PUBLISH packet of QoS 0 that MQTT 3.1.1 subscribers share.
     static var mqttV311: Self { Self(rawValue: 2) }
-    /// The part that MQTT 5 subscribers share.
+    /// The slot of the complete PUBLISH packet of QoS 0 that MQTT 5 subscribers share.
     static var mqttV5: Self { Self(rawValue: 3) }
-    /// The part of a QoS 1 or 2 message that MQTT 3.1.1 subscribers share: everything except the header's flags and the
-    /// packet identifier.
+    /// The slot of a PUBLISH packet of QoS 1 or 2 for MQTT 3.1.1. Subscribers share everything except the header's
+    /// flags and the packet identifier, which are set for each subscriber.
     static var mqttV311Acknowledged: Self { Self(rawValue: 4) }
-    /// The same for MQTT 5.
+    /// The same as ``mqttV311Acknowledged``, for MQTT 5.
     static var mqttV5Acknowledged: Self { Self(rawValue: 5) }
 }

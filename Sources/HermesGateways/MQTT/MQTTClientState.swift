@@ -11,46 +11,50 @@ final class MQTTClientState {
     var sessionExpiry: Duration
     /// The will, published unless the client disconnects properly.
     var will: PendingWill?
-    /// Whether reason strings are welcome [MQTT-3.1.2-29].
+    /// Whether the client accepts reason strings [MQTT-3.1.2-29].
     var wantsProblemInformation = true
-    /// Whether the same client is connected anew.
+    /// Whether another connection of the same client has replaced this one.
     var isReplaced = false
     var isServerStopping = false
-    /// Whether it logged in with a token that has an end or permissions of its own, or has shown one since.
+    /// Whether the client may renew its token: it logged in with a token that expires or carries permissions, or has
+    /// shown a token since.
     private(set) var isRenewable: Bool
     /// Whether the client was warned that its token expires soon.
     var isWarnedOfExpiry = false
 
-    /// The input from the client. Unchecked: all access is on one loop, and it is needed for each publication.
+    /// The state of the input from the client. Exclusivity is unchecked because all access is on one loop and happens
+    /// for each publication.
     @exclusivity(unchecked)
     var inbound: MQTTInbound
 
     /// The client's subscriptions.
     @exclusivity(unchecked)
     var subscriptions = MQTTSubscriptions()
-    /// Created with the first shared subscription.
+    /// The client's part in shared subscriptions; created with the first shared subscription.
     lazy var shared: MQTTSharedState = {
         hasShared = true
         return MQTTSharedState()
     }()
     private(set) var hasShared = false
-    /// Retained messages that are requested and not sent yet; nil if there are none.
+    /// The retained messages that subscriptions requested and that are not sent yet; nil if there are none.
     var retained: MQTTRetainedQueue?
 
-    /// Nil without an account.
+    /// The further state of a client with an account; nil for a client without one.
     var account: MQTTAccountState?
     var inbox: MQTTInbox? { account?.inbox }
-    /// The connection's link to its session.
+    /// The connection's link to its session; nil until the client takes its session.
     var link: MQTTKeptSessionLink?
-    /// Set if the session outlives its connection.
+    /// The queue of a session that outlives its connection; nil for other sessions.
     var durable: MQTTDurableQueue?
-    /// What it told rooms of who came.
+    /// The joins that the client has announced to rooms and whose leaves may follow.
     var announced = MQTTAnnouncedJoins()
-    /// Topics of rooms from which an operator removed the client, and which its subscriptions still match.
+    /// The topics of rooms from which an operator removed the client, although its wildcard subscriptions still match
+    /// them or its queue may still hold messages of them.
     var closedRooms: Set<TopicName> = [] {
         didSet { if hasReader { reader.close(closedRooms) } }
     }
-    /// The client's permissions, for other threads; created with the first shared subscription.
+    /// The client's permissions, readable on other threads; created with the first shared subscription or for a session
+    /// that outlives its connection.
     private(set) lazy var reader: MQTTTopicReader = {
         hasReader = true
         return MQTTTopicReader(identity, topicAccess, closed: closedRooms, maxMessageBytes: maxPacketBytes)
@@ -61,7 +65,8 @@ final class MQTTClientState {
     private let maxPacketBytes: Int
     private var rules: BoundTopicRules?
     private var rulesGeneration: UInt64 = 0
-    /// The client's permissions under any name; made when a message of its queue is older than its name.
+    /// The permissions that the client has whatever its name is; created when its queue has a message from before its
+    /// account was renamed.
     private var namelessReader: MQTTTopicReader?
 
     init(
@@ -81,7 +86,7 @@ final class MQTTClientState {
         self.sessionExpiry = sessionExpiry
     }
 
-    /// The client has renewed its token.
+    /// Takes over the identity of the token with which the client has renewed its login.
     func renew(_ identity: ClientIdentity) {
         self.identity = identity
         isRenewable = true
@@ -92,13 +97,13 @@ final class MQTTClientState {
         isWarnedOfExpiry = false
     }
 
-    /// The approximate bytes kept for the client, without what goes out to it.
+    /// The approximate bytes kept for the client, without the messages on their way to it (``MQTTOutbound``).
     func heldBytes(loops: Int) -> Int {
         subscriptions.bytes(loops: loops) &+ inbound.bytes &+ (hasShared ? shared.bytes : 0)
             &+ announced.bytes &+ (durable?.bytes ?? 0) &+ (retained?.bytes ?? 0) &+ (will?.weight ?? 0)
     }
 
-    /// The client's permissions, by the rules in force.
+    /// Returns the client's permissions by the rules in force.
     func access(_ access: TopicAccess) -> BoundTopicRules {
         let generation = access.generation
         if let rules, rulesGeneration == generation { return rules }
@@ -108,7 +113,7 @@ final class MQTTClientState {
         return bound
     }
 
-    /// Whether the client may read a topic under any name.
+    /// Whether the client may read a topic whatever its name is.
     func mayReadUnderAnyName(_ topic: TopicName) -> Bool {
         let reader = namelessReader ?? MQTTTopicReader(identity.underNoName, topicAccess, closed: [])
         namelessReader = reader
@@ -118,16 +123,20 @@ final class MQTTClientState {
 
 /// The further state of a client with an account. Owner: the connection's event loop.
 final class MQTTAccountState {
-    /// The proof that lets the device in; nil if a login of the native protocol has opened it.
+    /// The proof with which the device is registered later; nil if a login of the native protocol has already
+    /// registered it.
     let admission: Admission?
     let device: DeviceDescription
-    /// Whether the server assigned the client id: such a client is no device, because it never returns.
+    /// Whether the server assigned the client id. Such a client is not a device, because nobody can connect with this
+    /// id again.
     let isIDAssigned: Bool
-    /// The login of the client's device, once it is registered, together with the inbox.
+    /// The login of the client's device; nil while the account does not have the device. The device is registered when
+    /// the client first asks for the inbox.
     var login: Login?
     /// Created once the client uses the native protocol.
     var inbox: MQTTInbox?
-    /// The subscriptions that ask for the inbox, except those that ended since the last check.
+    /// The subscriptions that ask for the inbox. A subscription that has ended stays in the set until the next
+    /// ``MQTTConnection/adjustInbox(of:)``.
     var asking: Set<TopicText> = []
 
     init(admission: Admission?, device: DeviceDescription, isIDAssigned: Bool, login: Login?) {
@@ -138,15 +147,16 @@ final class MQTTAccountState {
     }
 }
 
-/// A client's unfinished messages from shared subscriptions, which go to the other members if it leaves.
+/// A client's unfinished messages from shared subscriptions. If the client leaves, they go to other members of the
+/// groups.
 final class MQTTSharedState {
     let load = SharedLoad()
     /// The approximate bytes of the messages in the window.
     private(set) var bytes = 0
-    /// By number in the window.
+    /// The unacknowledged messages, by their numbers in the window (``OutboundWindow``).
     private(set) var unacknowledged: [UInt64: (publication: Publication, subscription: SharedSubscription)] = [:]
 
-    /// - Returns: whether the bytes have grown enough to report.
+    /// - Returns: whether the bytes have grown enough to be reported.
     func remember(_ number: UInt64, _ publication: Publication, _ subscription: SharedSubscription) -> Bool {
         unacknowledged[number] = (publication, subscription)
         let before = bytes
@@ -160,6 +170,6 @@ final class MQTTSharedState {
         return taken
     }
 
-    /// 16 KiB.
+    /// The binary logarithm of the growth in bytes from which a report is made: 16 KiB.
     private static let stepBits = 14
 }

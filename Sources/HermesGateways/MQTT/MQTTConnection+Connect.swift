@@ -5,7 +5,7 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// CONNECT and CONNACK (3.1, 3.2).
+/// Handling of CONNECT and CONNACK (3.1, 3.2).
 extension MQTTConnection {
     func connectReceived(_ frame: MQTTFrame) {
         let connect: MQTTConnect
@@ -15,7 +15,7 @@ extension MQTTConnection {
             guard case .connect(let found) = packet else { return }
             connect = found
         } catch {
-            // As many as were parsed at most.
+            // The packet is malformed: this is the most properties that can have been parsed.
             let most = min(frame.body.readableBytes / MQTTPacket.minPropertyBytes, 2 * MQTTPacket.maxClientProperties)
             connection.charge(.properties(most))
             return refuse(error)
@@ -51,7 +51,7 @@ extension MQTTConnection {
         }
     }
 
-    /// Whether a secret that may be a token was hashed, because it is none.
+    /// Whether a secret that may have been a token was not one, so that it was hashed as a password.
     private static func isHashed(_ result: Result<ClientAuthenticator.Outcome, HermesError>) -> Bool {
         switch result {
         case .success(let outcome): !outcome.isOfToken
@@ -59,7 +59,8 @@ extension MQTTConnection {
         }
     }
 
-    /// The first demand of a well-formed CONNECT that cannot be met.
+    /// Returns the error for the first thing that a well-formed CONNECT asks for and the server cannot give; nil if
+    /// there is none.
     private func problem(of connect: MQTTConnect) -> MQTTPacketError? {
         if let method = connect.authenticationMethod, method != Self.nativeMethod {
             return MQTTPacketError(
@@ -86,7 +87,8 @@ extension MQTTConnection {
         return nil
     }
 
-    /// Checks of a will what does not depend on the client, before a login leaves anything behind.
+    /// Checks the properties of a will that do not depend on the client. This happens before the login, so that a
+    /// refused CONNECT leaves nothing behind.
     private func check(_ will: MQTTWill) throws(MQTTPacketError) {
         guard let topic = TopicName(will.topic), !MQTTInbox.isForServer(topic) else { throw Self.willNotAuthorized }
         try gateway.check(will.qos, isRetained: will.retain, of: "the will")
@@ -155,7 +157,8 @@ extension MQTTConnection {
         }
     }
 
-    /// - Parameter stamp: of the login's beginning; nil: there was none.
+    /// - Parameter stamp: the stamp of the login's beginning (``DurableSessions/loginBegins()``); nil for an anonymous
+    ///   client, which did not log in.
     private func accept(
         _ outcome: ClientAuthenticator.Outcome,
         since stamp: UInt64?,
@@ -174,8 +177,9 @@ extension MQTTConnection {
     }
 
     /// - Parameters:
-    ///   - account: the state of a client with an account.
-    ///   - stamp: of the login's beginning; nil: there was none.
+    ///   - account: the state of a client with an account; nil without one.
+    ///   - stamp: the stamp of the login's beginning (``DurableSessions/loginBegins()``); nil for an anonymous client,
+    ///     which did not log in.
     func accept(
         _ identity: ClientIdentity,
         _ account: MQTTAccountState?,
@@ -210,13 +214,13 @@ extension MQTTConnection {
             }
         }
         self.client = client
-        // The will.
+        // Counts the will.
         measureMemory()
         connection.keepAlive(keepAliveTimeout(connect.keepAlive))
         attach(client, since: stamp, connect, isAssigned: isAssigned)
     }
 
-    /// The time that the session outlives its connection.
+    /// Returns the time that the session outlives its connection.
     private func sessionExpiry(of connect: MQTTConnect) -> Duration {
         switch connect.version {
         case .v311:
@@ -228,7 +232,7 @@ extension MQTTConnection {
         }
     }
 
-    /// Checks a will by the rules for PUBLISH when it is given.
+    /// Checks a will by the rules for PUBLISH at the time when the client gives it.
     private func pendingWill(
         _ will: MQTTWill,
         of client: MQTTClientState
@@ -241,7 +245,7 @@ extension MQTTConnection {
             if case .willDelayInterval(let seconds) = property { delay = .seconds(Int64(seconds)) }
         }
         var kept = will
-        // A copy: the slice would keep the read buffer.
+        // A copy, because a slice would keep the whole read buffer in memory.
         kept.payload = ByteBuffer(bytes: will.payload.readableBytesView)
         let publication = publication(of: kept, to: topic, sender: client.identity.principal?.user)
         guard let kind = MQTTTranslation.kind(of: publication) else { throw Self.willDoesNotFit }
@@ -254,7 +258,7 @@ extension MQTTConnection {
         )
     }
 
-    /// One and a half times the keep alive [MQTT-3.1.2-22].
+    /// Returns one and a half times the keep alive [MQTT-3.1.2-22]; nil without a keep alive.
     private func keepAliveTimeout(_ seconds: UInt16) -> Duration? {
         let granted = grantedKeepAlive(seconds)
         return granted == 0 ? nil : .milliseconds(Int64(granted) * 1_500)
@@ -262,19 +266,19 @@ extension MQTTConnection {
 
     private func grantedKeepAlive(_ seconds: UInt16) -> UInt16 {
         let most = gateway.settings.maxKeepAlive
-        // 3.1.1 has no field for another keep alive.
+        // In 3.1.1 the server cannot tell the client to use another keep alive.
         guard most > 0, version == .v5 else { return seconds }
         return seconds == 0 ? most : min(seconds, most)
     }
 
-    /// The session is attached: tell the client.
+    /// Sends CONNACK once the session is attached.
     func connected(_ client: MQTTClientState, _ connect: MQTTConnect, isAssigned: Bool, sessionPresent: Bool) {
         guard phase == .connecting, connection.isOpen else { return }
         var packet = MQTTConnack(sessionPresent: sessionPresent, reason: .success)
         if version == .v5 {
             packet.properties = MQTTProperties(grants(client, connect, isAssigned: isAssigned))
         }
-        // A client that is refused must not count as connected.
+        // Encoded before anything else, because a client that is refused must not count as connected.
         guard let bytes = bytes(of: .connack(packet)) else { return refuse(Self.tooLarge(.connack(packet))) }
         phase = .connected
         connection.account = client.identity.principal?.user
@@ -284,7 +288,8 @@ extension MQTTConnection {
         lookAtExpiry()
     }
 
-    /// The properties in which the server differs from the client's request or the standard's defaults.
+    /// Returns the properties of CONNACK: the values that differ from the client's request or from the standard's
+    /// defaults.
     private func grants(_ client: MQTTClientState, _ connect: MQTTConnect, isAssigned: Bool) -> [MQTTProperty] {
         let settings = gateway.settings
         var list: [MQTTProperty] = [
@@ -305,7 +310,7 @@ extension MQTTConnection {
         if keepAlive != connect.keepAlive { list.append(.serverKeepAlive(keepAlive)) }
         if connect.properties.first({ if case .requestResponseInformation(let wanted) = $0 { wanted } else { nil } })
             == true,
-            // A client identifier may have characters that a topic name may not.
+            // A client identifier may contain characters that are invalid in a topic name.
             let topic = TopicName("response/\(client.key.clientID)")
         {
             list.append(.responseInformation(topic.rawValue))
@@ -313,7 +318,7 @@ extension MQTTConnection {
         return list + nativeWelcome(client)
     }
 
-    /// Writes CONNACK with a reason before the connection closes [MQTT-3.1.4-2].
+    /// Writes a CONNACK that refuses the client and gives the reason, before the connection closes [MQTT-3.1.4-2].
     func connack(refusal reason: MQTTReasonCode, _ text: String) {
         let packet = MQTTConnack(reason: reason)
         var telling = packet

@@ -6,7 +6,7 @@ import HermesWire
 import Metrics
 import NIOCore
 
-/// PUBLISH to the client (3.3, 4.3, 4.9).
+/// Sending PUBLISH to the client (3.3, 4.3, 4.9).
 extension MQTTConnection {
     package var awaitsConfirmation: Bool { !outbound.window.isEmpty }
 
@@ -31,7 +31,7 @@ extension MQTTConnection {
         if !sendTogether(run, subscription) { subscription.deliverOneByOne(run) }
     }
 
-    /// QoS 0 with the same bytes for all.
+    /// Delivers with QoS 0, with the bytes that all subscribers of one MQTT version share.
     @inline(__always)
     private func deliverShared(_ delivery: Delivery, for subscription: TopicSubscription) {
         let version = version
@@ -47,12 +47,14 @@ extension MQTTConnection {
         noteLag(of: subscription)
     }
 
-    /// The other members of a shared subscription get what comes, until this client takes what it was sent.
+    /// Notes for a shared subscription that this client does not keep up. Its other members get further messages until
+    /// this client has taken its output.
     private func noteLag(of subscription: TopicSubscription) {
         if !connection.keepsUp, subscription.isShared { client?.shared.load.fallBehind() }
     }
 
-    /// QoS 0 with properties of this subscription.
+    /// Delivers with QoS 0 in a packet of this subscriber's own, for a subscription with options or a client with topic
+    /// aliases.
     private func deliverOnce(_ publication: Publication, _ subscription: TopicSubscription) {
         let options = subscription.options
         guard !options.isFiltered || mayRead(publication.topic) else { return }
@@ -64,7 +66,7 @@ extension MQTTConnection {
         noteLag(of: subscription)
     }
 
-    /// QoS 1 and 2 of a clean session.
+    /// Delivers with QoS 1 or 2 to a session that ends with its connection.
     private func deliverAcknowledged(_ delivery: Delivery, _ qos: QoS, _ subscription: TopicSubscription) {
         guard subscription.isPlain || !subscription.options.isFiltered || mayRead(delivery.publication.topic) else {
             return
@@ -97,7 +99,9 @@ extension MQTTConnection {
         }
     }
 
-    /// - Returns: false if the packets cannot be sent unchanged; then nothing was done.
+    /// Sends packets that arrived together as one block of bytes.
+    ///
+    /// - Returns: false if the packets cannot be sent as one block; then nothing was sent.
     private func sendTogether(_ delivery: DeliveryRun, _ subscription: TopicSubscription) -> Bool {
         let run = delivery.run
         guard subscription.isPlain, !outbound.usesAliases, !subscription.isShared, subscription.qos >= run.qos,
@@ -129,16 +133,17 @@ extension MQTTConnection {
         return true
     }
 
-    /// Turns the shared form into this subscriber's: clears the retain and duplicate flags, sets the packet identifier.
+    /// Turns the shared form of a packet into this subscriber's own: sets the QoS and the packet identifier, and clears
+    /// the retain and duplicate flags.
     private static func put(_ qos: QoS, _ packetID: UInt16, into buffer: inout ByteBuffer, at start: Int) {
         buffer.setInteger(MQTTPacketType.publish.rawValue << 4 | qos.rawValue << 1, at: start)
         guard let place = packetIDPlace(in: buffer, at: start) else { return }
         buffer.setInteger(packetID, at: start + place)
     }
 
-    /// The place of the packet identifier in a PUBLISH packet of QoS 1 or 2.
+    /// Returns the offset of the packet identifier in a PUBLISH packet of QoS 1 or 2.
     ///
-    /// - Parameter start: that of the packet; nil: the first readable byte.
+    /// - Parameter start: the index of the packet's first byte; nil: the first readable byte.
     private static func packetIDPlace(in buffer: ByteBuffer, at start: Int? = nil) -> Int? {
         let start = start ?? buffer.readerIndex
         var index = start + 2
@@ -148,7 +153,8 @@ extension MQTTConnection {
         return buffer.getInteger(at: index, as: UInt16.self).map { index - start + 2 + Int($0) }
     }
 
-    /// Whether the rules allow the client to read a matching topic.
+    /// Whether the client may read a topic that one of its filters matches: the rules allow it, and no operator has
+    /// removed the client from that room.
     func mayRead(_ topic: TopicName) -> Bool {
         guard let client, client.closedRooms.isEmpty || !client.closedRooms.contains(topic) else { return false }
         return client.access(environment.access).allows(.subscribe, topic)
@@ -175,7 +181,8 @@ extension MQTTConnection {
         client.shared.load.add()
     }
 
-    /// A message that may have come by a shared subscription is done, or the client has it.
+    /// Forgets a message that is complete or that the client has received, if the message came through a shared
+    /// subscription.
     private func forgetShared(_ number: UInt64) {
         guard let client, client.hasShared, client.shared.forget(number) != nil else {
             return
@@ -200,7 +207,7 @@ extension MQTTConnection {
         connection.sessionHolds(outbound.bytes &+ (client?.heldBytes(loops: topics.loopCount) ?? 0) &+ target)
     }
 
-    /// A message is not sent.
+    /// Counts a message that is not sent.
     func dropped(_ reason: MQTTOutbound.Drop) {
         switch reason {
         case .tooLarge: gateway.metrics.droppedTooLarge.increment()
@@ -209,7 +216,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Sends a QoS 0 message in its own form; one that is too large is left out.
+    /// Sends a QoS 0 message in a packet of this client's own. A packet that is too large for the client is dropped and
+    /// counted.
     func sendOnce(_ publication: Publication, isRetained: Bool, identifiers: [UInt32]) {
         guard
             let packet = packet(
@@ -224,10 +232,11 @@ extension MQTTConnection {
         connection.write(.text, frame: packet.bytes, sharing: packet.payload)
     }
 
-    /// Sends a QoS 1 or 2 message of a clean session for which the window has room. Only a packet that the client
-    /// accepts takes a place: nothing would ever free the place of an unsent one.
+    /// Sends a QoS 1 or 2 message of a session that ends with its connection; the window must have room. Only a packet
+    /// that is sent takes a slot of the window, because no acknowledgement would ever free the slot of an unsent
+    /// packet.
     ///
-    /// - Returns: false if it was left out and counted.
+    /// - Returns: false if the packet is too large for the client; then the drop was counted.
     private func sendWindowed(_ publication: Publication, _ qos: QoS, isRetained: Bool, identifiers: [UInt32]) -> Bool {
         let next = outbound.window.nextPacketID
         guard
@@ -248,10 +257,11 @@ extension MQTTConnection {
         return true
     }
 
-    /// Encodes a message in its own form.
+    /// Encodes a message as a packet of this client's own.
     ///
-    /// It sends nothing and takes no place; the caller must use the result.
-    /// - Returns: the PUBLISH packet, to be written now; nil if the client accepts no packet of that size.
+    /// This neither sends the packet nor takes a slot of the window. The caller must send the result at once, because
+    /// the packet may set a topic alias.
+    /// - Returns: the PUBLISH packet; nil if the client accepts no packet of that size.
     func packet(
         _ publication: Publication,
         _ qos: QoS,
@@ -270,14 +280,14 @@ extension MQTTConnection {
         }
         let packet = writer.packet(publication)
         guard packet.readableBytes <= outbound.maxPacketBytes else {
-            // The client does not know the alias.
+            // The packet that sets the alias is not sent, so the client will not know the alias.
             if writer.alias != nil, !writer.omitsTopic { outbound.forgetAlias(of: publication.topic) }
             return nil
         }
         return packet
     }
 
-    /// Uses an alias in place of the topic, for the first topics while aliases last.
+    /// Lets the packet use or set a topic alias. The first topics get aliases, until the client's maximum is reached.
     private func alias(_ topic: TopicName, _ writer: inout MQTTPublishWriter) {
         switch outbound.alias(of: topic, mayAdd: connection.keepsUp) {
         case .noAlias: break
@@ -285,7 +295,7 @@ extension MQTTConnection {
             writer.alias = alias
             writer.omitsTopic = true
         case .new(let alias):
-            // A packet that sets an alias must not be left out: it is written now.
+            // The alias is new: the packet that sets it must be written now and must not be dropped.
             writer.alias = alias
             measureMemory()
         }
@@ -293,7 +303,7 @@ extension MQTTConnection {
 
     // MARK: Waiting
 
-    /// Sends waiting messages: the window or the connection has room again.
+    /// Sends waiting messages, now that the window or the connection has room again.
     func sendWaiting() {
         guard phase == .connected, let client else { return }
         if client.durable != nil { sendQueued() }
@@ -342,13 +352,13 @@ extension MQTTConnection {
                 writeAcknowledgement(.pubrel, packetID)
             }
         case .releaseAwaited:
-            // PUBREL comes once it is stored that PUBREC came.
+            // PUBREL follows once the store has recorded the PUBREC.
             break
         case .alreadyReceived:
             writeAcknowledgement(.pubrel, packetID)
         case .unknown:
-            // Possible after the loss of a session; in 5.0 the answer states it. A PUBREC of 0x80 or above ends the
-            // exchange: PUBREL answers only those below 0x80 [MQTT-4.3.3-4].
+            // This can happen after the server lost a session; in 5.0 the answer says so. A PUBREC with a reason code
+            // of 0x80 or above ends the exchange, so PUBREL answers only a PUBREC with a lower code [MQTT-4.3.3-4].
             guard type == .pubrec, !reason.isFailure else { return }
             writeAcknowledgement(.pubrel, packetID, .packetIdentifierNotFound)
         }

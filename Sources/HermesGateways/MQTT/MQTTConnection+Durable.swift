@@ -9,9 +9,11 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// The connection's session: how it is attached, and the queue of a durable one (3.1.2.4, 4.1, 4.4).
+/// The connection's session: attaching it, and the queue of a durable session, which outlives its connection (3.1.2.4,
+/// 4.1, 4.4).
 extension MQTTConnection {
-    /// Takes the client's session, which ends another connection of the same client; then writes CONNACK.
+    /// Takes the client's session, and then writes CONNACK. If another connection of the same client has the session,
+    /// that connection ends first.
     func attach(_ client: MQTTClientState, since stamp: UInt64?, _ connect: MQTTConnect, isAssigned: Bool) {
         let link = MQTTKeptSessionLink(self, client)
         client.link = link
@@ -38,7 +40,7 @@ extension MQTTConnection {
     ) {
         defer { connection.release() }
         guard let client, let link = client.link, phase == .connecting, connection.isOpen else {
-            // The connection is gone: the session stays as it was.
+            // The connection has closed meanwhile, so the session is detached again without changes.
             if case .success(let opening) = result {
                 connection.chargeInTheEnd(.filters(opening.subscriptions.count, isKept: false))
                 let expiry = applicant.endsSession ? Duration.zero : expiry
@@ -52,12 +54,12 @@ extension MQTTConnection {
             refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
         case .success(let opening):
             link.id = opening.id
-            // Its account was disabled, renamed or deleted, or its device removed, since it began to log in.
+            // Since the login began, the account was disabled, renamed or deleted, or the device was removed.
             if let stamp, let end = environment.messenger.durable.reason(toEnd: client.key, of: link, since: stamp) {
                 link.ends(with: end)
                 return refuse(MQTTPacketError(.notAuthorized, "the account's connections were ended; log in again"))
             }
-            // The previous connection has ended by now, and left its will.
+            // The previous connection has ended by now and has handed over its will.
             environment.wills.connected(client.key, isClean: connect.cleanStart)
             environment.wills.keep(willOf: client)
             resume(client, opening) { [self] in
@@ -67,14 +69,16 @@ extension MQTTConnection {
         }
     }
 
-    /// Restores the whole session before CONNACK, in several turns of the loop if it has many subscriptions.
+    /// Restores the whole session before CONNACK. If it has many subscriptions, this takes several turns of the event
+    /// loop.
     private func resume(_ client: MQTTClientState, _ opening: DurableOpening, then finish: @escaping () -> Void) {
         guard opening.isDurable else { return finish() }
         client.durable = MQTTDurableQueue(opening)
         client.durable?.advanced(to: client.link?.head ?? 0)
         client.inbound.resumed(opening.received)
         let subscriptions = opening.subscriptions
-        // Nothing is decided or stored, but each is announced to all loops, now and at the end.
+        // No decision and no write to the store is needed, but each subscription is announced to all loops, now and
+        // when it ends.
         connection.charge(.filters(subscriptions.count, isKept: false))
         connection.inSlices(subscriptions.count, of: Self.filtersPerTurn) { [self] slice in
             let levels = subscriptions[slice].reduce(0) { $0 + resume($1, of: client) }
@@ -85,12 +89,14 @@ extension MQTTConnection {
         }
     }
 
-    /// - Returns: the levels of a filter with wildcards.
+    /// Restores one subscription.
+    ///
+    /// - Returns: the number of the filter's levels; 0 for a filter without wildcards.
     private func resume(_ subscription: DurableSubscription, of client: MQTTClientState) -> Int {
         guard let filter = MQTTFilter(subscription.filter) else { return 0 }
         var options = subscription.options
         options.isLiveAtMostOnceOnly = true
-        // As granted, perhaps under other settings.
+        // The QoS was granted earlier, perhaps under other settings.
         options.qos = min(options.qos, gateway.maximumQoS)
         options.isFiltered = isFiltered(subscription.filter, of: client)
         client.subscriptions.restore(filter.shape) { lease(of: client) }
@@ -98,15 +104,15 @@ extension MQTTConnection {
         return filter.shape.levels
     }
 
-    /// Subscriptions stay; their deliveries follow the new rules.
+    /// Applies new topic rules: subscriptions stay, and their deliveries follow the new rules.
     package func accessChanged() {
         guard let client else { return }
         refilter(client)
         client.inbox?.packets?.accessChanged()
     }
 
-    /// Updates which subscriptions match more than the client may read, some in each turn of the loop. Until then all
-    /// count as if they did: each of their publications is checked.
+    /// Finds out again which subscriptions match topics that the client may not read, a part of them in each turn of
+    /// the loop. Until a subscription is examined, each of its publications is checked.
     func refilter(_ client: MQTTClientState) {
         let texts = client.subscriptions.filterAll()
         connection.inSlices(texts.count, of: Self.filtersPerTurn) { [self] slice in
@@ -120,7 +126,7 @@ extension MQTTConnection {
 
     // MARK: The queue
 
-    /// Sends queued messages, as many as the client takes.
+    /// Sends as many queued messages as the client takes.
     func sendQueued() {
         guard phase == .connected, let client, let durable = client.durable else { return }
         while connection.hasRoom, outbound.window.hasRoom {
@@ -152,12 +158,12 @@ extension MQTTConnection {
         }
         connection.tally.messagesOut += 1
         guard qos == .atMostOnce else { return }
-        // It will not be acknowledged.
+        // A message of QoS 0 will not be acknowledged.
         outbound.window.skip(to: queued.seq + 1)
         complete(queued.seq, of: client)
     }
 
-    /// Writes a message of the queue; with QoS 1 or 2 it takes the next place of the window.
+    /// Writes a message of the queue. With QoS 1 or 2, the message takes the next slot of the window.
     ///
     /// - Returns: false if the client accepts no packet of that size; then nothing was written.
     private func write(_ queued: QueuedPublication, _ qos: QoS, isDuplicate: Bool) -> Bool {
@@ -168,7 +174,7 @@ extension MQTTConnection {
             let id = outbound.window.send(exactlyOnce: qos == .exactlyOnce)
             assert(id == next)
         }
-        // Most are of this kind, and a queue may have many of them: nothing is copied.
+        // Most messages take this fast path, and a queue may have many of them, so no packet is allocated for each.
         if !outbound.usesAliases, queued.identifiers.isEmpty,
             MQTTPublishWriter.isPlain(queued.publication, maxBytes: outbound.maxPacketBytes)
         {
@@ -194,21 +200,22 @@ extension MQTTConnection {
         return true
     }
 
-    /// Whether the client may read a message of its queue, now and at the time when it came.
+    /// Whether the client may read a message of its queue by the present rules, and does not owe this to a name that it
+    /// got only after the message was queued.
     private func mayRead(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) -> Bool {
-        // Messages that waited before this connection may have come by a subscription that has ended.
+        // Messages that were queued before this connection may have come through a subscription that has ended.
         guard client.subscriptions.hasFiltered || queued.seq <= durable.waitedBefore else { return true }
         guard mayRead(queued.publication.topic) else { return false }
-        // It came while the account had another name: the present one gives no right to it.
+        // If the account had another name when the message was queued, the present name gives no right to the message.
         return queued.seq > durable.renamedAt || client.mayReadUnderAnyName(queued.publication.topic)
     }
 
-    /// Drops a message that has expired, that the client may not read, or that is too large for it; from a shared
-    /// subscription it goes to another member.
+    /// Drops a message that has expired, that the client may not read, or that is too large for the client. A message
+    /// of a shared subscription goes to another member instead, if possible.
     private func leave(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool, wasSent: Bool) {
         let isForOthers =
             queued.share != nil && !queued.publication.hasExpired(at: now())
-            // By this length the core knows whom it is too large for, too.
+            // The core compares this length with the members' limits, so it does not choose this client again.
             && (!isTooLarge || !wasSent && Publication(queued.publication).leastMessageBytes > outbound.maxPacketBytes)
         guard isForOthers, let link = client.link else { return drop(queued, of: client, isTooLarge: isTooLarge) }
         let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
@@ -224,7 +231,7 @@ extension MQTTConnection {
         }
     }
 
-    /// The message counts as delivered.
+    /// Completes a message without delivering it.
     private func drop(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool) {
         if isTooLarge { dropped(.tooLarge) }
         complete(queued.seq, of: client)
@@ -248,7 +255,7 @@ extension MQTTConnection {
     private func loaded(_ result: Result<DurablePage, HermesError>) {
         if case .success(let page) = result {
             connection.chargeRead(page.publications.reduce(0) { $0 + $1.weight })
-            // Short ones cost as much to read as short entries of an inbox.
+            // Reading short messages costs as much as reading short entries of an inbox.
             if !page.publications.isEmpty { connection.chargeInTheEnd(.page(entries: page.publications.count)) }
         }
         guard phase == .connected, let durable = client?.durable else { return }
@@ -268,7 +275,7 @@ extension MQTTConnection {
         }
     }
 
-    /// From the core, on this loop.
+    /// Takes publications that the core has queued for the session (``DurableAttachment/committed(_:)``), on this loop.
     func committed(_ publications: [QueuedPublication]) {
         guard let durable = client?.durable else { return }
         durable.committed(publications)
@@ -276,10 +283,10 @@ extension MQTTConnection {
         measureMemory()
     }
 
-    /// From the core, on this loop.
+    /// Notes that other nodes have queued publications (``DurableAttachment/advanced(to:)``), on this loop.
     func advanced(to head: UInt64) {
         guard let durable = client?.durable else {
-            // Its session is not there yet.
+            // The session is not attached yet.
             if let link = client?.link { link.head = max(link.head, head) }
             return
         }
@@ -287,12 +294,12 @@ extension MQTTConnection {
         sendQueued()
     }
 
-    /// The client has acknowledged a message for good.
+    /// Records that a message needs no further packets: the client has acknowledged it, or it was dropped.
     func complete(_ number: UInt64, of client: MQTTClientState) {
         guard client.durable != nil, let link = client.link else { return }
         link.completed.append(number)
         guard link.completed.count == 1 else { return }
-        // With all others of this tick.
+        // All messages that are completed in this turn of the loop are reported together.
         let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         connection.loop.eventLoop.execute { bound.value.reportCompleted() }
     }
@@ -303,7 +310,8 @@ extension MQTTConnection {
         link.completed.removeAll(keepingCapacity: link.completed.count <= 64)
     }
 
-    /// PUBREC: stores it before sending PUBREL; otherwise the message would come again after a restart.
+    /// Stores a PUBREC, and then sends PUBREL. If PUBREL went out first, the message could be sent again after a
+    /// restart.
     func release(_ number: UInt64, _ packetID: UInt16, of link: MQTTKeptSessionLink) {
         let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
@@ -317,26 +325,27 @@ extension MQTTConnection {
         outbound.window.released(packetID)
         switch result {
         case .success: writeAcknowledgement(.pubrel, packetID)
-        // The client asks again over its next connection.
+        // The exchange is resumed on the client's next connection.
         case .failure: connection.end(.finished)
         }
     }
 
     // MARK: The end
 
-    /// Whether the present rules allow the will; they may have changed since it was given.
+    /// Whether the present rules allow the will. They may have changed since the client gave it.
     private func mayPublish(_ will: PendingWill, of client: MQTTClientState) -> Bool {
         let isAllowed = client.access(environment.access).allows(.publish, will.publication.topic.rawValue)
         if !isAllowed { gateway.metrics.refusedPublishes.increment() }
         return isAllowed
     }
 
-    /// The connection has ended without DISCONNECT. A refused CONNECT left no will.
+    /// Hands over the will of a connection that has ended without DISCONNECT. If the session was never attached or the
+    /// rules forbid the will, the will is withdrawn.
     private func leave(_ will: PendingWill, of client: MQTTClientState) {
         guard let link = client.link, link.id.rawValue != 0, mayPublish(will, of: client) else {
             return environment.wills.withdraw(will)
         }
-        // Whenever it is published: then there is nobody any more who could pay.
+        // Charged now, because nobody can be charged any more when the will is published.
         connection.chargeInTheEnd(.queues(environment.wills.reach(of: will)))
         environment.wills.ended(
             will,
@@ -347,13 +356,13 @@ extension MQTTConnection {
         )
     }
 
-    /// Nobody publishes the client's will.
+    /// Discards the client's will.
     func withdrawWill() {
         if let will = client?.will { environment.wills.withdraw(will) }
         client?.will = nil
     }
 
-    /// The connection is closed: releases everything, and publishes the will if due.
+    /// Releases everything when the connection is closed, and hands over the will.
     func letGo() {
         guard let client else { return }
         letGoOfAll(Array(client.subscriptions.held.values), client.subscriptions.lease)
@@ -361,7 +370,7 @@ extension MQTTConnection {
         outbound.waiting = MQTTWaitingQueue()
         lastTarget = nil
         inboxClosed(client)
-        // Before the session is released, because its next connection takes the will back.
+        // Before the session is released, because the session's next connection may cancel the will and must find it.
         if let will = client.will { leave(will, of: client) }
         let messenger = environment.messenger
         if let link = client.link, link.id.rawValue != 0 {
@@ -378,22 +387,23 @@ extension MQTTConnection {
     }
 }
 
-/// The core's attachment for a connection with a session. Its mutable part belongs to the connection's loop.
-final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Confined, but for the calls below.
+/// The core's attachment for a connection with a session. The connection's loop owns its mutable state.
+final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Confined, except the calls below.
     private let bound: NIOLoopBound<MQTTConnection>
     private let connection: Connection
-    /// 0 until the session is attached.
+    /// The session's id; 0 until the session is attached.
     var id = DurableSessionID(rawValue: 0)
-    /// Whether the session ends with this connection, whatever was agreed.
+    /// Whether the session ends with this connection, whatever session expiry was agreed.
     private(set) var endsSession = false
     /// Whether the client's account has lost its name.
     private(set) var isNameFree = false
-    /// What other nodes had queued before the session was attached.
+    /// The newest seq that other nodes are known to have queued before the session was attached.
     var head: UInt64 = 0
-    /// Numbers of acknowledged messages that are not reported yet.
+    /// The numbers of acknowledged messages that are not yet reported to the core.
     var completed: [UInt64] = []
 
-    /// Nil for a clean session, which checks by itself.
+    /// The client's permissions, for the core; nil for a session that ends with its connection, because the connection
+    /// itself checks the messages of such a session.
     let reader: (any TopicReader)?
     let source: CommitSource
     let userName: String?
@@ -416,7 +426,7 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
         isNameFree = isNameFree || end.freesName
     }
 
-    /// The connection is about to look at the message with this number.
+    /// Records that the connection is about to send or drop the message with this number.
     func mayHaveSent(upTo number: UInt64) { sent.store(number, ordering: .relaxed) }
 
     var sentUpTo: UInt64 { sent.load(ordering: .relaxed) }
@@ -436,22 +446,27 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     }
 }
 
-/// The connection's view of its session's queue: the part in memory, and the extent of the store.
+/// The connection's view of its session's queue: the part that is in memory, and the range of numbers that is in the
+/// store.
 final class MQTTDurableQueue {
     enum Next {
-        /// That of ``MQTTDurableQueue/takeFirst()``.
+        /// Send the message that ``MQTTDurableQueue/takeFirst()`` returns.
         case publication
-        /// A message received and not completed over an earlier connection.
+        /// Send PUBREL for the message with this number: over an earlier connection the client has received it, but not
+        /// completed it.
         case release(UInt64)
+        /// Wait: nothing can be sent now.
         case nothing
+        /// Read the messages after this number from the store.
         case load(after: UInt64)
     }
 
-    /// The number of messages read at once.
+    /// The number of messages that are read from the store at once.
     static let pageSize = 512
-    /// The most messages in memory; further ones are read from the store again.
+    /// The number of messages in memory from which on new messages are not kept; they are read from the store later.
+    /// The last batch may exceed this number.
     static let maxWaiting = 2_048
-    /// The most bytes in memory; one more message may exceed it.
+    /// The bytes in memory from which on new messages are not kept. The last batch may exceed this number.
     static let maxWaitingBytes = 1 << 20
     static let retryDelay = TimeAmount.seconds(1)
 
@@ -461,10 +476,11 @@ final class MQTTDurableQueue {
     let waitedBefore: UInt64
     /// Messages up to this number were queued while the account had another name.
     let renamedAt: UInt64
+    /// The numbers of messages for which PUBREL is still to be sent again, ascending.
     var releasesLeft: ArraySlice<UInt64> = []
     var isLoading = false
     private var waiting: Deque<QueuedPublication> = []
-    /// The messages taken since it was empty.
+    /// The number of messages taken since ``waiting`` was last empty.
     private var taken = 0
     /// The bytes of waiting messages.
     private(set) var bytes = 0
@@ -478,11 +494,11 @@ final class MQTTDurableQueue {
         head = opening.head
         waitedBefore = opening.head
         renamedAt = opening.renamedAt
-        // PUBREL again for messages that the client had received and not completed [MQTT-4.4.0-1].
+        // PUBREL is sent again for messages that the client had received, but not completed [MQTT-4.4.0-1].
         releasesLeft = opening.released[...]
     }
 
-    /// The messages that wait to be sent, in memory and in the store.
+    /// The number of messages that wait to be sent, in memory and in the store.
     var queuedCount: Int { waiting.count + Int(clamping: head - min(head, max(known, sentBefore))) }
 
     func committed(_ publications: [QueuedPublication]) {
@@ -506,9 +522,10 @@ final class MQTTDurableQueue {
         known = max(known, page.upTo)
     }
 
-    /// What to do next.
+    /// Returns what to do next.
     ///
-    /// - Parameter most: the highest number that may be under way; a later one waits for the oldest.
+    /// - Parameter most: the highest number that the window allows. A message with a higher number waits until the
+    ///   oldest message in the window is complete.
     func next(notAbove most: UInt64) -> Next {
         let first = waiting.first?.seq
         if let release = releasesLeft.first, first.map({ $0 > release }) ?? true {
@@ -527,7 +544,7 @@ final class MQTTDurableQueue {
         bytes -= queued.weight
         taken += 1
         if waiting.isEmpty {
-            // The memory of a long queue is given back.
+            // Frees the memory of a long queue.
             if taken > 64 { waiting = [] }
             taken = 0
         }

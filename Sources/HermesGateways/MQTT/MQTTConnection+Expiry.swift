@@ -5,9 +5,10 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// A connection that logged in with a token lasts until the token expires (`exp`), unless it shows a new one.
+/// The end of a token: a connection that logged in with a token lasts until the token expires (`exp`), unless the
+/// client shows a new token before.
 extension MQTTConnection {
-    /// The time before the end at which a client of the native protocol is warned.
+    /// How long before the token's expiry a client of the native protocol is warned.
     static let expiryWarning = Duration.seconds(60)
     /// The longest time between checks of the wall clock, because somebody may set the clock.
     private static let longestLook = Duration.seconds(30)

@@ -6,13 +6,14 @@ import HermesWire
 import Metrics
 import NIOCore
 
-/// Publications that are not for subscribers: the native protocol, and those that rooms refuse.
+/// Publications that are not delivered to subscribers: packets of the native protocol for the server, and publications
+/// that a room refuses.
 extension MQTTConnection {
-    /// Adjusts the inbox after a change of the subscriptions or permissions: it is open while the client subscribes to
-    /// it, with the present form and QoS.
+    /// Adjusts the inbox after a change of the subscriptions or permissions. The inbox is open while the client
+    /// subscribes to it, in the format and with the QoS of its present subscriptions.
     func adjustInbox(of client: MQTTClientState) {
         guard let account = client.account, !account.asking.isEmpty else { return }
-        // Some ten at most, among thousands of subscriptions.
+        // At most some ten subscriptions ask for the inbox, among thousands of others.
         account.asking = account.asking.filter { client.subscriptions[$0] != nil }
         let asking = account.asking.compactMap { text in
             client.subscriptions[text].flatMap { held in
@@ -25,7 +26,7 @@ extension MQTTConnection {
             return
         }
         guard let login = account.login else {
-            // A session that was kept has a subscription from before, and the device is gone.
+            // The session was kept with a subscription to the inbox, but the account no longer has the device.
             return openDevice(of: account) { [self] error in
                 guard let error else { return adjustInbox(of: client) }
                 refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
@@ -42,13 +43,13 @@ extension MQTTConnection {
         let packets = DelimitedConnection(connection: connection, environment: environment, carrier: carrier)
         inbox.open(packets)
         packets.authenticated(login, after: inbox.cursor, window: MQTTInbox.windowSize)
-        // Warnings can be sent from now on: soon, after SUBACK.
+        // From now on the client can be warned that its token expires. The check comes soon, after SUBACK.
         if client.identity.expiresAt != nil { connection.wake(in: .zero) }
     }
 
-    /// Registers the client's device, for which the account's entries wait from now on.
+    /// Registers the client's device. From now on, entries of the account's inbox wait for it.
     ///
-    /// - Parameter then: gets nil once ``MQTTAccountState/login`` is set.
+    /// - Parameter then: called with nil once ``MQTTAccountState/login`` is set, or with the error.
     func openDevice(of account: MQTTAccountState, then: @escaping (HermesError?) -> Void) {
         guard !account.isIDAssigned else {
             return then(
@@ -75,7 +76,7 @@ extension MQTTConnection {
 
     /// Sends a packet of the native protocol, or a replacement if it is too long for the client.
     private func writeDown(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass) -> DelimitedConnection.Carriage {
-        // Nothing more is written: the next connection delivers the packet.
+        // Nothing more is written over this connection; the next one delivers the packet.
         guard phase == .connected, let inbox = client?.inbox, inbox.packets != nil else { return .carried }
         let payload = inbox.payload(of: packet)
         if let payload, writesDown(payload, packet, kind, inbox) { return .carried }
@@ -90,6 +91,8 @@ extension MQTTConnection {
         return .leftOut
     }
 
+    /// Sends a packet of the native protocol as a publication.
+    ///
     /// - Returns: false if the client accepts no packet of that size; then nothing was written.
     private func writesDown(
         _ payload: ByteBuffer,
@@ -113,7 +116,8 @@ extension MQTTConnection {
         return true
     }
 
-    /// PUBACK of an entry. It counts even after UNSUBSCRIBE: deliveries under way are completed [MQTT-3.10.4-3].
+    /// Handles the PUBACK for an entry of the inbox. It counts even after UNSUBSCRIBE, because deliveries under way are
+    /// completed [MQTT-3.10.4-3].
     func inboxAcknowledged(_ packetID: UInt16) {
         guard let account = client?.account, let inbox = account.inbox, let taken = inbox.acknowledged(packetID) else {
             return
@@ -125,9 +129,9 @@ extension MQTTConnection {
         }
     }
 
-    /// Handles a publication for the server itself, or one that other protocols' clients cannot be given.
+    /// Handles a publication for the server itself, or one that cannot be delivered to clients of other protocols.
     ///
-    /// - Returns: false if it is to be published.
+    /// - Returns: true if the publication was handled here; false if it is to be published.
     func takesSpecial(_ publication: Publication, _ head: MQTTPublishHead) -> Bool {
         switch publication.topic.rawValue {
         case MQTTInbox.Topic.up: receivedUp(publication.payload, isJSON: false, head)
@@ -136,10 +140,10 @@ extension MQTTConnection {
             let parts = ApplicationTopics.partCount(of: publication.topic, publication.payload)
             connection.charge(.parts(parts))
             if ApplicationTopics.contains(publication.topic.rawValue) {
-                // It may be read as JSON.
+                // The payload may be parsed as JSON.
                 connection.charge(.json(publication.payload.readableBytes))
             }
-            // As many as a message may have.
+            // The limit for a message applies to its payload.
             guard parts <= MessageParts.max else {
                 answer(head, .payloadFormatInvalid)
                 return true
@@ -156,7 +160,7 @@ extension MQTTConnection {
 
     private func receivedUp(_ payload: ByteBuffer, isJSON: Bool, _ head: MQTTPublishHead) {
         guard let packets = client?.inbox?.packets else {
-            // Without the topic for answers, nobody would get them.
+            // The client does not subscribe to the topic for answers, so it would not get the answer.
             return answer(head, .notAuthorized)
         }
         let frame = DelimitedFrame(body: payload, isJSON: isJSON)

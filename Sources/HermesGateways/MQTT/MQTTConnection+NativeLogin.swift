@@ -5,8 +5,8 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// The login of the native protocol in CONNECT (4.12): the authentication data is a packet with `register` or
-/// `authenticate`; that of CONNACK is the answer, a packet with the session or the error.
+/// The login of the native protocol in CONNECT (4.12). The authentication data of CONNECT is a packet with `register`
+/// or `authenticate`. The authentication data of CONNACK is the answer: a packet with the session or the error.
 extension MQTTConnection {
     static let nativeMethod = "hermes.v1"
 
@@ -32,7 +32,9 @@ extension MQTTConnection {
         }
     }
 
-    /// - Throws: HermesError or WireError if CONNECT holds no login.
+    /// Reads the login from the authentication data.
+    ///
+    /// - Throws: HermesError or WireError if CONNECT does not contain a valid login.
     private func nativeLogin(_ connect: MQTTConnect) throws -> DelimitedLogin {
         guard let data = connect.authenticationData else {
             throw HermesError(.invalidArgument, "the authentication data has to be a hermes.v1.Packet")
@@ -71,7 +73,8 @@ extension MQTTConnection {
         accept(identity, account, since: stamp, connect, isAssigned: false)
     }
 
-    /// CONNACK's properties for a client that logged in with a packet; none for others.
+    /// Returns CONNACK's properties for a client that logged in with a packet of the native protocol; empty for other
+    /// clients.
     func nativeWelcome(_ client: MQTTClientState) -> [MQTTProperty] {
         guard let inbox = client.inbox, let session = inbox.welcome else { return [] }
         inbox.welcome = nil
@@ -96,7 +99,8 @@ extension MQTTConnection {
         return native(result)
     }
 
-    /// The method [MQTT-4.12.0-5], and the result in a packet; its id is that of all logins.
+    /// Returns the properties for the authentication method [MQTT-4.12.0-5] and for the result, in a packet with the id
+    /// 1, whatever id the client's packet had.
     private func native(_ result: Hermes_V1_Result) -> [MQTTProperty] {
         var packet = Hermes_V1_Packet()
         packet.id = 1

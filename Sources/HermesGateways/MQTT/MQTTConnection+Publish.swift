@@ -6,8 +6,9 @@ import HermesWire
 import Metrics
 import NIOCore
 
-/// PUBLISH from the client, one or several that arrived together (3.3, 4.3). All take the same way: a target, a course,
-/// the topics, an acknowledgement. Those that arrived together take it together if none needs special treatment.
+/// Handling of PUBLISH from the client: single packets, and runs of packets that arrived together (3.3, 4.3). Each
+/// packet passes the same steps: find its target (``MQTTPublishTarget``), choose its course (``Course``), publish it to
+/// the topics, acknowledge it. A run passes these steps as a whole if none of its packets needs special treatment.
 extension MQTTConnection {
     func publishReceived(_ frame: MQTTPublishFrame) throws(MQTTPacketError) {
         let head = try MQTTPublishHead(frame, version: version)
@@ -32,7 +33,7 @@ extension MQTTConnection {
         {
             target = known
         } else {
-            // Properties, or another topic than last time: parse everything.
+            // The packet has properties, or another topic than the last one: parse everything.
             guard case .publish(let packet) = try MQTTPacket(fromClient: frame.frame, version: version) else { return }
             connection.charge(.properties(packet.properties.list.count))
             try Self.check(packet.properties)
@@ -67,7 +68,7 @@ extension MQTTConnection {
         let most = topics.pace.most
         var run = run
         if receivers * run.count > most {
-            // The rest comes again, once others have had their turn.
+            // The rest of the run is decoded again, after other connections have had their turn.
             let part = run.part(0..<max(1, most / receivers))
             connection.giveBack(run.bytes.readableBytes - part.bytes.readableBytes, frames: run.count - part.count)
             run = part
@@ -80,10 +81,10 @@ extension MQTTConnection {
         }
     }
 
-    /// A last topic up to this length is not worth a measurement.
+    /// The length in bytes up to which a new last topic is too short to measure the memory again.
     private static let shortTopicBytes = 1_024
 
-    /// Refuses well-formed properties that a client may not send.
+    /// Refuses well-formed properties that a client must not send.
     static func check(_ properties: MQTTProperties) throws(MQTTPacketError) {
         for property in properties.list {
             switch property {
@@ -96,10 +97,10 @@ extension MQTTConnection {
         }
     }
 
-    /// Whether subscribers of this version can get the received bytes. With QoS 1 and 2, header and identifier are set
-    /// for each.
+    /// Whether subscribers of the same MQTT version can get the received bytes. With QoS 1 and 2, the header's flags
+    /// and the packet identifier are then set for each subscriber.
     private func passesOn(_ head: MQTTPublishHead, _ details: PublicationDetails?) -> Bool {
-        // Some properties are only for the server, and the expiry is counted down.
+        // Properties prevent this: some are only for the server, and the message expiry is counted down.
         head.propertyBytes == 0 && (head.packetID != 0 || head.flags == 0) && head.topicBytes > 0
     }
 
@@ -114,7 +115,7 @@ extension MQTTConnection {
 
     // MARK: The course
 
-    /// The handling of publications to a target.
+    /// The way in which publications to a target are handled.
     private enum Course {
         /// They are delivered and acknowledged at once.
         case now
@@ -127,9 +128,11 @@ extension MQTTConnection {
 
     private func course(of qos: MQTTQoS, isRetained: Bool, to target: MQTTPublishTarget) -> Course {
         guard qos != .atMostOnce, let client else { return .now }
-        // Connected subscribers also get it after the commit: a refused publication reaches nobody.
+        // Connected subscribers, too, get the publication only after the commit, so that a refused publication reaches
+        // nobody.
         if let durable = durableRoute(of: target) { return .store(durable) }
-        // With QoS 2, a kept session must know the identifier on its next connection, too [MQTT-4.3.3-10].
+        // With QoS 2, a kept session (one that outlives its connection) must still know the packet identifier on its
+        // next connection [MQTT-4.3.3-10].
         if isRetained || (qos == .exactlyOnce && client.durable != nil) { return .store(nil) }
         return client.inbound.isBehind ? .later : .now
     }
@@ -157,8 +160,8 @@ extension MQTTConnection {
             connection.worked(.receivers(outcome.localCount, topicBytes: publication.topic.rawValue.utf8.count))
             let reason = reason(for: outcome)
             if head.packetID != 0 { return acknowledge(head.packetID, head.qos, reason, of: client) }
-            // Nobody waits for a publication of QoS 0, and nobody sends it again. So connected subscribers get it even
-            // if the store fails.
+            // A publication of QoS 0 is not acknowledged, and the client does not send it again. So connected
+            // subscribers get it even if the store then fails to retain it.
             if publication.retain { retain(StoredPublication(publication, publishedAt: now())) }
         case .later:
             guard let client else { return }
@@ -168,12 +171,15 @@ extension MQTTConnection {
             if client.inbound.isFarBehind { connection.slowDown() }
         case .store(let durable):
             guard let client else { return }
-            // Only one member of a group with kept members gets it.
+            // For a shared subscription with kept sessions, the search has already chosen the one member that gets the
+            // publication.
             publication.decided = durable?.decided
             store(publication, head, durable?.targets ?? [], of: client)
         }
     }
 
+    /// Publishes a run of packets as a whole.
+    ///
     /// - Returns: false if each packet must be handled separately; then nothing was done.
     private func publish(_ run: MQTTPublishRun, to target: MQTTPublishTarget) -> Bool {
         let qos = run.qos
@@ -209,8 +215,8 @@ extension MQTTConnection {
         return true
     }
 
-    /// Others' subscriptions have changed, and the subscribers were searched for again. No budget is charged for that,
-    /// but others have their turn sooner.
+    /// Counts a search for a topic's subscribers that became necessary because other clients' subscriptions have
+    /// changed. No budget is charged for it, but it shortens this connection's turn.
     @inline(__always)
     func searched(since workBefore: Int) {
         let work = topics.matchWork &- workBefore
@@ -223,8 +229,8 @@ extension MQTTConnection {
 
     // MARK: Answers
 
-    /// Returns the reason code that the publisher gets for a delivery. Slows the publisher down if others are far
-    /// behind.
+    /// Returns the reason code that the publisher gets for a delivery. Slows the publisher down if its subscribers are
+    /// far behind.
     private func reason(for outcome: PublishOutcome) -> MQTTReasonCode {
         connection.keepPace(with: outcome)
         return outcome.matchedAnywhere ? .success : .noMatchingSubscribers
@@ -235,7 +241,7 @@ extension MQTTConnection {
         if head.packetID != 0 { acknowledge(head.packetID, head.qos, reason, of: client) }
     }
 
-    /// Acknowledges in the order of the messages [MQTT-4.6.0-2].
+    /// Acknowledges a PUBLISH; acknowledgements keep the order of the messages [MQTT-4.6.0-2].
     private func acknowledge(
         _ packetID: UInt16,
         _ qos: MQTTQoS,
@@ -249,8 +255,8 @@ extension MQTTConnection {
         writeAcknowledgement(MQTTInbound.answer(to: qos), packetID, reason)
     }
 
-    /// The client may not publish there. 5.0 has a reason code; in 3.1.1 the message is acknowledged and dropped
-    /// (3.3.5.2).
+    /// Refuses a message because the client may not publish to its topic. 5.0 has a reason code for that; in 3.1.1 the
+    /// message is acknowledged and dropped (3.3.5.2).
     private func refused(_ head: MQTTPublishHead) {
         gateway.metrics.refusedPublishes.increment()
         answer(head, .notAuthorized)
@@ -258,7 +264,7 @@ extension MQTTConnection {
 
     // MARK: Targets
 
-    /// The last target, if its topic is the one in these bytes and the rules are the same.
+    /// Returns the last target if these bytes are its topic and the rules have not changed since; otherwise nil.
     private func knownTarget(_ bytes: ByteBuffer, topicStart: Int, topicBytes: Int) -> MQTTPublishTarget? {
         guard let target = lastTarget, target.rules == gateway.access.generation,
             target.isNamed(bytes, at: topicStart, length: topicBytes)
@@ -266,7 +272,7 @@ extension MQTTConnection {
         return target
     }
 
-    /// The common target of all packets of a run; nil if it differs.
+    /// Returns the common target of all packets of a run; nil if the run must be handled packet by packet.
     private func target(of run: MQTTPublishRun) throws(MQTTPacketError) -> MQTTPublishTarget? {
         guard isPlain(run) else { return nil }
         let start = run.bytes.readerIndex + run.topicStart
@@ -284,7 +290,7 @@ extension MQTTConnection {
         }
     }
 
-    /// The target of a message, by its topic or alias [MQTT-3.3.2-12].
+    /// Returns the target of a message, by its topic or topic alias [MQTT-3.3.2-12].
     private func target(of packet: MQTTPublish) throws(MQTTPacketError) -> MQTTPublishTarget {
         var name = packet.topic
         if let alias: UInt16 = packet.properties.first({ if case .topicAlias(let alias) = $0 { alias } else { nil } }) {
@@ -294,7 +300,7 @@ extension MQTTConnection {
             name = try client.inbound.topic(name, alias: alias, maximum: gateway.settings.topicAliasMaximum)
             if !packet.topic.isEmpty { measureMemory() }
         }
-        // Before it is looked at: an alias takes no bytes.
+        // Charged before the topic is examined: a short alias may stand for a long topic.
         connection.charge(.topic(bytes: name.utf8.count))
         if let known = lastTarget, known.topic.rawValue.utf8.elementsEqual(name.utf8),
             known.rules == gateway.access.generation
@@ -323,7 +329,7 @@ extension MQTTConnection {
         return target
     }
 
-    /// The kept sessions that get a publication; nil if there are none.
+    /// Returns the kept sessions that get a publication; nil if there are none.
     private func durableRoute(of target: MQTTPublishTarget) -> DurableRoute? {
         let durable = gateway.durable
         guard durable.hasSubscriptions else { return nil }
@@ -331,7 +337,7 @@ extension MQTTConnection {
             return known.targets.isEmpty ? nil : known
         }
         let (route, work) = durable.search(target.topic)
-        // Not again after a change of somebody else's subscriptions.
+        // The search is charged only once: another one is due to changes of other clients' subscriptions.
         if target.isSearched { connection.worked(.matches(work)) } else { connection.charge(.matches(work)) }
         target.isSearched = true
         target.durable = route
@@ -339,7 +345,7 @@ extension MQTTConnection {
     }
 }
 
-/// The target of a PUBLISH, cached because the next one usually has the same.
+/// The target of a PUBLISH, cached because the next PUBLISH usually has the same target.
 final class MQTTPublishTarget {
     /// The topic's bytes.
     private let bytes: [UInt8]
@@ -347,14 +353,16 @@ final class MQTTPublishTarget {
     /// The account that publishes; nil for an anonymous client.
     let sender: UserID?
     let route: TopicRoute
-    /// Whether the client may publish there, by the rules of this generation.
+    /// Whether the client may publish to the topic, by the rules of the generation ``rules``.
     let isAllowed: Bool
     let rules: UInt64
-    /// Whether messages need a further check: they are for the server itself or for a room.
+    /// Whether messages need a further check, because they are for the server itself, for a room or for an application
+    /// topic (``ApplicationTopics``).
     let isSpecial: Bool
-    /// The durable sessions that get its publications; nil if they are not known, or not any more.
+    /// The kept sessions that get its publications; nil if they were not searched for yet, or have to be searched for
+    /// again.
     weak var durable: DurableRoute?
-    /// Whether the first search for them was paid for.
+    /// Whether the first search for ``durable`` was charged.
     var isSearched = false
 
     init(
@@ -375,7 +383,7 @@ final class MQTTPublishTarget {
         self.isSpecial = isSpecial
     }
 
-    /// Whether these bytes are this topic.
+    /// Whether these bytes are the target's topic.
     func isNamed(_ buffer: ByteBuffer, at start: Int, length: Int) -> Bool {
         guard length == bytes.count else { return false }
         let offset = start - buffer.readerIndex

@@ -54,7 +54,9 @@ extension MQTTConnection {
         }
     }
 
-    /// - Returns: false if the client must acknowledge others first.
+    /// Sends one retained message, if it is still wanted.
+    ///
+    /// - Returns: false if the client must acknowledge other messages first.
     private func sendRetained(
         _ publication: Publication,
         _ request: MQTTRetainedQueue.Request,
@@ -78,7 +80,7 @@ extension MQTTConnection {
         return true
     }
 
-    /// Whether the client is still subscribed, and may read it.
+    /// Whether the client still has the subscription and may read the topic.
     private func isWanted(_ topic: TopicName, _ request: MQTTRetainedQueue.Request, of client: MQTTClientState) -> Bool
     {
         guard let held = client.subscriptions[TopicText(request.text)] else { return false }
@@ -96,7 +98,8 @@ extension MQTTConnection {
         sendRetained(client)
     }
 
-    /// Stores acknowledged messages in the queue of a durable session, in their place there.
+    /// Puts retained messages of QoS 1 and 2 into the queue of a durable session, behind the messages that are already
+    /// in it. Messages of QoS 0 are sent at once.
     private func store(
         _ publications: [StoredPublication],
         _ request: MQTTRetainedQueue.Request,
@@ -118,8 +121,9 @@ extension MQTTConnection {
         }
     }
 
-    /// Messages that found no place in the queue, because it is full or cannot be written, are tried again while the
-    /// connection lasts. Then the message that is retained at that time is queued.
+    /// Continues once messages were stored. Messages that could not be queued, because the queue is full or the store
+    /// failed, are tried again while the connection lasts. For each topic, the message that is retained at that later
+    /// time is queued.
     private func retainedStored(but left: [TopicName], of count: Int) {
         guard !left.isEmpty else { return goOnWithRetained() }
         guard let pause = client?.retained?.nextRetryPause(isStuck: left.count == count) else { return }

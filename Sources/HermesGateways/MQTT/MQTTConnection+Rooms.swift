@@ -6,17 +6,17 @@ import HermesWire
 import Logging
 import NIOCore
 
-/// Rooms from which an operator removes a client. It stays connected and may return by subscribing again.
+/// Removal of a client from a room by an operator. The client stays connected and may return by subscribing again.
 ///
-/// A subscription to the room's topic ends, in the store too. A wildcard subscription stays but excludes the room,
+/// A subscription to the room's topic ends, in the store, too. A wildcard subscription stays but excludes the room,
 /// until the client subscribes to a filter that matches the room, or reconnects.
 extension MQTTConnection {
-    /// The number of rooms that can be excluded for one connection; at more, it is ended.
+    /// The most rooms that can be closed for one connection. A removal from one more room ends the connection.
     static let maxClosedRooms = 100
 
     package func removed(by expulsion: RoomExpulsion) -> Bool {
         guard phase == .connected, let client else { return false }
-        // A room entered over the native protocol.
+        // The client may have entered the room over the native protocol.
         let wasIn = client.inbox?.packets?.removed(by: expulsion) ?? false
         guard expulsion.means(userName: client.identity.userName) else { return wasIn }
         let topic = expulsion.room.topic
@@ -35,7 +35,7 @@ extension MQTTConnection {
         return true
     }
 
-    /// Closes a room; queued messages from it are not sent either.
+    /// Closes a room for the client. Queued messages from the room are not sent either.
     private func close(_ topic: TopicName, of client: MQTTClientState, _ held: [MQTTHeldSubscription]) {
         guard !held.isEmpty || client.durable != nil else { return }
         client.closedRooms.insert(topic)
@@ -50,7 +50,8 @@ extension MQTTConnection {
         guard client.durable != nil, let link = client.link else { return }
         let logger = connection.listener.logger
         environment.messenger.durable.unsubscribe(link.id, ended.map(\.text.rawValue), source: link.source) { change in
-            // The room stays closed for the client until it connects again.
+            // If the store fails, the subscription returns with the client's next connection. Until then the room stays
+            // closed.
             guard let error = change.error else { return }
             logger.warning(
                 "a subscription to a room could not be removed from the store",
@@ -59,18 +60,19 @@ extension MQTTConnection {
         }
     }
 
-    /// Tells the client; 5.0 clients recognize the type by the user property, like everything from rooms.
+    /// Tells a 5.0 client that it was removed. The client recognizes the type of this message by a user property, as
+    /// for all messages from rooms. 3.1.1 clients are not told.
     private func tellRemoval(from room: RoomName) {
-        // Cannot fail: it can be written.
+        // This does not fail, because the event can always be encoded.
         guard version == .v5, let kicked = try? Publication(RoomEvent(.kicked(.byOperator), in: room)) else { return }
         sendOnce(kicked, isRetained: false, identifiers: [])
     }
 
-    /// The client subscribed anew: matching rooms are open again.
+    /// Opens closed rooms again that the client's new filters match.
     func reopenRooms(matching filters: [TopicFilter], of client: MQTTClientState) {
         guard !client.closedRooms.isEmpty else { return }
         let closed = client.closedRooms.filter { topic in !filters.contains { $0.matches(topic) } }
-        // Once per packet, and only after a change: all subscriptions are checked.
+        // Only after a change, because all subscriptions are checked again.
         guard closed.count < client.closedRooms.count else { return }
         client.closedRooms = closed
         refilter(client)
@@ -83,7 +85,7 @@ extension MQTTConnection {
         return client.closedRooms.contains { filter.matches($0) }
     }
 
-    /// The filter of a subscription's text, without the group of a shared one.
+    /// Returns the filter in a subscription's text, without the group of a shared subscription.
     private static func filter(of text: String) -> TopicFilter? {
         TopicFilter(MQTTTopic.sharedParts(of: text).map { String($0.filter) } ?? text)
     }
@@ -106,16 +108,17 @@ extension MQTTConnection {
     }
 }
 
-/// The joins that a client announced and whose leaves may follow. A client may announce many members of a room. Pure.
+/// The joins that a client announced to rooms and whose leaves may follow. A client may announce many members of a
+/// room. Does no I/O.
 struct MQTTAnnouncedJoins: Sendable {
-    /// The most rooms; leaves of others are paid for on their own.
+    /// The most rooms that are remembered. A leave of any other room is charged on its own.
     static let limit = 100
-    /// The longest topic of a room that is kept.
+    /// The longest room topic that is remembered, in bytes.
     private static let maxTopicBytes = 128
 
     private var rooms: [TopicName: Int] = [:]
 
-    /// Its approximate memory.
+    /// The approximate memory in bytes.
     var bytes: Int { rooms.count * (Self.maxTopicBytes + 64) }
 
     mutating func joined(_ room: TopicName) {
@@ -125,7 +128,9 @@ struct MQTTAnnouncedJoins: Sendable {
         rooms[room, default: 0] += 1
     }
 
-    /// - Returns: whether a join was announced before, for each leave.
+    /// Takes back one announced join.
+    ///
+    /// - Returns: whether there was an announced join for this leave.
     mutating func left(_ room: TopicName) -> Bool {
         guard let joins = rooms[room] else { return false }
         rooms[room] = joins > 1 ? joins - 1 : nil
@@ -133,13 +138,14 @@ struct MQTTAnnouncedJoins: Sendable {
     }
 }
 
-/// The demands of rooms on publications, because the clients of other protocols get them too.
+/// Requirements for publications to rooms. They exist because clients of other protocols get these publications, too.
 extension MQTTTranslation {
-    /// A publication's kind: that of an event for a message to a room that declares one, otherwise plain.
+    /// Returns a publication's kind: the declared kind of event for a message to a room that declares one; otherwise
+    /// plain.
     ///
-    /// - Parameter counted: called with the parts of a payload that has to fit its kind, before it is parsed
-    ///   (``MessageParts``).
-    /// - Returns: nil if the declared type is not a client's, or the payload does not fit the kind.
+    /// - Parameter counted: called with the number of parts of a payload (``MessageParts``) that has to fit its kind,
+    ///   before the payload is parsed.
+    /// - Returns: nil if clients may not send the declared type, or if the payload does not fit the kind.
     static func kind(of publication: Publication, counted: (Int) -> Void = { _ in }) -> Publication.Kind? {
         guard publication.topic.rawValue.hasBytes(startingWith: TopicName.roomPrefix),
             let declared = publication.details?.userProperties.first(where: { $0.name == roomTypeName })?.value

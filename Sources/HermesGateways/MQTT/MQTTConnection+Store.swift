@@ -5,10 +5,10 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// What a client's publications leave in the store before they are acknowledged (4.3, 4.4).
+/// Storing a client's publications before they are acknowledged (4.3, 4.4).
 extension MQTTConnection {
-    /// Has a message stored for those who are away, and as the retained one; delivered to those who are connected and
-    /// acknowledged after that.
+    /// Has a message stored: for kept sessions (those that outlive their connections) and, if RETAIN is set, as the
+    /// retained message of its topic. After that, the message is delivered to connected subscribers and acknowledged.
     func store(
         _ publication: Publication,
         _ head: MQTTPublishHead,
@@ -22,7 +22,8 @@ extension MQTTConnection {
         let bound = NIOLoopBound((connection: self, client: client), eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
         let durable = environment.messenger.durable
-        // At once, not when they are stored: by then many more would be on their way.
+        // Charged at once and not after the commit, because by then many more messages would be on their way to the
+        // store.
         connection.charge(.queues(durable.reach(of: stored, to: targets)))
         let receivedID = client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil
         durable.publish(
@@ -31,7 +32,7 @@ extension MQTTConnection {
             from: client.link?.id,
             receivedID: receivedID,
             retains: publication.retain,
-            // 3.1.1 has no word for it.
+            // 3.1.1 cannot refuse the message, so in 3.1.1 it is delivered even if it cannot be retained.
             mustRetain: version == .v5,
             source: source
         ) { result in
@@ -41,8 +42,8 @@ extension MQTTConnection {
         }
     }
 
-    /// No client waits until a retained message of QoS 0 is stored. But its connection is not read from while too much
-    /// is on its way.
+    /// Stores a retained message of QoS 0. The client gets no answer, but its connection is not read from while too
+    /// many of its messages are on their way to the store.
     func retain(_ stored: StoredPublication) {
         let bytes = stored.weight
         connection.requestStarted(bytes: bytes)
@@ -53,7 +54,7 @@ extension MQTTConnection {
         }
     }
 
-    /// The payer for what a client stores: its owner or, without an owner, its address.
+    /// Returns the source that pays for what a client stores: the client's owner or, without an owner, its address.
     func source(of client: MQTTClientState) -> CommitSource {
         CommitSource(client.key.owner) ?? connection.address
     }
@@ -62,8 +63,8 @@ extension MQTTConnection {
     var source: CommitSource { client?.link?.source ?? .server }
 
     /// - Parameters:
-    ///   - receivedID: of a message of QoS 2 of a kept session.
-    ///   - client: whose message; its connection may be closed by now.
+    ///   - receivedID: the packet identifier of a QoS 2 message from a kept session; nil for other messages.
+    ///   - client: the client that sent the message. Its connection may be closed by now.
     private func stored(
         _ number: UInt64,
         _ bytes: Int,
@@ -83,15 +84,16 @@ extension MQTTConnection {
             let isAnswered = version == .v5 && isPartlyStored != true
             client.inbound.stored(number, failure: reason, isAnswered: isAnswered)
             if !isAnswered, phase == .connected {
-                // 3.1.1 has no refusal, and after one of 5.0 it would be another message, which those who have this one
-                // get, too: the client has to send it again over another connection.
+                // In 3.1.1 the server cannot refuse a message. In 5.0 it must not refuse a message that is partly
+                // stored: if the client sent it again as a new message, the sessions that have it would get it twice.
+                // So the connection ends, and the client has to repeat the message over another connection.
                 parting = (reason, error.message)
                 connection.end(.finished)
             }
         }
         while let done = client.inbound.popAcknowledgement() {
             if done.heldBytes > 0 { connection.requestAnswered(bytes: done.heldBytes) }
-            // Also where the client has gone: its message is stored, and its turn has come.
+            // Published even if the client has gone, because the message is stored and is now the next one in order.
             let workBefore = topics.matchWork
             if let publication = done.publication {
                 connection.keepPace(with: topics.publish(publication, isPaced: phase == .connected))
@@ -101,14 +103,14 @@ extension MQTTConnection {
         }
     }
 
-    /// PUBREL: the client will not send the message again under this identifier (4.3.3).
+    /// Handles a PUBREL: the client will not send the message again under this identifier (4.3.3).
     func releaseReceived(_ packetID: UInt16) {
         guard let client, client.inbound.released(packetID) else {
             return writeAcknowledgement(.pubcomp, packetID, .packetIdentifierNotFound)
         }
         guard client.durable != nil, let link = client.link else { return writeAcknowledgement(.pubcomp, packetID) }
-        // After PUBCOMP the client may use the identifier for another message. The store must have removed it by then,
-        // or that message would count as the old one after a restart, and be lost.
+        // After PUBCOMP the client may use the identifier for another message. The store must have removed the
+        // identifier by then. Otherwise, after a restart, the new message would be taken for the old one and be lost.
         connection.requestStarted()
         let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
@@ -122,7 +124,7 @@ extension MQTTConnection {
         guard phase == .connected else { return }
         switch result {
         case .success: writeAcknowledgement(.pubcomp, packetID)
-        // The client repeats it over its next connection.
+        // The client repeats PUBREL over its next connection.
         case .failure: connection.end(.finished)
         }
     }

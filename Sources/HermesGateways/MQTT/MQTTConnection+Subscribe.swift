@@ -6,22 +6,22 @@ import HermesWire
 import Metrics
 import NIOCore
 
-/// SUBSCRIBE and UNSUBSCRIBE (3.8 to 3.11).
+/// Handling of SUBSCRIBE and UNSUBSCRIBE (3.8 to 3.11).
 extension MQTTConnection {
     /// A granted filter.
     private struct Granted {
         let filter: MQTTFilter
-        /// The place of its reason code in the SUBACK.
+        /// The index of its reason code in the SUBACK.
         let index: Int
         var options: SubscriptionOptions
         let handling: MQTTSubscription.RetainHandling
         let isNew: Bool
-        /// The generation of the rules that decided it.
+        /// The generation of the topic rules by which it was granted.
         let generation: UInt64
-        /// The place of a new shared subscription in the quota; nil for others.
+        /// The membership that a new shared subscription takes from the quota; nil for other subscriptions.
         let place: MQTTSharedQuota.Place?
 
-        /// Whether it opens the account's inbox.
+        /// Whether the filter asks for the account's inbox.
         var isInbox: Bool { MQTTConnection.isInbox(filter) }
     }
 
@@ -31,7 +31,7 @@ extension MQTTConnection {
         let identifier: Int?
         var reasons: [MQTTReasonCode] = []
         var granted: [Granted] = []
-        /// The new subscriptions among them.
+        /// The number of new subscriptions in ``granted``, and the bytes of their texts.
         var new = (count: 0, bytes: 0)
 
         init(_ filters: MQTTFilterList) {
@@ -54,9 +54,10 @@ extension MQTTConnection {
         }
     }
 
-    /// Decides about the filters of a packet, a few in each turn of the loop.
+    /// Decides about the filters of a packet, a few in each turn of the event loop.
     ///
-    /// - Parameter decide: decides about the next one and returns its levels, which are charged; 0: none.
+    /// - Parameter decide: decides about the next filter, and returns the number of its levels, which are charged; 0
+    ///   for a filter without wildcards.
     private func inTurns(
         _ count: Int,
         of client: MQTTClientState,
@@ -75,9 +76,11 @@ extension MQTTConnection {
         }
     }
 
-    /// - Returns: the levels of a filter with wildcards.
+    /// Decides about one filter of a SUBSCRIBE.
+    ///
+    /// - Returns: the number of the filter's levels; 0 for a filter without wildcards.
     private func decide(_ wanted: MQTTSubscription, _ request: Request, of client: MQTTClientState) -> Int {
-        // More than a session may have are the same ones again and again.
+        // If a packet has more filters than a session may have, it repeats filters: the rest is refused.
         guard request.granted.count < gateway.settings.maxSubscriptionsPerSession else {
             gateway.metrics.subscriptionsWithoutRoom.increment()
             request.reasons.append(.quotaExceeded)
@@ -117,7 +120,7 @@ extension MQTTConnection {
         }
     }
 
-    /// Stores the granted subscriptions where needed, then answers.
+    /// Stores the granted subscriptions if the session is durable, then adds them and answers.
     private func grant(_ granted: [Granted], _ suback: MQTTSuback, to client: MQTTClientState) {
         guard client.durable != nil, let link = client.link, !granted.isEmpty else {
             return hold(granted, suback, of: client)
@@ -131,7 +134,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Many filters are stored in parts: if one fails, the filters before it are subscribed, and the others are not.
+    /// Handles the store's answer. Many filters are stored in parts: if a part fails, the filters before it are
+    /// subscribed, and the others are refused.
     private func subscribed(
         _ change: FilterChange,
         _ granted: [Granted],
@@ -150,7 +154,8 @@ extension MQTTConnection {
         hold(Array(granted.prefix(change.done)), suback, of: client)
     }
 
-    /// The reasons for a packet's filters, if only the first of those that were granted were stored.
+    /// Returns a packet's reason codes if only the first `count` of the granted filters were stored. The other granted
+    /// filters get `failure`.
     private static func reasons(
         _ reasons: [MQTTReasonCode],
         ofFirst count: Int,
@@ -165,20 +170,22 @@ extension MQTTConnection {
         }
     }
 
-    /// Gives back the shape of a granted subscription that is not held after all, or was held before.
+    /// Uncounts the shape (``TopicShape``) of a granted new subscription that is not added after all, or that another
+    /// one with the same filter has already added.
     private func giveBack(_ subscription: Granted, of client: MQTTClientState) {
         if subscription.isNew { client.subscriptions.giveBack(subscription.filter.shape) }
     }
 
-    /// Lets other connections of the loop have their turn after an expensive packet.
+    /// Charges the filters of a packet. After a packet with many filters, other connections of the loop have their turn
+    /// before this one is read again.
     ///
-    /// - Parameter count: the number of its filters.
+    /// - Parameter count: the number of the packet's filters.
     private func takeTurns(_ count: Int, of client: MQTTClientState) {
         connection.charge(.filters(count, isKept: client.durable != nil))
         if count > Self.filtersPerTurn { connection.waitForTurn() }
     }
 
-    /// The number of filters of one packet that one turn of the loop handles, in half a millisecond
+    /// The number of filters of one packet that are handled in one turn of the loop. They take about half a millisecond
     /// (``TurnQueue/shortTime``).
     static let filtersPerTurn = 64
 
@@ -257,13 +264,14 @@ extension MQTTConnection {
             reopenRooms(matching: granted[slice].map(\.filter.filter), of: client)
             for granted in granted[slice] {
                 let isKnown = hold(granted.filter, granted.options, at: granted.place, of: client)
-                // It came twice in a packet, or in two that were under way.
+                // The filter came twice in one packet, or in two packets that were under way together.
                 if isKnown { giveBack(granted, of: client) }
             }
             measureMemory()
         } then: { [self] in
             adjustInbox(of: client)
-            // The rules changed after the first decision: those that were not held by then missed it.
+            // If the rules have changed since the first decision, the subscriptions that were not yet added missed the
+            // change.
             if let first = granted.first, first.generation != environment.access.generation { refilter(client) }
             write(.suback(suback))
             connection.inSlices(granted.count, of: Self.filtersPerTurn) { [self] slice in
@@ -274,11 +282,13 @@ extension MQTTConnection {
         }
     }
 
-    /// The caller adjusts the inbox then (``adjustInbox(of:)``).
+    /// Adds a subscription, or changes the options of a known one. The caller must adjust the inbox afterwards
+    /// (``adjustInbox(of:)``).
     ///
-    /// - Parameter place: the place of a shared subscription; nil for that of a kept session, which takes one if it
-    ///   can. Without a place the session gets only messages that are stored for it.
-    /// - Returns: whether there was one with this text.
+    /// - Parameter place: the membership of a shared subscription in the quota. It is nil for a shared subscription
+    ///   that is restored with a kept session: that one takes a membership if there is room. Without a membership the
+    ///   session gets only messages that are stored for it.
+    /// - Returns: whether the client already had a subscription with this text.
     @discardableResult
     func hold(
         _ filter: MQTTFilter,
@@ -305,13 +315,13 @@ extension MQTTConnection {
         return known != nil
     }
 
-    /// Whether a subscription opens the account's inbox.
+    /// Whether a filter asks for the account's inbox.
     private static func isInbox(_ filter: MQTTFilter) -> Bool {
         filter.group == nil && MQTTInbox.isAskedFor(by: filter.filter)
     }
 
     private func wantRetained(_ granted: Granted, of client: MQTTClientState) {
-        guard granted.filter.group == nil else { return }  // [MQTT-4.8.2] shared subscriptions get none
+        guard granted.filter.group == nil else { return }  // [MQTT-4.8.2] no retained messages for shared subscriptions
         let request = MQTTRetainedQueue.Request(
             text: granted.filter.text.rawValue,
             filter: granted.filter.filter,
@@ -345,7 +355,9 @@ extension MQTTConnection {
         }
     }
 
-    /// - Returns: the levels of a filter with wildcards.
+    /// Decides about one filter of an UNSUBSCRIBE.
+    ///
+    /// - Returns: the number of the filter's levels; 0 for a filter without wildcards.
     private func decide(_ filter: String, _ removal: Removal, of client: MQTTClientState) -> Int {
         let text = TopicText(filter)
         if client.subscriptions[text] != nil, removal.isGone.insert(text).inserted {
@@ -372,7 +384,8 @@ extension MQTTConnection {
         }
     }
 
-    /// A subscription that the store could not remove stays: it would return with the next connection.
+    /// Handles the store's answer. A subscription that the store could not remove stays, because it would return with
+    /// the next connection anyway.
     private func unsubscribed(
         _ change: FilterChange,
         _ gone: [TopicText],
@@ -398,7 +411,7 @@ extension MQTTConnection {
         connection.inSlices(gone.count, of: Self.filtersPerTurn) { [self] slice in
             var ended: [MQTTHeldSubscription] = []
             for text in gone[slice] {
-                // An operator may have ended it meanwhile.
+                // An operator may have ended the subscription meanwhile.
                 if let held = client.subscriptions.end(text) { ended.append(held) }
             }
             letGo(ended)
@@ -409,7 +422,7 @@ extension MQTTConnection {
         }
     }
 
-    /// Ends subscriptions, in time linear in them and in the waiting messages.
+    /// Ends subscriptions. The time is linear in the number of subscriptions and of waiting messages.
     func letGo(_ ended: [MQTTHeldSubscription]) {
         var back = takeBack(of: ended)
         for held in ended { letGo(held, &back) }
@@ -422,14 +435,14 @@ extension MQTTConnection {
         }
     }
 
-    /// Ends all subscriptions of an ended connection, in several turns of the loop if they are many. It gets nothing
-    /// meanwhile.
+    /// Ends all subscriptions of an ended connection, in several turns of the loop if there are many. The connection
+    /// gets no messages meanwhile.
     func letGoOfAll(_ ended: [MQTTHeldSubscription], _ lease: ShapeLease?) {
-        // Groups have to choose other members at once.
+        // From now on, the groups of shared subscriptions must choose other members.
         for held in ended { held.shared?.leave() }
         var back = takeBack(of: ended)
         connection.loop.finishLater(ended.count) { [self] slice in
-            // Until then they cost others what they did.
+            // Until a filter is removed, searches still follow it, so the lease keeps its shape counted.
             withExtendedLifetime(lease) { for held in ended[slice] { letGo(held, &back) } }
         }
     }
@@ -439,8 +452,8 @@ extension MQTTConnection {
         return shared.isEmpty ? [:] : takeBack(Set(shared.map(ObjectIdentifier.init)))
     }
 
-    /// Unacknowledged messages of shared subscriptions: they go to the groups' other members, except those sent with
-    /// QoS 2, which nobody else may get [MQTT-4.8.2-5].
+    /// Takes back the unacknowledged and the waiting messages of shared subscriptions, for the groups' other members.
+    /// Messages that were sent with QoS 2 are not returned, because no other member may get them [MQTT-4.8.2-5].
     private func takeBack(_ subscriptions: Set<ObjectIdentifier>) -> [ObjectIdentifier: [Publication]] {
         guard let shared = client?.shared else { return [:] }
         var publications: [ObjectIdentifier: [Publication]] = [:]

@@ -12,11 +12,13 @@ import NIOCore
 package final class MQTTConnection: GatewayConnection, SharedMember {
     package typealias Decoder = MQTTInputDecoder
 
-    /// Whether reading pauses: a client that does not read must still be able to acknowledge.
+    /// Whether reading pauses while the client does not read. It does not, because such a client must still be able to
+    /// acknowledge.
     package static let pausesReadingWhenStuck = false
-    /// Publishers wait for acknowledgements, and are not read from while subscribers are behind.
+    /// Whether the request limit applies. It does not: publishers wait for acknowledgements, and are not read from
+    /// while their subscribers are behind.
     package static let hasRequestLimit = false
-    /// Will, user name and password may have 65,535 bytes each.
+    /// Not limited here, because will, user name and password may have 65,535 bytes each.
     package static let maxLoginFrameBytes = Int.max
 
     enum Phase {
@@ -28,11 +30,12 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         case ended
     }
 
-    // Unchecked, here and below: all access is on one loop, and the check would cost as much as the access.
+    // Exclusivity is unchecked here and below, because all access is on one loop and the check would cost as much as
+    // the access.
     let connection: Connection
     let gateway: MQTTGateway
     let topics: TopicShard
-    /// The connection's number, for no local.
+    /// The connection's number, by which the No Local option recognizes the client's own publications.
     package let number: UInt64
     @exclusivity(unchecked)
     var phase = Phase.new
@@ -41,13 +44,13 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     /// The output to the client.
     @exclusivity(unchecked)
     var outbound = MQTTOutbound()
-    /// Set with CONNECT.
+    /// The client's state; nil until CONNECT is accepted, and again after the end.
     @exclusivity(unchecked)
     var client: MQTTClientState?
-    /// The target of the last PUBLISH: publishers often repeat a topic.
+    /// The target of the last PUBLISH, kept because publishers often repeat a topic.
     @exclusivity(unchecked)
     var lastTarget: MQTTPublishTarget?
-    /// The client's reason for the end of the connection, if it differs from the actual one's.
+    /// The reason for the end that the client is told, if it is not simply derived from the ``CloseReason``.
     var parting: (reason: MQTTReasonCode, text: String)?
 
     init(connection: Connection, gateway: MQTTGateway) {
@@ -57,7 +60,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         number = connection.loop.nextConnectionNumber()
     }
 
-    /// For shared subscriptions: unacknowledged and waiting messages.
+    /// The client's unacknowledged and waiting messages from shared subscriptions.
     package var load: SharedLoad { client?.shared.load ?? SharedLoad() }
 
     package var reader: (any TopicReader)? { client?.reader }
@@ -66,7 +69,8 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
 
     func now() -> Timestamp { gateway.environment.messenger.time.now() }
 
-    /// The present time for a message that may expire; without asking the clock for others, which do not need it.
+    /// Returns the present time for a message that may expire. For other messages the time is not used, so the clock is
+    /// not read.
     func expiryTime(of details: PublicationDetails?) -> Timestamp {
         details?.expiresAt == nil ? Timestamp(rawValue: 0) : now()
     }
@@ -82,11 +86,11 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         case (.connected, .acknowledgement(let type, let packetID)):
             acknowledgementReceived(type, packetID, .success)
         case (.connected, .other(let frame)) where frame.type == .connect:
-            // Not parsed: its errors may have reason codes that a DISCONNECT does not have.
+            // The packet is not parsed, because its errors may have reason codes that DISCONNECT does not have.
             refuse(MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]"))
         case (.connected, .other(let frame)):
             connection.charge(.packet)
-            // As many as there can be in these bytes; filters cost about the same.
+            // The most properties that these bytes can hold; filters cost about the same.
             connection.charge(.properties(frame.body.readableBytes / MQTTPacket.minPropertyBytes))
             attempt { () throws(MQTTPacketError) in try received(frame) }
         case (.new, .other(let frame)) where frame.type == .connect:
@@ -99,7 +103,8 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         }
     }
 
-    /// A DISCONNECT discards the will [MQTT-3.14.4-3], and acknowledged messages are not sent again.
+    /// Handles what the client sent before it closed: a DISCONNECT discards the will [MQTT-3.14.4-3], and acknowledged
+    /// messages are not sent again.
     package func receivedLast(_ input: MQTTInput) {
         guard phase == .connected else { return }
         switch input {
@@ -133,7 +138,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
             throw MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]")
         case .auth:
             throw MQTTPacketError(.protocolError, "AUTH without an authentication method [MQTT-4.12.0-1]")
-        // The first three are handled elsewhere.
+        // PUBLISH, SUBSCRIBE and UNSUBSCRIBE are handled elsewhere.
         case .publish, .subscribe, .unsubscribe, .connack, .suback, .unsuback, .pingresp:
             throw MQTTPacketError(.protocolError, "a client does not send a \(packet.type)")
         }
@@ -144,7 +149,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         do throws(MQTTPacketError) { try body() } catch { refuse(error) }
     }
 
-    /// Ends the connection because of the client's packet.
+    /// Ends the connection because of an error. The client is told the reason if its version of MQTT allows that.
     func refuse(_ error: MQTTPacketError) {
         parting = (error.reason, error.message)
         connection.end(.malformed(WireError(.badBody, error.message)))
@@ -166,8 +171,9 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         MQTTPacketError(.packetTooLarge, "a \(packet.type) is longer than the client takes [MQTT-3.1.2-24]")
     }
 
-    /// Writes the last packet of a connection with a reason string, or without it if it is too large for the client
-    /// [MQTT-3.2.2-19], [MQTT-3.14.2-3]; nothing if even that is too large.
+    /// Writes the last packet of a connection. If the packet with its reason string is too large for the client, the
+    /// shorter packet is written instead [MQTT-3.2.2-19], [MQTT-3.14.2-3]. If that is too large as well, nothing is
+    /// written.
     func writeLast(_ packet: MQTTPacket, orShorter shorter: MQTTPacket) {
         if let bytes = bytes(of: packet) ?? bytes(of: shorter) { connection.write(frame: bytes) }
     }
@@ -184,7 +190,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         return bytes.readableBytes <= outbound.maxPacketBytes ? bytes : nil
     }
 
-    /// Four bytes: a type and a packet identifier.
+    /// Writes an acknowledgement of four bytes, without a reason code.
     func writeAcknowledgement(_ type: MQTTPacketType, _ packetID: UInt16) {
         let packet = Self.acknowledgement(type, packetID)
         connection.write { $0.writeInteger(packet) }
@@ -220,7 +226,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
 
     // MARK: The end
 
-    /// DISCONNECT by the client (3.14).
+    /// Handles a DISCONNECT from the client (3.14).
     private func disconnectReceived(_ packet: MQTTDisconnect) throws(MQTTPacketError) {
         guard let client else { return }
         if let expiry: UInt32 = packet.properties.first({
@@ -240,8 +246,9 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     package func farewell(_ reason: CloseReason) {
         defer {
             phase = .ended
-            // At once, because a client that does not read can delay the close. Memory is the reason for the end, or
-            // another connection waits for the session. Nothing is read from this one any more.
+            // With these reasons everything is released at once, because a client that does not read can delay the
+            // close, while memory is needed or another connection waits for the session. Nothing is read from this
+            // connection any more.
             switch reason {
             case .memory, .attachment: letGo()
             default: break
@@ -259,7 +266,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
             if case .attachment(.replaced) = reason { client?.isReplaced = true }
             if case .shuttingDown = reason { client?.isServerStopping = true }
             if let packets = client?.inbox?.packets {
-                // Says more than DISCONNECT: when and where to connect again.
+                // This farewell says more than DISCONNECT: when and where to connect again.
                 packets.farewell(reason)
                 guard !packets.hasLoggedOut else { return }
             }

@@ -14,7 +14,7 @@ package final class MQTTGateway: Gateway {
     package static let listenerFeatures: ListenerSettings.Features = [.gateway, .certificateIdentity, .anonymous]
     package typealias Options = MQTTSettings
 
-    /// In the clear, on a Unix socket too, and over TLS.
+    /// The listeners: `mqtt` without TLS, which may also be a Unix socket, and `mqtts` over TLS.
     package static var listeners: [ListenerSettings.Keys] {
         func keys(
             _ name: String,
@@ -32,7 +32,7 @@ package final class MQTTGateway: Gateway {
 
     package static let webSocketSubprotocol: String? = "mqtt"
 
-    /// One packet per message. More are allowed [MQTT-6.0.0-2], but some clients expect only one.
+    /// Sends one packet per WebSocket message. More are allowed [MQTT-6.0.0-2], but some clients expect only one.
     package static func webSocketMessage(_ written: ByteBuffer) -> WebSocketMessage {
         WebSocketMessage(bytes: MQTTFrame.encodedBytes(atStartOf: written) ?? written.readableBytes)
     }
@@ -42,7 +42,7 @@ package final class MQTTGateway: Gateway {
     /// The highest QoS in both directions.
     let maximumQoS: QoS
     let metrics = MQTTMetrics()
-    /// The topic rules, which each message needs.
+    /// The topic rules, kept here because each message needs them.
     let access: TopicAccess
     let durable: DurableSessions
     let sharedQuota: MQTTSharedQuota
@@ -57,12 +57,14 @@ package final class MQTTGateway: Gateway {
         environment.brokerStatistics.start()
     }
 
-    /// The idle time; a client without keep alive is still cut off if it takes no output.
+    /// The idle time until CONNECT sets the keep alive. A client without keep alive is still cut off if it does not
+    /// read its output.
     package var idleTimeout: Duration { environment.settings.limits.idle }
     package var maxFrameBytes: Int { settings.maxPacketBytes }
 
-    /// Refuses what the settings do not offer. CONNACK tells clients of 5.0. 3.1.1 cannot tell its clients, so their
-    /// connection is closed: an acknowledgement would be a false promise.
+    /// Refuses a QoS or a retained message that the settings do not allow; the connection is then closed. CONNACK has
+    /// told 5.0 clients what is allowed. 3.1.1 has no means to refuse a message, and an acknowledgement would be a
+    /// false promise.
     ///
     /// - Parameter subject: the subject of the error message.
     func check(_ qos: MQTTQoS, isRetained: Bool, of subject: String) throws(MQTTPacketError) {

@@ -6,23 +6,23 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// The publications that come from one client: its topic aliases, the packet identifiers in use, and the
-/// acknowledgements that are due, in their order. Does no I/O.
+/// The state of the publications from one client: the client's topic aliases, the packet identifiers in use, and the
+/// acknowledgements that are due, in the order of the publications. Does no I/O.
 ///
-/// An acknowledgement is written at once if none is due before it. Otherwise it stands behind those whose publications
-/// are still being stored [MQTT-4.6.0-2]. Owner: the connection's event loop; the last acknowledgements outlive the
-/// connection.
+/// An acknowledgement is written at once if none is due before it. Otherwise it waits behind the acknowledgements of
+/// publications that are still being stored [MQTT-4.6.0-2]. Owner: the connection's event loop; the last
+/// acknowledgements outlive the connection.
 struct MQTTInbound {
     /// The verdict about a PUBLISH of QoS 1 or 2.
     enum Verdict: Hashable, Sendable {
         /// A new publication.
         case new
-        /// A repetition of a publication that the client has not released: it is acknowledged, not published
-        /// [MQTT-4.3.3-10].
+        /// A repetition of a publication that the client has not released: it is acknowledged again, but not published
+        /// again [MQTT-4.3.3-10].
         case repeated
-        /// A repetition of a publication that is being stored: the answer to the first is the answer to both.
+        /// A repetition of a publication that is still being stored: one answer serves for both.
         case awaited
-        /// One more than the client may send unacknowledged [MQTT-3.3.4-7].
+        /// One publication more than the client may send without an acknowledgement [MQTT-3.3.4-7].
         case tooMany
     }
 
@@ -33,23 +33,24 @@ struct MQTTInbound {
         let packetID: UInt16
         fileprivate(set) var reason = MQTTReasonCode.success
         fileprivate(set) var isBeingStored = false
-        /// The publication for connected subscribers, who get it once it is acknowledged. If it is not stored, the
-        /// client sends it again.
+        /// The publication for connected subscribers, who get it right before it is acknowledged; nil if nothing is to
+        /// be delivered, for example because the store failed.
         fileprivate(set) var publication: Publication?
-        /// Whether the client is told.
+        /// Whether the acknowledgement is sent to the client.
         fileprivate(set) var isWritten = true
-        /// The memory of a message that waits but is not stored itself. The connection is not read from while this is
-        /// too much.
+        /// The bytes of a message that waits for earlier messages but is not stored itself; otherwise 0. The connection
+        /// is not read from while the sum of these bytes is too large.
         let heldBytes: Int
     }
 
     private let version: MQTTVersion
-    /// The most messages that the client may have sent and not released. 3.1.1 has no such limit, but the server must
-    /// keep the identifier of each, on the disk for a kept session.
+    /// The most messages that may be under way from the client: QoS 2 messages that it has not released and, in 5.0,
+    /// QoS 1 messages that are being stored. 3.1.1 defines no such limit. But the server must keep the identifier of
+    /// each QoS 2 message; for a session that outlives its connection, it keeps them on disk.
     let limit: Int
     /// The packet identifiers of QoS 2 messages that were received and not released.
     private var received: Set<UInt16> = []
-    /// Those of them that are being stored: they are not acknowledged before.
+    /// The identifiers in ``received`` whose messages are still being stored, and so are not acknowledged yet.
     private var receivedBeingStored: Set<UInt16> = []
     /// The number of QoS 1 messages that are being stored.
     private var acknowledgedBeingStored = 0
@@ -59,20 +60,21 @@ struct MQTTInbound {
     private var lastNumber: UInt64 = 0
     /// The client's topic aliases [MQTT-3.3.2-12].
     private var aliases: [UInt16: String] = [:]
-    /// The bytes of the topics behind them.
+    /// The bytes of the topics in ``aliases``.
     private var aliasBytes = 0
 
     private static let minLimitOf311 = 4_096
     /// The number of due acknowledgements above which the connection is not read from for a while.
     private static let maxDue = 4_096
 
-    /// - Parameter receiveMaximum: the maximum of the settings; 3.1.1 cannot tell it to clients.
+    /// - Parameter receiveMaximum: the limit from the settings. 3.1.1 cannot tell it to clients, so for 3.1.1 the limit
+    ///   is at least 4,096.
     init(_ version: MQTTVersion, receiveMaximum: Int) {
         self.version = version
         limit = version == .v311 ? max(receiveMaximum, Self.minLimitOf311) : receiveMaximum
     }
 
-    /// The session is attached, with the identifiers that the client has not released.
+    /// Takes over the identifiers that an attached session has received and its client has not released.
     mutating func resumed(_ received: some Sequence<UInt16>) { self.received = Set(received) }
 
     /// The approximate memory, without publications, in bytes.
@@ -83,8 +85,8 @@ struct MQTTInbound {
     /// Returns the topic of a PUBLISH with a topic alias, and remembers a new one.
     ///
     /// - Parameters:
-    ///   - topic: as in the packet; empty: that of the alias.
-    ///   - maximum: the highest alias.
+    ///   - topic: the topic in the packet; if it is empty, the alias stands for the topic.
+    ///   - maximum: the highest alias that is allowed.
     mutating func topic(_ topic: String, alias: UInt16, maximum: UInt16) throws(MQTTPacketError) -> String {
         guard alias > 0, alias <= maximum else {
             throw MQTTPacketError(
@@ -104,7 +106,7 @@ struct MQTTInbound {
 
     // MARK: PUBLISH
 
-    /// A PUBLISH of QoS 1 or 2 arrived.
+    /// Returns the verdict about a PUBLISH of QoS 1 or 2.
     @inline(__always)
     func verdict(on packetID: UInt16, _ qos: MQTTQoS) -> Verdict {
         if qos == .exactlyOnce, received.contains(packetID) {
@@ -122,7 +124,7 @@ struct MQTTInbound {
             return run.bodies.allSatisfy { body in
                 let id = MQTTPublishRun.packetID(bytes, body)
                 defer { last = id }
-                // Ascending, so that there are no duplicates.
+                // The identifiers must ascend, so that there are no duplicates.
                 return id != 0 && !(isExactlyOnce && (id <= last || received.contains(id)))
             }
         }
@@ -134,15 +136,16 @@ struct MQTTInbound {
         return received.count + unacknowledged + count <= limit
     }
 
-    /// Whether acknowledgements are due: publications that come now are published after them, in order [MQTT-4.6.0-5].
+    /// Whether acknowledgements are due. If so, publications that arrive now are published after those that are still
+    /// waiting, to keep the order [MQTT-4.6.0-5].
     var isBehind: Bool { !due.isEmpty }
 
-    /// Whether the store is slow, and the client does not wait for it.
+    /// Whether too many acknowledgements are due: the store is slow, and the client does not wait for its answers.
     var isFarBehind: Bool { due.count > Self.maxDue }
 
-    /// A publication is being stored.
+    /// Adds the acknowledgement of a publication that is being stored.
     ///
-    /// - Parameter publication: owns its bytes.
+    /// - Parameter publication: the publication; it must own its bytes, because the read buffer is reused.
     /// - Returns: the number of its acknowledgement.
     mutating func stores(_ packetID: UInt16, _ qos: MQTTQoS, _ publication: Publication) -> UInt64 {
         if qos == .exactlyOnce {
@@ -159,9 +162,9 @@ struct MQTTInbound {
         return lastNumber
     }
 
-    /// A publication that needs no storing waits for earlier ones.
+    /// Adds the acknowledgement of a publication that is not stored but waits for earlier ones.
     ///
-    /// - Parameter publication: owns its bytes.
+    /// - Parameter publication: the publication; it must own its bytes, because the read buffer is reused.
     mutating func postpones(_ packetID: UInt16, _ qos: MQTTQoS, _ publication: Publication, heldBytes: Int) {
         if qos == .exactlyOnce { received.insert(packetID) }
         var acknowledgement = Acknowledgement(type: Self.answer(to: qos), packetID: packetID, heldBytes: heldBytes)
@@ -170,9 +173,9 @@ struct MQTTInbound {
         due.append(acknowledgement)
     }
 
-    /// A publication has its answer: it was published, refused or repeated.
+    /// Takes the answer to a publication that was published, refused or repeated.
     ///
-    /// - Returns: whether the answer is to be written now; otherwise it comes in its turn.
+    /// - Returns: whether the caller must write the answer now; otherwise it is queued behind earlier answers.
     mutating func answered(_ packetID: UInt16, _ qos: MQTTQoS, _ reason: MQTTReasonCode) -> Bool {
         // 3.1.1 continues with PUBREL; in 5.0 a failure ends the exchange here.
         if qos == .exactlyOnce, version == .v311 || !reason.isFailure { received.insert(packetID) }
@@ -184,11 +187,11 @@ struct MQTTInbound {
         return false
     }
 
-    /// The store has answered.
+    /// Takes the store's answer for a publication.
     ///
     /// - Parameters:
-    ///   - failure: nil: the publication is stored.
-    ///   - isAnswered: whether the client is told of a failure; otherwise its connection ends.
+    ///   - failure: the reason for the failure; nil if the publication is stored.
+    ///   - isAnswered: whether a 5.0 client is told of a failure; otherwise its connection ends.
     mutating func stored(_ number: UInt64, failure: MQTTReasonCode?, isAnswered: Bool = true) {
         let first = lastNumber - UInt64(due.count) + 1
         guard number >= first, number <= lastNumber else { return }
@@ -202,7 +205,7 @@ struct MQTTInbound {
         if isExactlyOnce { received.remove(packetID) }
         due[index].reason = failure
         due[index].publication = nil
-        // 3.1.1 has no refusal: the client has to send it again over another connection.
+        // 3.1.1 has no refusal: the client has to send the message again over another connection.
         if version == .v311 || !isAnswered { due[index].isWritten = false }
     }
 
@@ -213,9 +216,9 @@ struct MQTTInbound {
         return first
     }
 
-    /// PUBREL arrived: the client will not send the message again under this identifier (4.3.3).
+    /// Handles a PUBREL: the client will not send the message again under this identifier (4.3.3).
     ///
-    /// - Returns: false if there is no message with this identifier that was acknowledged.
+    /// - Returns: false if no message with this identifier has been acknowledged.
     mutating func released(_ packetID: UInt16) -> Bool {
         !receivedBeingStored.contains(packetID) && received.remove(packetID) != nil
     }

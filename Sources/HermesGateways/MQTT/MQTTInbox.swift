@@ -10,8 +10,8 @@ import SwiftProtobuf
 /// The native protocol over publications: `hermes/v1/up` to the server, `hermes/v1/down` to the client, each also as
 /// JSON with `/json` appended. Owner: the connection's event loop.
 ///
-/// It lives as long as the connection, even without a subscription: publications under way keep their packet
-/// identifiers until the client acknowledges them [MQTT-3.10.4-3].
+/// This object lives as long as the connection, even without a subscription, because publications under way keep their
+/// packet identifiers until the client acknowledges them [MQTT-3.10.4-3].
 final class MQTTInbox {
     enum Topic {
         static let up = "hermes/v1/up"
@@ -22,23 +22,25 @@ final class MQTTInbox {
 
     /// The format and QoS of the packets to the client.
     struct Form: Hashable {
-        /// JSON if no subscription asks for the binary form.
+        /// Whether packets are JSON: they are if no subscription asks for the binary format.
         let isJSON: Bool
         let qos: QoS
 
         var topic: String { isJSON ? Topic.downJSON : Topic.down }
     }
 
-    /// The number of packet identifiers for these publications, above all others, so that they stay distinct.
+    /// The most publications to the client that may be unacknowledged.
     static let windowSize = 500
+    /// The first packet identifier of these publications. They use the identifiers above those of all other
+    /// publications, so that no identifier has two meanings.
     static let firstPacketID = OutboundWindow.maxSpan + 1
 
     private(set) var form: Form
-    /// Serves the packets; nil while the client does not subscribe to them.
+    /// The object that serves the native protocol; nil while the client does not subscribe to the inbox.
     private(set) var packets: DelimitedConnection?
-    /// The last seq that the client has; a new subscription continues behind it.
+    /// The last seq that the client has. A new subscription to the inbox continues after it.
     private(set) var cursor: UInt64
-    /// The answer to a login of the native protocol, until CONNACK carries it.
+    /// The answer to a login of the native protocol; nil after CONNACK has carried it, and for all other logins.
     var welcome: Hermes_V1_Session?
     private var window = makeWindow()
     /// The seqs of the entries in the window, oldest first.
@@ -57,7 +59,8 @@ final class MQTTInbox {
 
     func change(to form: Form) { self.form = form }
 
-    /// The client has unsubscribed; publications under way may still be acknowledged.
+    /// Closes the inbox, for example because the client has unsubscribed. Publications under way may still be
+    /// acknowledged.
     func close() {
         guard let packets else { return }
         if let acknowledged = packets.acknowledgedSeq { cursor = max(cursor, acknowledged) }
@@ -70,15 +73,16 @@ final class MQTTInbox {
     /// Whether publications to this topic are requests to the server, which reach nobody else.
     static func isForServer(_ topic: TopicName) -> Bool { [Topic.up, Topic.upJSON].contains(topic.rawValue) }
 
-    /// Whether a filter subscribes to the packets.
+    /// Whether a filter asks for the packets to the client.
     static func isAskedFor(by filter: TopicFilter) -> Bool {
         filter.rawValue.hasBytes(startingWith: "hermes/")
             && (matches(filter, Topic.down) || matches(filter, Topic.downJSON))
     }
 
-    /// The combined form of some subscriptions; nil: none.
+    /// Returns the combined form of some subscriptions; nil if they do not ask for packets.
     ///
-    /// - Parameter mayRead: whether the client may read through a subscription that matches more than it may read.
+    /// - Parameter mayRead: whether the client may read a topic. It is called for subscriptions that also match topics
+    ///   that the client may not read.
     static func form(
         of subscriptions: [(filter: TopicFilter, options: SubscriptionOptions)],
         mayRead: (String) -> Bool
@@ -97,8 +101,9 @@ final class MQTTInbox {
 
     // MARK: The window
 
-    /// The packet identifier for an entry; nil if it is sent at most once. So are entries that the client asked for: a
-    /// PUBACK stands for all entries up to its own, and these are ahead of others. They come again in their turn.
+    /// Returns the packet identifier for an entry; nil if the entry is sent with QoS 0. Entries that the client asked
+    /// for are sent with QoS 0: a PUBACK acknowledges all entries up to its own, but these may come before earlier
+    /// entries that the client does not have yet. They are sent again in their turn.
     func nextPacketID(for packet: Hermes_V1_Packet) -> UInt16? {
         guard packets?.isRepeating != true, form.qos > .atMostOnce, case .event = packet.body, window.hasRoom else {
             return nil
@@ -106,7 +111,7 @@ final class MQTTInbox {
         return UInt16(MQTTInbox.firstPacketID - 1) + window.nextPacketID
     }
 
-    /// Records an entry that is sent with ``nextPacketID(for:)``.
+    /// Records an entry that is sent with the identifier from ``nextPacketID(for:)``.
     func sent(_ packet: Hermes_V1_Packet) {
         guard case .event(let event) = packet.body else { return }
         let id = window.nextPacketID
@@ -118,9 +123,9 @@ final class MQTTInbox {
         }
     }
 
-    /// PUBACK of one of these publications: entries are acknowledged in order.
+    /// Handles the PUBACK of one of these publications. Entries are acknowledged in order.
     ///
-    /// - Returns: the seq up to which all are acknowledged; nil if it did not move.
+    /// - Returns: the seq up to which all entries are acknowledged; nil if it is the same as before.
     func acknowledged(_ packetID: UInt16) -> UInt64? {
         let before = window.base
         guard case .completed = window.acknowledged(packetID - UInt16(MQTTInbox.firstPacketID - 1)) else { return nil }
@@ -145,8 +150,8 @@ final class MQTTInbox {
 // MARK: - Entries that are too long for a client
 
 extension MQTTInbox {
-    /// The replacements for a packet that is too long for the client, the most detailed first; none for ephemeral
-    /// events.
+    /// Returns the replacements for a packet that is too long for the client, the most detailed first; none for
+    /// ephemeral events.
     ///
     /// - Parameter bytes: the length of the packet's payload.
     static func standIns(for packet: Hermes_V1_Packet, bytes: Int) -> [Hermes_V1_Packet] {
@@ -190,7 +195,7 @@ extension MQTTInbox {
             oversized.conversationSeq = message.conversationSeq
             oversized.fromUid = message.fromUid
         case .push(let push): oversized.id = push.id
-        // The other kinds are small, and have no id.
+        // The other kinds of entries are small and have no id.
         default: break
         }
         return oversized

@@ -16,15 +16,16 @@ struct MQTTMetrics: Sendable {
     let droppedQueueFull = dropped("queue_full")
     let droppedTooLarge = dropped("too_large")
     let droppedExpired = dropped("expired")
-    /// Joins and leaves of rooms, wills too, beyond what is told of all.
+    /// Joins and leaves of rooms, also those in wills, that exceed the budget for such news (``ArrivalBudget``).
     let droppedCrowded = dropped("too_many_joins")
-    /// A will that the store refused; there is no client to tell.
+    /// Wills that the store refused. Their clients are gone, so no client can be told.
     let droppedUnstored = dropped("not_stored")
     /// Inbox entries that were too large for a client and were replaced.
     let standIns = Counter(label: "hermes_mqtt_inbox_stand_ins_total")
-    /// By the rules for topics.
+    /// Publications that the topic rules refused.
     let refusedPublishes = refused("publish", "rules")
+    /// Subscriptions that the topic rules refused.
     let refusedSubscriptions = refused("subscribe", "rules")
-    /// Without room in the session, or in their owner's share.
+    /// Subscriptions that were refused because the session, or the share of its owner, has no room for them.
     let subscriptionsWithoutRoom = refused("subscribe", "quota")
 }

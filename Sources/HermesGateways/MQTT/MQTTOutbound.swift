@@ -4,47 +4,52 @@
 import HermesCore
 import HermesWire
 
-/// The output to one client: the size of its packets, the topics that have aliases, the messages of QoS 1 and 2 that
-/// are under way, and those of a clean session that wait. Does no I/O.
+/// The state of the output to one client: the longest packet that it accepts, the topics that have aliases, the
+/// messages of QoS 1 and 2 that are under way, and the waiting messages of a clean session (one that ends with its
+/// connection). Does no I/O.
 ///
 /// A message is sent now if the window has room and nothing waits. Otherwise it waits, or is dropped for a reason
 /// (``Drop``). Owner: the connection's event loop.
 struct MQTTOutbound {
     /// The reason why a message is not sent.
     enum Drop: Hashable, Sendable {
-        /// The client accepts no packet of this size: it counts as sent [MQTT-3.1.2-25].
+        /// The client accepts no packet of this size; the message counts as sent [MQTT-3.1.2-25].
         case tooLarge
         /// The queue of waiting messages is full.
         case queueFull
-        /// It expired while it waited [MQTT-3.3.2-5].
+        /// The message expired while it waited [MQTT-3.3.2-5].
         case expired
     }
 
     /// The alias of a topic in a PUBLISH [MQTT-3.3.2-12].
     enum Alias: Hashable, Sendable {
         case noAlias
-        /// The client knows it: it stands for the topic.
+        /// The client knows the alias, which stands for the topic.
         case known(UInt16)
-        /// The packet sets it: the packet must be written, or the alias forgotten.
+        /// The packet sets the alias. Either the packet is written, or the alias must be forgotten
+        /// (``MQTTOutbound/forgetAlias(of:)``).
         case new(UInt16)
     }
 
     /// The longest packet that the client accepts, in bytes.
     var maxPacketBytes = Int.max
-    /// The highest topic alias that the client accepts. Beside the above: both are read for each delivery.
+    /// The highest topic alias that the client accepts. Declared next to ``maxPacketBytes``, because both are read for
+    /// each delivery.
     private var maxAlias: UInt16 = 0
-    /// The approximate memory of the aliases, in bytes: at most 65,535 times that of the longest topic.
+    /// The approximate memory of the aliases, in bytes. It fits into 32 bits: there are at most 65,535 aliases, each of
+    /// a topic of bounded length.
     private var aliasBytes: UInt32 = 0
-    /// The sent QoS 1 and 2 messages.
+    /// The QoS 1 and 2 messages that were sent and are not fully acknowledged.
     var window = OutboundWindow(limit: 1)
     /// Messages that wait for the window or the connection.
     var waiting = MQTTWaitingQueue()
     private var aliases: [TopicName: UInt16] = [:]
 
-    /// A longer topic gets no alias: it would be kept for as long as the connection lasts.
+    /// The longest topic that gets an alias, in bytes. The limit exists because the topic is kept for as long as the
+    /// connection lasts.
     static let maxAliasedTopicBytes = 1_024
 
-    /// The client is accepted.
+    /// Takes over the limits of an accepted client.
     ///
     /// - Parameters:
     ///   - receiveMaximum: the most messages that may be unacknowledged.
@@ -54,7 +59,7 @@ struct MQTTOutbound {
         self.maxAlias = maxAlias
     }
 
-    /// The connection is gone: nothing is sent or acknowledged any more.
+    /// Forgets all messages and aliases, because the connection is gone.
     mutating func ended() {
         let maxPacketBytes = maxPacketBytes
         self = MQTTOutbound()
@@ -66,7 +71,7 @@ struct MQTTOutbound {
 
     // MARK: Aliases
 
-    /// Whether topics are replaced by aliases while they last; packets then differ between clients.
+    /// Whether topics are replaced by aliases. If so, the packets for this client differ from those for other clients.
     var usesAliases: Bool { maxAlias > 0 }
 
     /// Returns the alias of a topic.
@@ -83,7 +88,7 @@ struct MQTTOutbound {
         return .new(alias)
     }
 
-    /// The packet that sets the topic's alias, the newest, is not sent.
+    /// Forgets the alias of a topic, which must be the newest alias, because the packet that sets it is not sent.
     mutating func forgetAlias(of topic: TopicName) {
         guard aliases.removeValue(forKey: topic) != nil else { return }
         aliasBytes -= Self.weight(topic)
@@ -102,12 +107,12 @@ struct MQTTOutbound {
     /// Removes and returns the first of the messages that wait, if the window has room for it.
     mutating func popWaiting() -> MQTTWaitingQueue.Message? { window.hasRoom ? waiting.popFirst() : nil }
 
-    /// PUBACK, PUBREC or PUBCOMP arrived.
+    /// Handles a PUBACK, PUBREC or PUBCOMP.
     ///
     /// - Parameters:
     ///   - isRefused: whether its reason code is a failure.
-    ///   - storesReleases: whether the session is kept: PUBREL is sent once the receipt is stored
-    ///     (``OutboundWindow/released(_:)``).
+    ///   - storesReleases: whether the session outlives its connection. If so, PUBREL is sent only after the PUBREC is
+    ///     stored (``OutboundWindow/released(_:)``).
     mutating func acknowledged(
         _ type: MQTTPacketType,
         _ packetID: UInt16,

@@ -7,9 +7,9 @@ import NIOCore
 
 /// A PUBLISH packet for one subscriber.
 struct MQTTPublishPacket {
-    /// The packet, or its beginning.
+    /// The packet; if ``payload`` is not nil, only the part before the payload.
     var bytes = ByteBuffer()
-    /// A long payload behind it, which subscribers share.
+    /// A long payload that follows ``bytes``, and that subscribers share.
     var payload: ByteBuffer?
 
     var readableBytes: Int { bytes.readableBytes + (payload?.readableBytes ?? 0) }
@@ -28,10 +28,10 @@ struct MQTTPublishWriter {
     var alias: UInt16?
     /// Whether the client knows the alias, so that the topic is left out.
     var omitsTopic = false
-    /// For the message's remaining expiry.
+    /// The present time, for the message's remaining expiry.
     var now: Timestamp
 
-    /// The form that all subscribers of one version share; encoded for the first that asks.
+    /// Encodes the form of a packet that all subscribers of one MQTT version share.
     static func shared(
         _ publication: Publication,
         version: MQTTVersion,
@@ -51,7 +51,7 @@ struct MQTTPublishWriter {
         buffer.writeImmutableBuffer(publication.payload)
     }
 
-    /// The packet for one subscriber: a long payload is shared.
+    /// Returns the packet for one subscriber. A long payload is shared and not copied.
     func packet(_ publication: Publication) -> MQTTPublishPacket {
         var packet = MQTTPublishPacket()
         let payload = publication.payload
@@ -64,8 +64,8 @@ struct MQTTPublishWriter {
         return packet
     }
 
-    /// Whether a publication's packet has no properties and is so short that connections do not share it, and certainly
-    /// not longer than `maxBytes`.
+    /// Whether a publication's packet has no properties, is so short that connections do not share its payload, and is
+    /// certainly not longer than `maxBytes`.
     static func isPlain(_ publication: StoredPublication, maxBytes: Int) -> Bool {
         guard publication.details == nil else { return false }
         let bytes = maxPlainHead + publication.topic.rawValue.utf8.count + publication.payload.readableBytes
@@ -82,8 +82,8 @@ struct MQTTPublishWriter {
         buffer.writeImmutableBuffer(payload)
     }
 
-    /// Appends the packet up to its payload. Cannot fail: topics have at most 65,535 bytes, and every received packet
-    /// fits into one.
+    /// Appends the packet up to its payload. This does not fail: topics have at most 65,535 bytes, and a publication
+    /// that arrived in one packet also fits into one.
     ///
     /// - Parameter payloadBytes: the room to be made for the payload.
     private func writeHead(of publication: Publication, reserving payloadBytes: Int, into buffer: inout ByteBuffer) {
@@ -127,7 +127,7 @@ struct MQTTPublishWriter {
         if let alias { list.append(.topicAlias(alias)) }
         var bytes = ByteBuffer()
         for property in list {
-            // Received properties can be sent: every length was checked on reading.
+            // Received properties can always be sent, because every length was checked when they were read.
             do throws(WireError) { try property.write(into: &bytes) } catch { assertionFailure("\(error)") }
         }
         return bytes

@@ -8,8 +8,8 @@ import NIOCore
 /// The retained messages for new subscriptions of one client: the pending searches, the progress of the present one,
 /// and its last few results. Owner: the connection's event loop.
 ///
-/// A subscription has at most one place in it, however often it is repeated, so that the queue is never longer than the
-/// client's subscriptions.
+/// A subscription is in the queue at most once, however often the client repeats it. So the queue is never longer than
+/// the list of the client's subscriptions.
 final class MQTTRetainedQueue {
     struct Request {
         /// The subscription's text from the client.
@@ -20,14 +20,14 @@ final class MQTTRetainedQueue {
 
     /// The number of publications found at once.
     static let pageSize = 64
-    /// The bytes of publications found at once: one more may pass them. They stay in memory even if others are retained
-    /// in their place.
+    /// The bytes of publications found at once; the last one may exceed this number. The found publications stay in
+    /// memory even if others are retained in their place meanwhile.
     static let pageBytes = 65_536
     /// The number of records that a search examines before others get their turn.
     static let stepsAtOnce = 4_096
 
-    /// The first pause before publications that found no place in a kept session's queue are tried again. It doubles up
-    /// to ``maxRetryPause`` while none finds a place.
+    /// The first pause before the next try to put publications into the queue of a durable session that had no room for
+    /// them. The pause doubles up to ``maxRetryPause`` as long as none of them finds room.
     static let retryPause = TimeAmount.seconds(1)
     static let maxRetryPause = TimeAmount.seconds(64)
 
@@ -37,15 +37,15 @@ final class MQTTRetainedQueue {
     private(set) var current: Request?
     private var search: RetainedMessages.Search?
     private var found = Deque<Publication>()
-    /// The weight of what was found.
+    /// The approximate bytes of ``found``.
     private var foundBytes = 0
     private var retryPause = MQTTRetainedQueue.retryPause
-    /// Whether continuing is scheduled, or a page is being stored.
+    /// Whether the queue waits, because its continuation is scheduled or publications are being stored.
     var isPaused = false
 
     /// Returns the pause before the next try.
     ///
-    /// - Parameter isStuck: whether nothing has found a place since the last one.
+    /// - Parameter isStuck: whether no publication has found room since the last try.
     func nextRetryPause(isStuck: Bool) -> TimeAmount {
         if !isStuck { retryPause = Self.retryPause }
         defer { retryPause = min(retryPause + retryPause, Self.maxRetryPause) }
@@ -77,7 +77,7 @@ final class MQTTRetainedQueue {
         return found
     }
 
-    /// Puts back taken publications: they are to be sent before all others.
+    /// Puts back publications that were taken. They are sent before all others.
     func putBack(_ publications: [Publication]) {
         found = Deque(publications) + found
         foundBytes &+= publications.reduce(0) { $0 &+ $1.weight }

@@ -3,7 +3,7 @@
 
 package import HermesCore
 
-/// The rules of the MQTT broker.
+/// The settings of the MQTT broker.
 package struct MQTTSettings: GatewayOptions {
     /// The longest accepted packet, told to clients of 5.0 as Maximum Packet Size.
     package var maxPacketBytes = 1 << 20
@@ -19,18 +19,18 @@ package struct MQTTSettings: GatewayOptions {
     package var maxSubscriptionBytesPerSession = 1 << 20
     /// The longest time that a session outlives its connection, in 3.1.1 too.
     package var maxSessionExpiry: Duration = .seconds(7 * 86_400)
-    /// The number of publications that wait for an absent session.
+    /// The most publications that wait for one session.
     package var maxQueuedMessages = 100_000
-    /// Their bytes.
+    /// The most bytes of publications that wait for one session.
     package var maxQueuedBytes = 64 << 20
     /// The absence of a kept session after which other members of a shared subscription get its never-sent messages;
     /// zero: never.
     package var sharedRedistribution: Duration = .seconds(60)
-    /// The longest keep alive in seconds; a longer one, or none, is replaced. 0: no limit.
+    /// The longest keep alive in seconds; it replaces a longer one, or none, of a 5.0 client. 0: no limit.
     package var maxKeepAlive: UInt16 = 0
     /// The longest client identifier, in bytes.
     package var maxClientIDBytes = 1_024
-    /// The longest will with its topic and properties, in bytes. The default takes every will without properties.
+    /// The longest will with its topic and properties, in bytes. The default accepts every will without properties.
     package var maxWillBytes = 128 << 10
     /// The highest QoS of publications, both ways: 0 … 2; told to clients of 5.0 if it is not 2.
     package var maximumQoS = 2
@@ -41,8 +41,8 @@ package struct MQTTSettings: GatewayOptions {
     package var retainedBytes = SharedLimit(256 << 20, perAccount: 64 << 20, perAddress: 32 << 20)
     /// The most groups of shared subscriptions that clients are in; each group counts once for each owner.
     package var sharedGroups = SharedLimit(100_000, perAccount: 500, perAddress: 256)
-    /// The most kept sessions. A publication may be stored for each of them before it is acknowledged, for some 20 µs
-    /// each, and whoever publishes waits for that.
+    /// The most kept sessions, which outlive their connections. A publication may have to be stored for each of them
+    /// before it is acknowledged. That takes some 20 µs for each session, and the publisher waits for it.
     package var keptSessions = SharedLimit(250_000, perAccount: 1_000, perAddress: 1_000)
     /// The most subscriptions of all kept sessions; a long filter counts for several.
     package var keptSubscriptions = SharedLimit(250_000, perAccount: 60_000, perAddress: 25_000)
@@ -55,12 +55,13 @@ package struct MQTTSettings: GatewayOptions {
 
     package init() {}
 
-    /// MQTT has no rule of its own for clients without a name: `access.anonymous` decides.
+    /// Whether clients without a name are allowed. MQTT has no setting of its own for that: `access.anonymous` decides.
     package var isAnonymousAllowed: Bool { true }
 
     package func requireAccount() {}
 
-    /// The session expiry granted for a request of this number of seconds; 0xFFFFFFFF: forever.
+    /// Returns the session expiry that is granted to a client that asks for this number of seconds; 0xFFFFFFFF asks for
+    /// no expiry.
     package func sessionExpiry(_ seconds: UInt32) -> Duration {
         min(seconds == .max ? maxSessionExpiry : .seconds(Int64(seconds)), maxSessionExpiry)
     }
@@ -86,13 +87,13 @@ extension MQTTSettings {
         "mqtt.receiveMaximum",
         default: defaults.receiveMaximum,
         in: 1...65_535,
-        "Unacknowledged QoS 1 and 2 publications from one client."
+        "Unacknowledged QoS 1 and 2 publications that one client may have sent."
     )
     private static let inflight = Setting.number(
         "mqtt.maxInflight",
         default: defaults.maxInflight,
         in: 1...65_534,
-        "Unacknowledged QoS 1 and 2 publications to one client, unless it asks for fewer."
+        "Unacknowledged QoS 1 and 2 publications that the server sends to one client, unless the client asks for fewer."
     )
     private static let aliases = Setting.number(
         "mqtt.topicAliasMaximum",
@@ -110,13 +111,13 @@ extension MQTTSettings {
         "mqtt.maxSubscriptionBytesPerSession",
         default: defaults.maxSubscriptionBytesPerSession,
         in: 65_536...(1 << 30),
-        "The total size of the filters of one session; further ones are refused."
+        "The total size of the filters of one session; further filters are refused."
     )
     private static let expiry = Setting.duration(
         "mqtt.maxSessionExpiry",
         default: defaults.maxSessionExpiry,
         in: .seconds(0) ... .seconds(3650 * 86_400),
-        "The longest time that a session outlives its connection, in MQTT 3.1.1 too."
+        "The longest time that a session outlives its connection, also in MQTT 3.1.1."
     )
     private static let queuedMessages = Setting.number(
         "mqtt.maxQueuedMessages",
@@ -135,15 +136,16 @@ extension MQTTSettings {
         default: defaults.sharedRedistribution,
         in: .seconds(0) ... .seconds(3650 * 86_400),
         """
-        The absence after which a kept session's never-sent messages go to other members of a shared subscription; \
-        0 s: never.
+        How long the client of a kept session may be away before messages of a shared subscription that were never \
+        sent to it go to other members; 0 s: they never do.
         """
     )
     private static let keepAlive = Setting.duration(
         "mqtt.maxKeepAlive",
         default: .seconds(Int64(defaults.maxKeepAlive)),
         in: .seconds(0) ... .seconds(65_535),
-        "The longest keep alive, also for clients of MQTT 5.0 that ask for a longer one or none. 0 s: no limit."
+        "The longest keep alive of MQTT 5.0 clients; a client that asks for a longer one, or for none, gets this one. "
+            + "0 s: no limit."
     )
     private static let clientID = Setting.byteCount(
         "mqtt.maxClientIDBytes",
@@ -161,12 +163,13 @@ extension MQTTSettings {
         "mqtt.maximumQoS",
         default: defaults.maximumQoS,
         in: 0...2,
-        "The highest QoS: subscriptions are granted at most this, and a client that publishes above it is disconnected."
+        "The highest QoS. Subscriptions get at most this QoS, and a client that publishes with a higher QoS is "
+            + "disconnected."
     )
     private static let retained = Setting.flag(
         "mqtt.retained.enabled",
         default: defaults.isRetainAvailable,
-        "Whether publications can be retained; if not, a client that asks for it is disconnected."
+        "Whether publications can be retained; if false, a client that tries to retain one is disconnected."
     )
     private static let sysInterval = Setting.duration(
         "mqtt.sysInterval",
@@ -198,7 +201,7 @@ extension MQTTSettings {
         maxQueuedMessages = try values.value(of: Self.queuedMessages)
         maxQueuedBytes = try values.value(of: Self.queuedBytes)
         sharedRedistribution = try values.value(of: Self.sharedRedistribution)
-        // A value below one second would mean no limit.
+        // Rounded up, because a value below one second would otherwise become 0, which means no limit.
         maxKeepAlive = UInt16(clamping: Int64((try values.value(of: Self.keepAlive) / .seconds(1)).rounded(.up)))
         maxClientIDBytes = try values.value(of: Self.clientID)
         maximumQoS = try values.value(of: Self.maximumQoS)

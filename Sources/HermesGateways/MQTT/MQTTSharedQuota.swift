@@ -4,12 +4,13 @@
 import HermesCore
 import Synchronization
 
-/// The numbers of groups of shared subscriptions that the clients of each account, and of each address without account,
-/// are in.
+/// Counts the groups of shared subscriptions for each owner: an account, or an address for its clients without an
+/// account.
 ///
-/// Each group is one more receiver of whatever its filter matches, whoever publishes it, and each matching publication
-/// costs a microsecond more: others pay for the group. Members of one group count once, and there is a bound of
-/// memberships, too (``membersPerGroup``): a publication that few members can take looks at many.
+/// Each group is one more receiver of every publication that its filter matches, and makes it cost a microsecond more.
+/// So publishers pay for groups of other owners, and each owner may have only a number of groups. All members of an
+/// owner in one group count as one group. Their number is bounded, too (``membersPerGroup``), because a publication
+/// that only few members can take may cause a search through many.
 ///
 /// State: a `Mutex`; taken when members join and leave.
 final class MQTTSharedQuota: Sendable {
@@ -22,7 +23,7 @@ final class MQTTSharedQuota: Sendable {
 
     private let state: Mutex<State>
 
-    /// An owner may have this many memberships for each group that it may have.
+    /// The number of memberships that an owner may have for each group that it may have.
     static let membersPerGroup = 16
 
     init(_ limit: SharedLimit) {
@@ -38,7 +39,7 @@ final class MQTTSharedQuota: Sendable {
         state = Mutex(State(shares: OwnerShares(entries: limit), memberships: OwnerShares(entries: memberships)))
     }
 
-    /// A membership; it ends with the last reference.
+    /// A membership in a group. It ends with the last reference to this object.
     final class Place: Sendable {
         private let quota: MQTTSharedQuota
         private let text: TopicText
@@ -56,7 +57,7 @@ final class MQTTSharedQuota: Sendable {
     /// Counts a membership.
     ///
     /// - Parameter text: the shared subscription, `$share/group/filter`.
-    /// - Returns: nil if the owner is in as many groups as it may, or its groups have as many members.
+    /// - Returns: nil if the owner already has as many groups, or as many memberships, as it may have.
     func join(_ text: String, of owner: CommitSource) -> Place? {
         let text = TopicText(text)
         let isIn = state.withLock { state in
@@ -72,7 +73,7 @@ final class MQTTSharedQuota: Sendable {
         return isIn ? Place(self, text, owner) : nil
     }
 
-    /// The number of groups, each once for each owner.
+    /// The number of groups; a group counts once for each of its owners.
     var count: Int { state.withLock { $0.shares.tally.total.entries } }
 
     private func leave(_ text: TopicText, of owner: CommitSource) {

@@ -6,7 +6,7 @@ import NIOCore
 import Synchronization
 
 /// The broker's statistics below `$SYS/broker/`: published at an interval, and to new subscribers. With several nodes,
-/// they are those of all nodes; only the uptime is this node's.
+/// they describe all nodes together; only the uptime and the version are this node's.
 ///
 /// State: a `Mutex` around the last values; nothing is called under it.
 final class MQTTStatistics: Sendable {
@@ -49,12 +49,12 @@ final class MQTTStatistics: Sendable {
         }
     }
 
-    /// Includes a listener's connections.
+    /// Includes a listener's connections in the statistics.
     func count(_ metrics: GatewayMetrics) {
         state.withLock { $0.metrics[ObjectIdentifier(metrics)] = metrics }
     }
 
-    /// The present values whose topics match a filter.
+    /// Returns publications of the present values whose topics match a filter.
     func publications(matching filter: TopicFilter) -> [Publication] {
         guard filter.rawValue.utf8.first == UInt8(ascii: "$") else { return [] }
         return state.withLock { $0.values }.compactMap { name, value in
@@ -90,7 +90,7 @@ final class MQTTStatistics: Sendable {
         state.withLock { $0.values = values }
     }
 
-    /// Those of this node.
+    /// Returns the figures of this node alone.
     private func figures(of sessions: DurableSessions.Statistics) -> BrokerFigures {
         var figures = BrokerFigures()
         for metrics in state.withLock({ Array($0.metrics.values) }) {
@@ -108,7 +108,7 @@ final class MQTTStatistics: Sendable {
 
     private func publish(on loop: LoopContext) {
         for (name, value) in state.withLock({ $0.values }) {
-            // The server's own and few: nobody to slow down.
+            // These publications are few and the server's own, so no publisher has to be slowed down.
             guard let topic = TopicName(name) else { continue }
             _ = loop.topics.publish(Self.publication(topic, value), isPaced: false)
         }

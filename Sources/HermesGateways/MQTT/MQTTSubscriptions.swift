@@ -13,7 +13,7 @@ struct MQTTFilter {
     let group: String?
     let shape: TopicShape
 
-    /// Nil for a text that is no filter, or is too long or too deep.
+    /// Creates a filter; nil if the text is not a valid filter, is too long or has too many levels.
     init?(_ text: String) {
         let shared = MQTTTopic.sharedParts(of: text)
         guard let (filter, shape) = TopicFilter.withShape(shared.map { String($0.filter) } ?? text) else { return nil }
@@ -26,11 +26,12 @@ struct MQTTFilter {
 
 /// One of a client's subscriptions.
 struct MQTTHeldSubscription {
-    /// Nil for a shared subscription.
+    /// The subscription on the loop's topics; nil for a shared subscription.
     var live: TopicSubscription?
-    /// Set for a shared subscription.
+    /// The client's part in a shared subscription; nil for other subscriptions, and for a shared one without a
+    /// membership in the quota.
     var shared: SharedSubscription?
-    /// The place of a shared subscription in the quota; nil for others.
+    /// The membership of a shared subscription in the quota; nil for other subscriptions, and if the quota had no room.
     var place: MQTTSharedQuota.Place?
     var options: SubscriptionOptions {
         didSet {
@@ -42,29 +43,30 @@ struct MQTTHeldSubscription {
 
 /// The subscriptions of one client, and their costs. Does no I/O.
 ///
-/// The shape of a new subscription is counted when the subscription is granted (``reserve(_:newLease:)``). That may be
-/// long before it is held, because it may have to be stored first. Owner: the connection's event loop.
+/// The shape of a filter (``TopicShape``) is the set of positions of its wildcards. The shape of a new subscription is
+/// counted when the subscription is granted (``reserve(_:newLease:)``). The subscription itself may be added much later
+/// (``hold(_:_:)``), because it may have to be stored first. Owner: the connection's event loop.
 struct MQTTSubscriptions {
-    /// By the client's text.
+    /// The subscriptions, by the client's texts.
     private(set) var held: [TopicText: MQTTHeldSubscription] = [:]
-    /// The shapes of the filters that it has or is about to have.
+    /// The shapes of the filters of all granted subscriptions.
     private var shapes = TopicShapes()
-    /// The costly ones among them; made for the first.
+    /// The client's part of the budget for costly shapes; created with its first costly shape.
     private(set) var lease: ShapeLease?
     /// The sum of the levels of the filters with wildcards.
     private var levels = 0
-    /// The bytes of the texts.
+    /// The sum of the bytes of the texts.
     private var textBytes = 0
     /// Whether any subscription matches, or has ever matched, topics that the client may not read.
     var hasFiltered = false
 
-    /// The most places of wildcards that the filters of one client may have; a publication matches no more of them.
+    /// The most shapes that the filters of one client may have. A publication matches at most one filter of each shape.
     static let maxShapes = 64
     /// The approximate memory of a level of a filter with wildcards, on each loop.
     private static let bytesPerLevel = 48
     /// The approximate memory of a subscription, besides its text: measured with a million of them.
     private static let bytesPerSubscription = 416
-    /// The copies of the text: the client's own, and the index of topics.
+    /// The number of copies of each text: one here, and one in the index of topics.
     private static let copiesOfText = 2
 
     var count: Int { held.count }
@@ -82,7 +84,8 @@ struct MQTTSubscriptions {
     /// Whether there is room for a new subscription.
     ///
     /// - Parameters:
-    ///   - granted: the new subscriptions of the same packet that are granted, and the bytes of their texts.
+    ///   - granted: the number of new subscriptions that the same packet has already been granted, and the bytes of
+    ///     their texts.
     ///   - maxBytes: the most bytes of all texts.
     func hasRoom(
         for filter: MQTTFilter,
@@ -96,8 +99,9 @@ struct MQTTSubscriptions {
 
     /// Counts the shape of a new subscription.
     ///
-    /// - Parameter newLease: makes the client's part of the costly shapes of all clients.
-    /// - Returns: false if the client, or all clients together, have as many shapes as they may.
+    /// - Parameter newLease: creates the client's part of the budget for costly shapes.
+    /// - Returns: false if there is no room: the client has as many shapes as it may have, or the budget for costly
+    ///   shapes has no room.
     mutating func reserve(_ shape: TopicShape, newLease: () -> ShapeLease) -> Bool {
         guard shapes.take(shape, limit: Self.maxShapes) else { return false }
         guard shape.isCostly, !lease(newLease).take(shape) else { return true }
@@ -111,7 +115,8 @@ struct MQTTSubscriptions {
         if shape.isCostly { lease(newLease).add(shape) }
     }
 
-    /// A reserved subscription is not held after all, or was held already.
+    /// Uncounts the shape of a subscription that was granted and is not added after all, was added already, or has
+    /// ended.
     mutating func giveBack(_ shape: TopicShape) {
         shapes.giveBack(shape)
         lease?.giveBack(shape)
@@ -123,7 +128,7 @@ struct MQTTSubscriptions {
         return lease
     }
 
-    /// A subscription is held, with its shape counted.
+    /// Adds a subscription whose shape is already counted.
     mutating func hold(_ filter: MQTTFilter, _ subscription: MQTTHeldSubscription) {
         if subscription.options.isFiltered { hasFiltered = true }
         guard held.updateValue(subscription, forKey: filter.text) == nil else { return }
@@ -131,7 +136,7 @@ struct MQTTSubscriptions {
         levels += filter.shape.levels
     }
 
-    /// A subscription that is held gets other options.
+    /// Changes the options of a subscription.
     mutating func change(_ text: TopicText, _ options: SubscriptionOptions) {
         if options.isFiltered { hasFiltered = true }
         held[text]?.options = options
@@ -155,7 +160,7 @@ struct MQTTSubscriptions {
         if held[text]?.options.isFiltered != isFiltered { held[text]?.options.isFiltered = isFiltered }
     }
 
-    /// A subscription is over.
+    /// Removes a subscription that has ended.
     ///
     /// - Returns: the subscription; nil if there was none.
     @discardableResult

@@ -4,13 +4,14 @@
 import HermesCore
 import Synchronization
 
-/// One client's permissions, for shared subscriptions, which choose a member on any thread.
+/// The permissions of one client, for shared subscriptions: they choose the member that gets a publication, on any
+/// thread.
 ///
-/// State: a `Mutex`; only the rules are called under it.
+/// State: a `Mutex`; nothing is called under it.
 final class MQTTTopicReader: TopicReader {
     private struct State: Sendable {
         var identity: ClientIdentity
-        /// The number of identities before.
+        /// The number of earlier identities.
         var renewals = 0
         var rules: BoundTopicRules?
         var generation: UInt64 = 0
@@ -28,7 +29,7 @@ final class MQTTTopicReader: TopicReader {
         state = Mutex(State(identity: identity, closed: closed))
     }
 
-    /// The client has other permissions from now on. Groups keep their readers.
+    /// Gives the client other permissions. This object is changed, because groups keep their references to it.
     func renew(_ identity: ClientIdentity) {
         state.withLock { state in
             state.identity = identity

@@ -9,7 +9,7 @@ import NIOCore
 enum MQTTTranslation {
     static func qos(_ qos: MQTTQoS) -> QoS { QoS(rawValue: qos.rawValue) ?? .atMostOnce }
 
-    /// A message's further properties; nil if none.
+    /// Returns a message's further properties; nil if it has none.
     static func details(of properties: MQTTProperties, now: Timestamp) -> PublicationDetails? {
         var expiresAt: Timestamp?
         var isText = false
@@ -23,7 +23,7 @@ enum MQTTTranslation {
             case .payloadFormatIndicator(let text): isText = text
             case .contentType(let text): contentType = text
             case .responseTopic(let text): responseTopic = text
-            // A copy: the slice would keep the read buffer.
+            // A copy, because a slice would keep the whole read buffer in memory.
             case .correlationData(let bytes): correlationData = ByteBuffer(bytes: bytes.readableBytesView)
             case .userProperty(let name, let value): pairs.append((name, value))
             default: break
@@ -43,7 +43,7 @@ enum MQTTTranslation {
         )
     }
 
-    /// The properties of a forwarded message, with the remaining expiry [MQTT-3.3.2-6].
+    /// Returns the properties of a forwarded message, with the remaining expiry [MQTT-3.3.2-6].
     static func properties(of details: PublicationDetails, now: Timestamp) -> [MQTTProperty] {
         var list: [MQTTProperty] = []
         if details.payloadIsUTF8 { list.append(.payloadFormatIndicator(true)) }
@@ -58,13 +58,13 @@ enum MQTTTranslation {
         return list
     }
 
-    /// The user property with the type of a room's payload: the number of the event's kind.
+    /// The name of the user property with the type of a room's payload. Its value is the number of the event's kind.
     static let roomTypeName = "liveroom-type"
     /// Replaces ``roomTypeName`` if a viewer sent an application-defined type whose number is reserved for the server
     /// in other protocols.
     static let applicationTypeName = "liveroom-application-type"
 
-    /// The type for 5.0 clients; nil for a message that another MQTT client published.
+    /// Returns the user property with the type of a room event, for 5.0 clients; nil for a plain publication.
     static func roomType(of publication: Publication) -> MQTTProperty? {
         guard case .room(let kind) = publication.kind else { return nil }
         return .userProperty(kind.looksLikeServers ? applicationTypeName : roomTypeName, "\(kind.number)")
@@ -75,7 +75,7 @@ enum MQTTTranslation {
         return end <= now
     }
 
-    /// The reason code of a refused connection, for CONNACK.
+    /// Returns the reason code of a refused connection, for CONNACK.
     static func connackReason(for error: HermesError) -> MQTTReasonCode {
         switch error.code {
         case .wrongCredentials, .invalidToken: .badUserNameOrPassword
@@ -90,7 +90,7 @@ enum MQTTTranslation {
         }
     }
 
-    /// The reason code of a refused subscription to the inbox.
+    /// Returns the reason code of a refused subscription to the inbox.
     static func subackReason(for error: HermesError) -> MQTTReasonCode {
         switch error.code {
         case .forbidden, .notAuthenticated, .accountDisabled, .notFound: .notAuthorized
@@ -99,7 +99,7 @@ enum MQTTTranslation {
         }
     }
 
-    /// Whether 3.1.1 has a return code for it; other failures before CONNACK close the connection without a packet.
+    /// Whether 3.1.1 has a return code for a reason. With any other reason, a connection is closed without a CONNACK.
     static func hasReturnCode(_ reason: MQTTReasonCode) -> Bool {
         switch reason {
         case .unsupportedProtocolVersion, .clientIdentifierNotValid, .serverUnavailable, .serverBusy,
@@ -109,7 +109,7 @@ enum MQTTTranslation {
         }
     }
 
-    /// The reason code of a connection's end, for DISCONNECT; nil if none is sent.
+    /// Returns the reason code of a connection's end, for DISCONNECT; nil if none is sent.
     static func disconnectReason(for reason: CloseReason) -> MQTTReasonCode? {
         switch reason {
         case .goodbye, .finished, .slowReader, .loginBudget: nil
@@ -119,7 +119,7 @@ enum MQTTTranslation {
         case .notAuthenticated: .notAuthorized
         case .idle: .keepAliveTimeout
         // "The maximum connection time authorized for this connection has been exceeded" (table 3-10). 0x87 is for a
-        // request that is not authorized, and there is none.
+        // request that is not authorized, but the end of a token is not a request.
         case .tokenExpired: .maximumConnectTime
         case .attachment(.replaced): .sessionTakenOver
         case .attachment(.accountDisabled), .attachment(.accountDeleted), .attachment(.accountRenamed),
@@ -129,7 +129,7 @@ enum MQTTTranslation {
         }
     }
 
-    /// The number in the catalogue of errors of the reason for which the server ends a connection.
+    /// Returns the number, in the catalogue of errors, for the reason code with which the server ends a connection.
     static func code(of reason: MQTTReasonCode) -> UInt32 {
         switch reason {
         case .packetTooLarge: WireError.Code.frameTooLong.rawValue
@@ -141,7 +141,7 @@ enum MQTTTranslation {
         }
     }
 
-    /// The reason code of a failed publication, for PUBACK and PUBREC.
+    /// Returns the reason code of a failed publication, for PUBACK and PUBREC.
     static func publishReason(for error: HermesError) -> MQTTReasonCode {
         switch error.code {
         case .forbidden, .notAuthenticated: .notAuthorized
@@ -151,6 +151,6 @@ enum MQTTTranslation {
         }
     }
 
-    /// The reason code of a granted subscription.
+    /// Returns the reason code of a granted subscription.
     static func granted(_ qos: QoS) -> MQTTReasonCode { MQTTReasonCode(rawValue: qos.rawValue) }
 }

@@ -5,28 +5,31 @@ import DequeModule
 import HermesCore
 import NIOCore
 
-/// QoS 1 and 2 messages of a clean session that wait for the window or the connection.
+/// The QoS 1 and 2 messages of a clean session (one that ends with its connection) that wait until the window or the
+/// connection has room.
 struct MQTTWaitingQueue {
     struct Message {
         let publication: Publication
         let qos: QoS
         let isRetained: Bool
         let identifiers: [UInt32]
-        /// The shared subscription that it came by.
+        /// The shared subscription through which the message came; nil for other messages.
         var shared: SharedSubscription?
     }
 
     private var messages = Deque<Message>()
-    /// The numbers of messages that came by each shared subscription.
+    /// The number of waiting messages from each shared subscription.
     private var shared: [ObjectIdentifier: Int] = [:]
-    /// Their approximate bytes.
+    /// The approximate bytes of the messages.
     private(set) var bytes = 0
 
     var count: Int { messages.count }
-    /// Each message has some bytes.
+    /// Whether no message waits. Each message has some bytes.
     var isEmpty: Bool { bytes == 0 }
 
-    /// - Returns: false if there is no room and it was not added.
+    /// Appends a message.
+    ///
+    /// - Returns: false if there is no room; then the message was not added.
     mutating func append(_ message: Message, maxCount: Int, maxBytes: Int) -> Bool {
         let weight = Self.weight(message)
         guard messages.count < maxCount, bytes + weight <= maxBytes else { return false }
@@ -49,12 +52,13 @@ struct MQTTWaitingQueue {
         shared[subscription] = count > 1 ? count - 1 : nil
     }
 
-    /// Whether a message came by one of these.
+    /// Whether a message of one of these shared subscriptions waits.
     func holdsAny(of subscriptions: Set<ObjectIdentifier>) -> Bool {
         !shared.isEmpty && subscriptions.contains { shared[$0] != nil }
     }
 
-    /// Removes the messages of some shared subscriptions, in order. Looks at all messages if there are any.
+    /// Removes and returns the messages of some shared subscriptions, in order. If there are any, all waiting messages
+    /// are examined.
     mutating func take(of subscriptions: Set<ObjectIdentifier>) -> [Message] {
         guard holdsAny(of: subscriptions) else { return [] }
         for subscription in subscriptions { shared[subscription] = nil }

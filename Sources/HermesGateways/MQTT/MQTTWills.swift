@@ -6,8 +6,9 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// Wills of clients that are gone: they wait for their delay (3.1.3.2.2), or for room in the store. With several nodes,
-/// the record has each will, too; it is published by the node that takes it from the record (``WillLedger``).
+/// The wills of clients that are gone. They wait for their delay (3.1.3.2.2), or until the store has room. With several
+/// nodes, each will is also in the record (the content of the store that the nodes share). The node that takes a will
+/// from the record publishes it (``WillLedger``).
 ///
 /// A waiting will counts for its owner (``OwnerShares``), so that nobody's wills use up the room of others.
 ///
@@ -20,11 +21,12 @@ final class MQTTWills: Sendable {
 
     private struct State: Sendable {
         var waiting = DelayedValues<SessionKey, Waiting>()
-        /// Whether a loop looks for wills that are due, now and then.
+        /// Whether a loop regularly checks for wills that are due.
         var isTicking = false
-        /// The owners' shares of the waiting wills, of those that wait for the store too. A will without room is
-        /// published at once: that is better than never.
+        /// The owners' shares of the waiting wills, including those that wait for the store. A will for which there is
+        /// no room is published at once, which is better than never.
         var shares: OwnerShares
+        /// The wills on their way to the store, by the name to which their topics belong.
         var underWay: [OwnerName: UnderWay] = [:]
 
         init(shares: OwnerShares) { self.shares = shares }
@@ -41,7 +43,7 @@ final class MQTTWills: Sendable {
             return due
         }
 
-        /// A will is on its way to the store.
+        /// Counts a will that is on its way to the store.
         mutating func begin(_ will: PendingWill) {
             if let name = will.name { underWay[name, default: UnderWay()].count += 1 }
         }
@@ -52,19 +54,20 @@ final class MQTTWills: Sendable {
             underWay[name] = found.count > 0 ? found : nil
         }
 
-        /// A will as it is to be published now.
+        /// Returns a will as it is to be published now: not retained if its topic belongs to a name that its account
+        /// has lost.
         func current(_ will: PendingWill) -> PendingWill {
             will.name.flatMap { underWay[$0] }?.isNameFree == true ? will.leavingNothing() : will
         }
     }
 
-    /// An account, and a name that it had.
+    /// An account, and a name that it has or had.
     struct OwnerName: Hashable, Sendable {
         let user: UserID
         let name: String
     }
 
-    /// The wills of an account that are on their way to the store.
+    /// The wills of an account with topics of its name that are on their way to the store.
     fileprivate struct UnderWay: Sendable {
         var count = 0
         /// Whether the account has lost the name meanwhile.
@@ -83,10 +86,11 @@ final class MQTTWills: Sendable {
     private let access: TopicAccess
     private let accounts: AccountService
     private let time: any TimeSource
-    /// The loop of wills that another node left.
+    /// The loop on which wills of other nodes are published.
     private let heirLoop: LoopContext?
 
-    /// - Parameter memoryBytes: `limits.memory`; a quarter of it may wait, and a quarter of that of one owner.
+    /// - Parameter memoryBytes: `limits.memory`. Waiting wills may take a quarter of it, and those of one owner a
+    ///   quarter of that.
     init(messenger: Messenger, access: TopicAccess, loops: LoopContexts, memoryBytes: Int) {
         let total = memoryBytes / 4
         let bytes = SharedLimit(total, perAccount: total / 4, perAddress: total / 4)
@@ -99,25 +103,25 @@ final class MQTTWills: Sendable {
         heirLoop = loops.all.first
     }
 
-    /// The wills that wait for their delay or for the store, and their bytes.
+    /// The number of wills that wait for their delay or for the store, and their bytes.
     var waiting: Holding { state.withLock { $0.shares.tally.total } }
 
-    /// Keeps the client's will in the record: the client has connected, or renewed its token.
+    /// Writes the client's will into the record, after the client has connected or renewed its token.
     func keep(willOf client: MQTTClientState) {
         guard let will = client.will, let ledger else { return }
         client.will = ledger.give(will, of: client.key, delay: min(will.delay, client.sessionExpiry))
     }
 
-    /// The will is not published: its client has disconnected, or may not publish it.
+    /// Removes a will from the record, because it was published or is not to be published.
     func withdraw(_ will: PendingWill) {
         if let id = will.id { ledger?.remove(id) }
     }
 
-    /// Another node left wills.
+    /// Takes over the wills that another node left.
     func inherited(_ wills: [StoredWill]) {
         guard let loop = heirLoop else { return }
         for stored in wills {
-            // The client may be back: then it is decided at once.
+            // If the client is back, its will does not wait: the record decides at once what becomes of it.
             let isWaiting =
                 stored.state == .gone && stored.isReplacedByClean == nil
                 && wait(for: stored.delay, stored.will, of: stored.key, on: loop)
@@ -125,8 +129,8 @@ final class MQTTWills: Sendable {
         }
     }
 
-    /// A connection ended without DISCONNECT: its will is published after its delay, or when the session ends,
-    /// whichever comes first [MQTT-3.1.3-9]. Called on the connection's loop.
+    /// Takes the will of a connection that ended without DISCONNECT. The will is published after its delay, or when the
+    /// session ends, whichever comes first [MQTT-3.1.3-9]. Called on the connection's loop.
     ///
     /// - Parameter isNameFree: whether the session's owner has lost its name; then the will is published at once.
     func ended(
@@ -143,7 +147,9 @@ final class MQTTWills: Sendable {
         if !wait(for: delay, will, of: key, on: loop) { publish(will, on: loop) }
     }
 
-    /// - Returns: false if the will has no delay, or finds no room to wait.
+    /// Lets a will wait for its delay.
+    ///
+    /// - Returns: false if the will has no delay, or if there is no room for it to wait.
     private func wait(for delay: Duration, _ will: PendingWill, of key: SessionKey, on loop: LoopContext) -> Bool {
         guard delay > .zero else { return false }
         let dueAt = time.uptime() + delay
@@ -154,9 +160,11 @@ final class MQTTWills: Sendable {
             defer { state.isTicking = true }
             return (true, !state.isTicking, other)
         }
-        // Another node left it. The client has been back since; the record knows what becomes of it.
+        // The session's earlier will was left by another node. The client has been back since then, so the record
+        // decides what becomes of that will.
         if let other, other.will.id != nil { publishSoon(other.will, on: loop) }
-        // One timer for all: a timer for each would stay after a client that returns, for as long as the client said.
+        // One timer serves all wills. A timer for each will would stay after its client has returned, for the whole
+        // delay that the client chose.
         if isFirst { loop.eventLoop.scheduleTask(in: Self.tick) { self.publishDue(on: loop) } }
         return isWaiting
     }
@@ -175,19 +183,20 @@ final class MQTTWills: Sendable {
         loop.eventLoop.scheduleTask(in: pause) { self.publishDue(on: loop) }
     }
 
-    /// The client returned before its will was due: the will is discarded, unless the session starts clean.
+    /// Handles the return of a client before its will was due. The will is discarded; if the session starts clean, the
+    /// will is published.
     func connected(_ key: SessionKey, isClean: Bool) {
         guard let waiting = state.withLock({ $0.remove(key) }) else { return }
         if isClean { publishSoon(waiting.will, on: waiting.loop) } else { withdraw(waiting.will) }
     }
 
-    /// A session without a connection has ended: its will is due now.
+    /// Publishes the waiting will of a session that has ended without a connection.
     func sessionEnded(_ key: SessionKey) {
         guard let waiting = state.withLock({ $0.remove(key) }) else { return }
         publishSoon(waiting.will, on: waiting.loop)
     }
 
-    /// An account no longer has the name under which its wills were given: they are due now.
+    /// Publishes the waiting wills that were given under a name that their account no longer has.
     func nameFreed(_ freed: FreedName) {
         let due = state.withLock { state in
             state.underWay[OwnerName(user: freed.user, name: freed.name)]?.isNameFree = true
@@ -199,7 +208,7 @@ final class MQTTWills: Sendable {
         for waiting in due { publishSoon(waiting.will.leavingNothing(), on: waiting.loop) }
     }
 
-    /// The number of queues that a will would be written to now.
+    /// Returns the number of queues to which a will would be written now.
     func reach(of will: PendingWill) -> Int {
         guard will.publication.qos > .atMostOnce, durable.hasSubscriptions else { return 0 }
         let publication = StoredPublication(will.publication, publishedAt: time.now())
@@ -219,7 +228,8 @@ final class MQTTWills: Sendable {
         will.identity.account.map(accounts.isSuspended) == true
     }
 
-    /// Whether the rules allow a will; they may have changed while it waited, up to as long as a session lasts.
+    /// Whether the present rules allow a will. They may have changed while it waited, which can be as long as a session
+    /// lasts.
     private func isAllowed(_ will: PendingWill) -> Bool {
         let isAllowed = access.current.allows(.publish, will.publication.topic.rawValue, for: will.identity)
         if !isAllowed { metrics.refusedPublishes.increment() }
@@ -227,9 +237,10 @@ final class MQTTWills: Sendable {
     }
 
     /// Publishes the will of a client that is gone. Connected subscribers get it after the commit, like a PUBLISH. If
-    /// the commit fails, they still get it, because nobody sends it again.
+    /// the commit fails, they still get it, because nobody sends it again; only a will that is left to another node is
+    /// not delivered here.
     ///
-    /// - Parameter isLate: whether it has waited.
+    /// - Parameter isLate: whether the will has waited.
     private func publish(_ will: PendingWill, isLate: Bool = false, on loop: LoopContext) {
         guard isAllowed(will) else { return withdraw(will) }
         if will.publication.isComingOrGoing, !loop.tellsArrival(in: will.publication.topic, by: will.source) {
@@ -247,13 +258,13 @@ final class MQTTWills: Sendable {
         }
     }
 
-    /// The will was published, or given up.
+    /// Ends the handling of a will that was published or given up.
     private func finished(_ will: PendingWill) {
         state.withLock { $0.end(will) }
         withdraw(will)
     }
 
-    /// Stores a will if it must be, and publishes it.
+    /// Stores a will if it is retained or goes to kept sessions, and publishes it.
     ///
     /// - Parameter attempts: the number of times that the store had no room for it.
     private func store(_ will: PendingWill, on loop: LoopContext, attempts: Int) {
@@ -286,12 +297,15 @@ final class MQTTWills: Sendable {
     }
 
     private func toConnected(_ publication: Publication, on loop: LoopContext) {
-        // Its client is gone, so nobody can be slowed down. What a loop is too far behind for is counted there
-        // (``TopicPlane/backlog``).
+        // The client is gone, so no publisher can be slowed down. A loop that is too far behind drops the will and
+        // counts it (``TopicPlane/backlog``).
         _ = loop.topics.publish(publication, isPaced: false)
     }
 
-    /// Too much waits for the store at the moment: the will waits too, within its owner's share. False: it does not.
+    /// Lets a will wait, within its owner's share, because too much waits for the store at the moment. Then it is
+    /// stored again.
+    ///
+    /// - Returns: false if the will cannot wait.
     private func isTriedAgain(_ will: PendingWill, on loop: LoopContext, attempts: Int) -> Bool {
         guard attempts < Self.maxAttempts,
             state.withLock({ $0.shares.take(will.holding, of: will.source) })
@@ -304,14 +318,14 @@ final class MQTTWills: Sendable {
         return true
     }
 
-    /// The most tries; together they take a minute and a half.
+    /// The most times that a will waits for the store; together these pauses last a minute and a half.
     private static let maxAttempts = 16
 }
 
 extension PendingWill {
     fileprivate var holding: Holding { Holding(entries: 1, bytes: weight) }
 
-    /// Its owner's name, if the will is for `user/NAME` or below it.
+    /// The name of the will's owner if the topic is `user/NAME` or below it; otherwise nil.
     fileprivate var name: MQTTWills.OwnerName? {
         guard belongsToName, let user = identity.account, let name = identity.userName else { return nil }
         return MQTTWills.OwnerName(user: user, name: name)
@@ -319,10 +333,10 @@ extension PendingWill {
 }
 
 extension Publication {
-    /// Whether it tells a room who comes or goes.
+    /// Whether the publication is a join or leave of a room.
     fileprivate var isComingOrGoing: Bool { kind == .room(.joined) || kind == .room(.left) }
 
-    /// The same with an expiry that counts from later.
+    /// Returns the same publication with an expiry that counts from `now` instead of `then`.
     fileprivate func living(from now: Timestamp, insteadOf then: Timestamp) -> Publication {
         guard let details, let end = details.expiresAt else { return self }
         return with(

@@ -5,15 +5,18 @@ import DequeModule
 
 /// The QoS 1 and 2 messages that were sent to one client and are not fully acknowledged.
 ///
-/// Pure arithmetic: each message has a number, contiguous from 1 in a session. Its packet identifier follows from the
-/// number, so that neither is looked up or stored. Contents are not kept here: a clean session never sends again, and a
-/// durable one reads its store. Owner: the connection's event loop.
+/// This is pure arithmetic. Each message has a number; the numbers of a session are contiguous from 1. A message's
+/// packet identifier follows from its number, so that neither is looked up or stored. The contents of messages are not
+/// kept here: a session that ends with its connection never sends a message again, and a durable session reads it from
+/// the store. Owner: the connection's event loop.
 struct OutboundWindow: Sendable {
     /// The acknowledgement that is awaited.
     private enum Phase: UInt8 {
-        /// None.
+        /// Nothing is awaited: the message is finished.
         case done
+        /// PUBACK is awaited.
         case acknowledgement
+        /// PUBREC is awaited.
         case receipt
         /// PUBREC arrived and is being stored; PUBREL is sent after that.
         case release
@@ -23,7 +26,7 @@ struct OutboundWindow: Sendable {
 
     /// The meaning of an acknowledgement.
     enum Answer: Hashable, Sendable {
-        /// No message with that identifier waits for it.
+        /// No message with that identifier waits for this acknowledgement.
         case unknown
         /// The message with this number is delivered.
         case completed(UInt64)
@@ -38,20 +41,20 @@ struct OutboundWindow: Sendable {
     private var phases = Deque<Phase>()
     /// The number of the oldest unfinished message.
     private(set) var base: UInt64
-    /// The messages that count towards the client's receive maximum.
+    /// The number of messages that count towards the client's receive maximum.
     private(set) var inflight = 0
     /// The smaller of the client's receive maximum and the server's limit.
     let limit: Int
-    /// The most numbers between the oldest unfinished message and the newest, so that identifiers stay distinct: they
-    /// are 1 … ``span``.
+    /// The most numbers from the oldest unfinished message to the newest. The bound keeps the packet identifiers
+    /// distinct; they are 1 … ``span``.
     let span: Int
 
     /// The largest ``span``. Identifiers above it have other uses.
     static let maxSpan = 65_023
 
     /// - Parameters:
-    ///   - first: the number of the next message, from 1.
-    ///   - limit: the most that may be unacknowledged, 1 … `span`.
+    ///   - first: the number of the next message; numbers begin at 1.
+    ///   - limit: the most messages that may be unacknowledged, 1 … `span`.
     ///   - span: the highest identifier, 1 … ``maxSpan``.
     init(first: UInt64 = 1, limit: Int, span: Int = maxSpan) {
         base = max(1, first)
@@ -73,10 +76,10 @@ struct OutboundWindow: Sendable {
         inflight + count <= limit && phases.count + count <= span
     }
 
-    /// Whether nothing is awaited.
+    /// Whether no acknowledgement is awaited.
     var isEmpty: Bool { phases.isEmpty }
 
-    /// The packet identifier of a message: 1 … ``span``.
+    /// Returns the packet identifier of a message, 1 … ``span``.
     func packetID(of number: UInt64) -> UInt16 {
         UInt16(truncatingIfNeeded: (number &- 1) % UInt64(span)) &+ 1
     }
@@ -84,8 +87,8 @@ struct OutboundWindow: Sendable {
     /// The packet identifier that the next message will have.
     var nextPacketID: UInt16 { packetID(of: next) }
 
-    /// Records that the next message is sent. Only its acknowledgement frees its place: call this once the message is
-    /// certain to be sent.
+    /// Records that the next message is sent. Only an acknowledgement frees the slot of the message, so call this only
+    /// if the message is certain to be sent.
     ///
     /// - Returns: its packet identifier.
     mutating func send(exactlyOnce: Bool) -> UInt16 {
@@ -109,22 +112,22 @@ struct OutboundWindow: Sendable {
         if phases.isEmpty {
             base = number
         } else {
-            // Not beyond ``mostNext``, which callers check.
+            // Callers ensure that `number` is not above ``mostNext``.
             for _ in 0..<min(number - next, UInt64(span)) { phases.append(.done) }
         }
     }
 
-    /// PUBACK arrived.
+    /// Handles a PUBACK.
     mutating func acknowledged(_ packetID: UInt16) -> Answer {
         guard let offset = offset(of: packetID), phases[offset] == .acknowledgement else { return .unknown }
         return .completed(complete(offset))
     }
 
-    /// PUBREC arrived.
+    /// Handles a PUBREC.
     ///
     /// - Parameters:
-    ///   - isRefused: the client refuses the message: it is done, and not released.
-    ///   - isStored: whether the receipt is stored first, until ``released(_:)``.
+    ///   - isRefused: whether the client refuses the message. Then the message is finished, and no PUBREL follows.
+    ///   - isStored: whether the PUBREC must be stored before PUBREL is sent; ``released(_:)`` must follow.
     mutating func received(_ packetID: UInt16, isRefused: Bool = false, isStored: Bool = false) -> Answer {
         guard let offset = offset(of: packetID) else { return .unknown }
         switch phases[offset] {
@@ -133,7 +136,8 @@ struct OutboundWindow: Sendable {
             phases[offset] = isStored ? .release : .completion
             return .received(base &+ UInt64(offset))
         case .release, .completion:
-            // The client has sent a successful PUBREC before; no PUBREL, and so no PUBCOMP, follows this one.
+            // The client has sent a PUBREC with success before, and now sends one with a failure. No PUBREL follows,
+            // and so no PUBCOMP.
             if isRefused { return .completed(complete(offset)) }
             let number = base &+ UInt64(offset)
             return phases[offset] == .release ? .releaseAwaited(number) : .alreadyReceived(number)
@@ -142,13 +146,13 @@ struct OutboundWindow: Sendable {
         }
     }
 
-    /// The receipt of a message is stored: PUBREL is sent.
+    /// Notes that the PUBREC of a message is stored, so that PUBREL is sent and PUBCOMP is awaited.
     mutating func released(_ packetID: UInt16) {
         guard let offset = offset(of: packetID), phases[offset] == .release else { return }
         phases[offset] = .completion
     }
 
-    /// PUBCOMP arrived.
+    /// Handles a PUBCOMP.
     mutating func finished(_ packetID: UInt16) -> Answer {
         guard let offset = offset(of: packetID) else { return .unknown }
         switch phases[offset] {
@@ -158,7 +162,7 @@ struct OutboundWindow: Sendable {
     }
 
     private func offset(of packetID: UInt16) -> Int? {
-        // One above the span would be taken for the identifier of another message.
+        // An identifier above the span would be taken for that of another message.
         guard packetID != 0, Int(packetID) <= span else { return nil }
         let first = (base &- 1) % UInt64(span)
         let distance = (UInt64(packetID) - 1 + UInt64(span) - first) % UInt64(span)

@@ -4,6 +4,6 @@
 import HermesCore
 
 extension EncodingSlot {
-    /// A whole QSIOP frame.
+    /// The slot for a whole QSIOP frame.
     static var qsiop: Self { Self(rawValue: 8) }
 }

@@ -5,15 +5,16 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// The application's own operations (16 and up) as publications of JSON objects. Those of a device go to
-/// `qsiop/UID/DEVICE/OP`. A publication to `qsiop/UID/DEVICE/down/OP` is sent to the device.
+/// Translates the application's own operations (16 and up) to publications of JSON objects, and back. An operation that
+/// a device sends is published to `qsiop/UID/DEVICE/OP`. A publication to `qsiop/UID/DEVICE/down/OP` is sent to the
+/// device.
 enum QSIOPApplication: ApplicationTopicForm {
     /// The first level of the topics.
     static let topicPrefix = "qsiop/"
-    /// The longest JSON for a device, in bytes; the properties must fit into a frame besides.
+    /// The longest JSON for a device, in bytes. In addition, the properties that it holds must fit into a frame.
     static let maxPayloadBytes = 131_072
 
-    /// The beginning of a device's topics; nil if its id has characters that a level of a topic cannot have.
+    /// Returns the prefix of a device's topics; nil if the device's id has characters that a topic level cannot have.
     static func topics(of principal: Principal) -> String? {
         let device = principal.device.rawValue
         guard device.utf8.allSatisfy({ ![UInt8(ascii: "/"), UInt8(ascii: "+"), UInt8(ascii: "#")].contains($0) }) else {
@@ -24,7 +25,7 @@ enum QSIOPApplication: ApplicationTopicForm {
 
     // MARK: From devices
 
-    /// The properties as a JSON object of texts; a key that repeats has its last value.
+    /// Returns the properties as a JSON object of texts. If a key occurs several times, its last value counts.
     static func payload(of properties: QSIOPProperties) -> ByteBuffer {
         var places: [[UInt8]: Int] = [:]
         var members: [JSON.Member] = []
@@ -45,8 +46,8 @@ enum QSIOPApplication: ApplicationTopicForm {
 
     /// Checks a publication before it is published; see ``ApplicationTopics/check(_:_:)``.
     ///
-    /// - Throws: `.invalidArgument`, `.tooLarge` if the topic is that of a device's operation, and the payload cannot
-    ///   be sent as one.
+    /// - Throws: `.invalidArgument`, `.tooLarge` if the topic is for operations to a device, and the number of the
+    ///   operation or the payload is not allowed.
     static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
         guard let text = operationText(of: topic) else { return }
         guard operation(text) != nil else {
@@ -55,7 +56,7 @@ enum QSIOPApplication: ApplicationTopicForm {
         _ = try properties(of: payload)
     }
 
-    /// The frame for a publication; empty for one that is none.
+    /// Returns the frame for a publication; empty if the publication is not an operation for a device.
     static func frame(of publication: Publication) -> ByteBuffer {
         var bytes = ByteBuffer()
         guard let operation = operationText(of: publication.topic).flatMap(operation),
@@ -66,7 +67,7 @@ enum QSIOPApplication: ApplicationTopicForm {
         return bytes
     }
 
-    /// The last level of a topic to a device; nil for other topics.
+    /// Returns the last level of a topic for operations to a device; nil for other topics.
     private static func operationText(of topic: TopicName) -> Substring.UTF8View? {
         guard topic.rawValue.utf8.starts(with: topicPrefix.utf8) else { return nil }
         let levels = topic.rawValue.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
@@ -80,7 +81,8 @@ enum QSIOPApplication: ApplicationTopicForm {
         return operation.isApplicationDefined ? operation : nil
     }
 
-    /// The members of a JSON object as properties: texts as they are, lists and objects as JSON, null not at all.
+    /// Returns the members of a JSON object as properties. Texts are taken as they are, other values as JSON, and
+    /// members that are null are left out.
     private static func properties(of payload: ByteBuffer) throws(HermesError) -> QSIOPProperties {
         guard payload.readableBytes <= maxPayloadBytes else {
             throw HermesError(.tooLarge, "the JSON for a device has at most \(maxPayloadBytes) bytes")

@@ -9,7 +9,7 @@ import NIOCore
 extension QSIOPConnection {
     // MARK: Frames
 
-    /// A complete frame arrived.
+    /// Handles a complete frame.
     package mutating func frameReceived(_ frame: QSIOPFrame) -> Action {
         guard state != .ended else { return .ignore(.ended) }
         switch frame.operation {
@@ -21,7 +21,7 @@ extension QSIOPConnection {
         return isStoring ? requestHeld(frame) : requestReceived(frame)
     }
 
-    /// Queues a request behind the one before.
+    /// Queues a request until an earlier request is answered.
     private mutating func requestHeld(_ frame: QSIOPFrame) -> Action {
         let bytes = waitingBytes + frame.encodedBytes
         guard waiting.count < rules.maxWaitingRequests, bytes <= rules.maxWaitingBytes else {
@@ -29,7 +29,7 @@ extension QSIOPConnection {
             return .close(QSIOPAnswer(.overloaded, "too many requests wait for the answer to an earlier one"))
         }
         waitingBytes = bytes
-        // A copy, so that waiting reports do not keep the connection's read buffers alive.
+        // The body is copied, so that waiting requests do not keep the connection's read buffers alive.
         waiting.append(QSIOPFrame(frame.operation, body: ByteBuffer(bytes: frame.body.readableBytesView)))
         return .ignore(.waiting)
     }
@@ -57,13 +57,13 @@ extension QSIOPConnection {
 
     // MARK: The application's operations
 
-    /// An operation is being stored for subscribers that are away.
+    /// Records that an operation is being stored for subscribers that are away.
     package mutating func storing() {
         guard case .bound = state else { return }
         isStoring = true
     }
 
-    /// It is stored and published, or was refused.
+    /// Records that the operation is stored and published, or was refused.
     package mutating func published(_ answer: QSIOPAnswer) -> Action {
         guard isStoring else { return .ignore(.ended) }
         isStoring = false
@@ -79,7 +79,7 @@ extension QSIOPConnection {
                 state = .checking(report)
                 return .check(report)
             }
-            // A device may report itself again; its identity stays.
+            // A device may report itself again, but with the same identity.
             guard principal.user == report.user, principal.device == report.device else {
                 return .respond(
                     QSIOPAnswer(.alreadyAuthenticated, "this connection is bound to another userid or device")
@@ -107,21 +107,22 @@ extension QSIOPConnection {
 
     // MARK: The report's check
 
-    /// The report is valid.
+    /// Binds the connection to the account of a valid report.
     package mutating func reportAccepted(_ principal: Principal) -> Action {
         guard case .checking = state else { return .ignore(.ended) }
         state = .bound(principal)
         return .bind(principal, .done)
     }
 
-    /// The report is invalid, or could not be checked. The device may try again.
+    /// Refuses a report that is invalid or could not be checked. The device may try again.
     package mutating func reportRefused(_ answer: QSIOPAnswer) -> Action {
         guard case .checking = state else { return .ignore(.ended) }
         state = .anonymous
         return .refuse(answer)
     }
 
-    /// The next queued request, to be received again; nil if there is none, or it has to wait again.
+    /// Removes the next queued request, which the caller passes to ``frameReceived(_:)`` again; nil if there is none,
+    /// or it has to go on waiting.
     package mutating func waitingTaken() -> QSIOPFrame? {
         switch state {
         case .checking, .ended:
@@ -136,15 +137,15 @@ extension QSIOPConnection {
 
     // MARK: The inbox
 
-    /// An entry is about to be pushed under this id.
+    /// Records that an entry is about to be pushed under this id.
     package mutating func pushed(_ seq: UInt64, id: String) {
         guard case .bound = state else { return }
         window.pushed(seq, id: id)
     }
 
-    /// An entry is not pushed in this protocol.
+    /// Records that an entry is not pushed to this device.
     ///
-    /// - Returns: the cursor's new place; nil if it stays.
+    /// - Returns: the new cursor; nil if the cursor does not move.
     package mutating func skipped(_ seq: UInt64) -> UInt64? {
         guard case .bound = state else { return nil }
         return window.skipped(seq)
@@ -152,14 +153,14 @@ extension QSIOPConnection {
 
     // MARK: The end
 
-    /// The server ends the connection, for its own reasons or because the bytes are not QSIOP version 1.
+    /// Ends the session because the server decided so, or because the bytes are not QSIOP version 1.
     package mutating func removalDecided(_ answer: QSIOPAnswer) -> Action {
         guard state != .ended else { return .ignore(.ended) }
         end()
         return .close(answer)
     }
 
-    /// The connection is closed.
+    /// Ends the session because the connection is closed.
     package mutating func connectionClosed() -> Action {
         guard state != .ended else { return .ignore(.ended) }
         end()

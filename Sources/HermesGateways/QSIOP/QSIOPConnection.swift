@@ -10,9 +10,9 @@ package import NIOCore
 package struct QSIOPRules: Sendable, Hashable {
     /// Whether a report needs an access token; otherwise the userid alone is accepted.
     package var requiresToken: Bool
-    /// The number of requests that may wait behind a report.
+    /// The most requests that may wait for the answer to an earlier request.
     package var maxWaitingRequests: Int
-    /// Their bytes.
+    /// The most bytes of the waiting requests.
     package var maxWaitingBytes: Int
 
     package init(requiresToken: Bool = true, maxWaitingRequests: Int = 64, maxWaitingBytes: Int = 128 * 1024) {
@@ -40,7 +40,7 @@ package struct QSIOPConnection: Sendable {
 
     /// The action for an event.
     package enum Action: Hashable, Sendable {
-        /// Nothing.
+        /// Do nothing.
         case ignore(Ignored)
         /// Answer a ping, ahead of queued requests.
         case pong
@@ -48,17 +48,18 @@ package struct QSIOPConnection: Sendable {
         case respond(QSIOPAnswer)
         /// Answer an acknowledgement, and move the device's cursor.
         case acknowledge(QSIOPAnswer, upTo: UInt64)
-        /// Check the report; then report `reportAccepted` or `reportRefused`.
+        /// Check the report, then call `reportAccepted` or `reportRefused`.
         case check(QSIOPReport)
         /// Answer the report, begin to push from the inbox, then handle queued requests (`waitingTaken()`).
         case bind(Principal, QSIOPAnswer)
         /// Answer the report, then handle queued requests.
         case refuse(QSIOPAnswer)
-        /// Publish the application's operation; then report `stored` and `published`, or `published` alone, and answer.
+        /// Publish the application's operation. If it has to be stored, call `storing`, and `published` with the answer
+        /// after the commit. Otherwise answer at once.
         case publish(QSIOPOperation, ByteBuffer)
         /// Answer the operation that was stored, then handle queued requests.
         case published(QSIOPAnswer)
-        /// Answer, then close.
+        /// Send the answer, if there is one, then close the connection.
         case close(QSIOPAnswer?)
     }
 
@@ -66,7 +67,8 @@ package struct QSIOPConnection: Sendable {
     package enum Ignored: Hashable, Sendable {
         /// The request waits behind a report, or behind an operation that is being stored.
         case waiting
-        /// A server's operation (1, 3, 4) gets no answer: answering answers could go on forever.
+        /// The device sent an operation that only the server sends (1, 3, 4). It gets no answer, because two peers that
+        /// answer each other's answers would never stop.
         case serverOperation
         /// The connection has ended.
         case ended
@@ -74,11 +76,11 @@ package struct QSIOPConnection: Sendable {
 
     package let rules: QSIOPRules
     package internal(set) var state: State = .anonymous
-    /// Unacknowledged pushes.
+    /// The pushes that the device has not acknowledged yet.
     package internal(set) var window = QSIOPWindow()
     /// Whether an operation of the application is being stored; later requests wait for its answer.
     var isStoring = false
-    /// Requests that arrived while a report was being checked, or an operation stored.
+    /// The requests that arrived while a report was being checked, or while an operation was being stored.
     var waiting = Deque<QSIOPFrame>()
     var waitingBytes = 0
 
@@ -88,7 +90,7 @@ package struct QSIOPConnection: Sendable {
 /// The contents of a report (op 2).
 package struct QSIOPReport: Hashable, Sendable {
     package let user: UserID
-    /// Nil if none was given, where the listener accepts the userid alone.
+    /// The access token; nil if the device gave none, which is allowed only if the listener accepts the userid alone.
     package let token: String?
     package let device: DeviceID
 
@@ -101,7 +103,8 @@ package struct QSIOPReport: Hashable, Sendable {
 
 /// The answer to a request (op 3).
 package struct QSIOPAnswer: Hashable, Sendable {
-    /// 0: done; 404: unknown operation, or nobody to get it; otherwise a number of the error catalogue.
+    /// 0 for success; 404 if the operation is unknown, or nobody is subscribed to it; otherwise a number of the error
+    /// catalogue.
     package let code: UInt32
     package let message: String
 
@@ -115,7 +118,7 @@ package struct QSIOPAnswer: Hashable, Sendable {
     }
 
     package static let done = QSIOPAnswer(code: 0, message: "ok")
-    /// Nobody gets the application's operation.
+    /// The answer if nobody is subscribed to the application's operation.
     package static let nobody = QSIOPAnswer(code: 404, message: "nobody is subscribed to this operation")
     package static func unknownOperation(_ operation: QSIOPOperation) -> QSIOPAnswer {
         QSIOPAnswer(code: 404, message: "operation \(operation.rawValue) is not known")

@@ -5,14 +5,15 @@ package import HermesCore
 package import HermesWire
 import NIOCore
 
-/// One device's connection: carries out the actions of ``QSIOPConnection``, and pushes its inbox entries.
+/// One device's connection: carries out the actions of ``QSIOPConnection``, and pushes the entries of the device's
+/// inbox.
 ///
 /// Owner: the connection's event loop.
 package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
     package typealias Decoder = QSIOPFrameDecoder
 
-    /// The number of unacknowledged pushes. Each may fill a frame, and all together must fit into a connection's
-    /// outbound queue; a device that never acknowledges gets no more.
+    /// The most pushes that may be unacknowledged. Each push can fill a frame, and all of them together must fit into a
+    /// connection's outbound queue. A device that never acknowledges gets no further pushes.
     static let window = 8
 
     private let connection: Connection
@@ -92,7 +93,7 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
         connection.write { try QSIOPTranslation.frame(answer).write(into: &$0) }
     }
 
-    /// Handles requests that arrived during the check of the report.
+    /// Handles the requests that waited for the answer to an earlier request.
     private func takeWaiting() {
         while let frame = session.waitingTaken() { perform(session.frameReceived(frame)) }
         connection.sessionHolds(session.waitingBytes)
@@ -107,7 +108,8 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
         let loop = connection.loop
         let address = connection.remoteHost
         let device = NIOLoopBound(self, eventLoop: loop.eventLoop)
-        // A task of its own because the event loop cannot wait; the connection has at most one report under way.
+        // This needs a task, because the event loop cannot wait. The connection has at most one such task, because it
+        // has at most one report that is being checked.
         Task {
             let result: Result<Login, HermesError>
             do throws(HermesError) {
@@ -197,7 +199,7 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
 
     private func openInbox(of principal: Principal, _ login: Login) {
         connection.authenticated()
-        // Anybody may claim to be the account; then the address pays alone.
+        // Without a token, anybody can claim to be the account. Then only the client's address is charged.
         if principal.isProven { connection.account = principal.user }
         let inbox = InboxLink(
             principal: principal,

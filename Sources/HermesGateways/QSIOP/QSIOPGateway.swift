@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// Small request/response devices, which also get their account's pushes.
+/// The gateway for small devices, which send requests and also get the pushes of their account.
 package struct QSIOPGateway: Gateway {
     package static let name = "qsiop"
     package static let title = "QSIOP"

@@ -3,7 +3,7 @@
 
 /// The rules of the QSIOP port.
 package struct QSIOPSettings: GatewayOptions {
-    /// Whether a token is required beside `userid`.
+    /// Whether a report needs a token besides the `userid`.
     package var isTokenRequired: Bool
 
     package init(isTokenRequired: Bool) { self.isTokenRequired = isTokenRequired }
@@ -26,7 +26,7 @@ extension QSIOPSettings {
     private static let requireToken = Setting.flag(
         "qsiop.requireToken",
         default: false,
-        "Whether a device needs a token for an account; if not, the user id is enough."
+        "Whether a device must send a token for an account; if false, the user id is enough."
     )
 
     /// The settings below `qsiop`.

@@ -5,16 +5,16 @@ import Foundation
 import HermesCore
 import HermesWire
 
-/// Pushes of back ends, as op 4.
+/// Translates pushes of back ends to op 4.
 extension QSIOPTranslation {
-    /// Keys of the protocol itself; data with these names is left out.
+    /// The keys that the protocol itself uses. Members of a push's data with these names are left out.
     private static let ownKeys: Set<String> = [
         "id", "title", "body", "seq", "time", "collapse", "truncated", "data", "message-type", "message", "code",
-        // A message's: nobody takes a push for one.
+        // The keys of a message. They are reserved, so that no back end's push looks like a message.
         "from", "conversation", "group", "own", "stand_in", "stand_in_bytes",
     ]
 
-    /// - Returns: nil if it is for another device.
+    /// - Returns: the frame for a back end's push; nil if the push is for another device.
     static func push(_ push: Push, seq: UInt64, reader: Principal) -> QSIOPPush? {
         guard push.isFor(reader.device) else { return nil }
         let id = push.id.description
@@ -29,7 +29,8 @@ extension QSIOPTranslation {
         }
         let data = topLevelTexts(push.content.dataJSON)
         var isWhole = data.isWhole
-        // The longest allowed body comes first. A stored push may be larger than what is accepted today.
+        // The body has precedence: room for it is kept, up to the longest body that is accepted today. A stored push
+        // may have a longer one.
         let body = push.content.body
         var left =
             room(in: properties) - "truncated:1\n".utf8.count
@@ -44,7 +45,7 @@ extension QSIOPTranslation {
             for (key, value) in pairs { properties.append(key, value) }
         }
         if let message = push.content.message {
-            // The largest allowed message and its name fit.
+            // The largest allowed message and its type fit.
             append([("message-type", message.type), ("message", Data(message.bytes).base64EncodedString())])
         }
         for text in data.texts { append([text]) }
@@ -54,8 +55,8 @@ extension QSIOPTranslation {
         return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
     }
 
-    /// The texts, numbers and truth values of the object itself, in the order of their keys, and whether it holds
-    /// nothing else.
+    /// Returns the texts, numbers and booleans at the top level of the object, sorted by key. `isWhole` is whether
+    /// these are all of its members.
     private static func topLevelTexts(_ json: String) -> (texts: [(key: String, value: String)], isWhole: Bool) {
         guard !json.isEmpty, case .object(let members) = try? JSONParser.parse(Array(json.utf8)) else {
             return ([], json.isEmpty)
@@ -69,7 +70,7 @@ extension QSIOPTranslation {
         return (texts.sorted { $0.key < $1.key }, texts.count == members.count)
     }
 
-    /// A value that fits on a line; nil for others.
+    /// Returns a text, a number or a boolean as text; nil for other values.
     private static func text(of value: JSON) -> String? {
         switch value {
         case .string(let text): text

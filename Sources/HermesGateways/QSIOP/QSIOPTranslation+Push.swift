@@ -7,17 +7,17 @@ import NIOCore
 
 /// A push (op 4) for an inbox entry.
 package struct QSIOPPush: Hashable, Sendable {
-    /// The id that the device acknowledges: the message's id.
+    /// The id that the device acknowledges: the id of the message, push or alert, or the seq of an entry without an id.
     package let id: String
     package let frame: QSIOPFrame
 }
 
 extension QSIOPTranslation {
-    /// The push for an inbox entry.
+    /// Returns the push for an inbox entry.
     ///
-    /// - Parameter reader: the inbox's account and device.
-    /// - Returns: nil for entries that are not pushed: those of kinds that wake no device (read marks, recalls, changes
-    ///   of contacts and groups), the device's own messages, and pushes for another device.
+    /// - Parameter reader: the account and the device that read the inbox.
+    /// - Returns: nil for entries that are not pushed: kinds that wake no device (read marks, recalls, changes of
+    ///   contacts and groups), recalled messages, messages that this device sent, and pushes for another device.
     package static func push(for entry: InboxEntry, reader: Principal) -> QSIOPPush? {
         if case .push(let push) = entry.event { return self.push(push, seq: entry.seq, reader: reader) }
         guard case .message(let message) = entry.event else {
@@ -44,7 +44,7 @@ extension QSIOPTranslation {
         var text = plainText(message.content)
         var isWhole = true
         if case .custom(let custom) = content.kind, String(validating: custom.data, as: UTF8.self) == nil {
-            // No text at all.
+            // The data is not text.
             text = "[\(custom.type)]"
             isWhole = false
         }
@@ -58,7 +58,8 @@ extension QSIOPTranslation {
         return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
     }
 
-    /// The push for an entry of a kind without a form of its own: what sleeping devices show for it.
+    /// Returns the push for an entry whose kind has no form of its own in QSIOP. It shows the alert that sleeping
+    /// devices show for the entry.
     static func push(_ alert: EventAlert, for entry: InboxEntry) -> QSIOPPush {
         let id = alert.id?.description ?? String(entry.seq)
         var properties: QSIOPProperties = [
@@ -72,12 +73,12 @@ extension QSIOPTranslation {
         return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
     }
 
-    /// The room for the body beside these properties, in bytes.
+    /// Returns the number of bytes that are left for the body in a frame with these properties.
     static func room(in properties: QSIOPProperties) -> Int {
         QSIOPFrame.maxBodyBytes - encodedBytes(properties) - "body:\n".utf8.count
     }
 
-    /// `direct/<the other's uid>` or `group/<id>`.
+    /// Returns `direct/<uid of the other account>` or `group/<id>`.
     private static func conversation(_ conversation: ConversationID, reader: UserID) -> String {
         switch conversation {
         case .direct(let low, _): "direct/\((conversation.peer(of: reader) ?? low).rawValue)"
@@ -89,7 +90,7 @@ extension QSIOPTranslation {
         properties.pairs.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
     }
 
-    /// The content as plain text, for a simple screen.
+    /// Returns the content as plain text, for a simple screen.
     static func plainText(_ content: MessageContent) -> String {
         guard let message = CanonicalReading.of(content).content else { return "[unreadable]" }
         switch message.kind {

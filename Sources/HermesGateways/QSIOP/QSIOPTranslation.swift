@@ -6,9 +6,9 @@ import HermesWire
 
 /// Translates between QSIOP's frames and the core.
 package enum QSIOPTranslation {
-    /// The longest access token that is examined, in bytes; real ones have 43.
+    /// The longest access token that is examined, in bytes. The server's tokens have 43.
     static let maxTokenBytes = 256
-    /// The device id of a connection that names none.
+    /// The device id of a connection whose report names no device.
     static let defaultDevice = "qsiop"
 
     /// A refused request, and its answer.
@@ -27,7 +27,7 @@ package enum QSIOPTranslation {
             guard let userid = properties["userid"], !userid.isEmpty else {
                 throw Refusal(.invalidArgument, "userid is missing")
             }
-            // Only digits: other texts that Int32 accepts ("+7") are no userid.
+            // Only digits are allowed: `Int32` also accepts texts such as "+7", which are not userids.
             guard userid.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
                 let user = Int32(userid).flatMap({ UserID(rawValue: $0) })
             else {
@@ -67,15 +67,15 @@ package enum QSIOPTranslation {
 
     // MARK: Answers
 
-    /// The frame of an answer.
+    /// Returns the frame of an answer.
     static func frame(_ answer: QSIOPAnswer) -> QSIOPFrame {
         QSIOPFrame(.response, ["code": String(answer.code), "msg": cut(answer.message, to: 1024)])
     }
 
-    /// The answer to a refused report.
+    /// Returns the answer to a request that failed with this error.
     static func answer(for error: HermesError) -> QSIOPAnswer { QSIOPAnswer(error.code, error.message) }
 
-    /// The answer before malformed bytes end the connection.
+    /// Returns the answer that the device gets before malformed bytes end its connection.
     static func answer(for error: WireError) -> QSIOPAnswer {
         switch error.code {
         case .frameTooLong: QSIOPAnswer(.tooLarge, error.message)
@@ -85,7 +85,7 @@ package enum QSIOPTranslation {
         }
     }
 
-    /// The answer when the server ends a connection.
+    /// Returns the answer that the device gets when the core ends its connection.
     static func answer(for end: AttachmentEnd) -> QSIOPAnswer {
         switch end {
         case .replaced: QSIOPAnswer(.replaced, "the same device reported on another connection")
@@ -97,7 +97,7 @@ package enum QSIOPTranslation {
         }
     }
 
-    /// The answer when the server closes a connection; nil if there is none, or nobody to tell.
+    /// Returns the answer that the device gets when the server closes its connection; nil if it gets none.
     static func answer(for reason: CloseReason) -> QSIOPAnswer? {
         switch reason {
         case .attachment(let end): answer(for: end)
@@ -113,7 +113,7 @@ package enum QSIOPTranslation {
 
     // MARK: Accounts
 
-    /// Checks a report: the token if there is one, and that it belongs to the userid.
+    /// Checks a report, and opens its device. If there is a token, it must belong to the userid.
     static func logIn(
         _ report: QSIOPReport,
         address: String?,
@@ -122,14 +122,14 @@ package enum QSIOPTranslation {
         let device = DeviceDescription(id: report.device, name: "QSIOP", platform: "QSIOP")
         let credential = report.token.map(Credential.tokenOfAnyDevice) ?? .claim(report.user)
         let admission = try await accounts.admit(credential, device: device.id, address: address)
-        // Checked before a device is created for another account.
+        // This is checked first, so that no device is created for another account.
         guard admission.account.id == report.user else {
             throw HermesError(.wrongCredentials, "the token belongs to another userid")
         }
         return try await accounts.open(device, by: admission)
     }
 
-    /// Cuts a text to a number of bytes of UTF-8, at a character boundary.
+    /// Cuts a text to at most this many bytes of UTF-8, between two Unicode scalars.
     static func cut(_ text: String, to maxBytes: Int) -> String {
         guard text.utf8.count > maxBytes else { return text }
         var end = text.utf8.index(text.startIndex, offsetBy: max(0, maxBytes))

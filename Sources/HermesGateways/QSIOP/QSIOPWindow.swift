@@ -3,14 +3,15 @@
 
 import DequeModule
 
-/// The inbox entries that were pushed and not acknowledged, and the cursor.
+/// The inbox entries that were pushed but not acknowledged, from which the device's cursor follows.
 ///
-/// The cursor is one number, but acknowledgements come per push and in any order. So the cursor moves up to an entry
-/// only when that entry and all entries before it are done. Bounded by the window of the inbox feed.
+/// The cursor is one number, but the device acknowledges each push by itself, and in any order. So the cursor moves up
+/// to an entry once that entry and all entries before it are done. The window of the inbox feed limits the number of
+/// entries.
 package struct QSIOPWindow: Sendable, Hashable {
     private struct Entry: Sendable, Hashable {
         let seq: UInt64
-        /// Nil: the entry was not pushed, so no acknowledgement is awaited.
+        /// The id of the push; nil if the entry was not pushed, so that no acknowledgement is awaited.
         let id: String?
         var isDone: Bool
     }
@@ -19,33 +20,33 @@ package struct QSIOPWindow: Sendable, Hashable {
 
     package init() {}
 
-    /// The number of entries between the cursor and the newest push.
+    /// The number of entries after the cursor, up to the newest push.
     package var count: Int { entries.count }
 
-    /// An entry was pushed under an id.
+    /// Records that an entry was pushed under this id.
     package mutating func pushed(_ seq: UInt64, id: String) {
         entries.append(Entry(seq: seq, id: id, isDone: false))
     }
 
-    /// An entry is not pushed to this device.
+    /// Records that an entry is not pushed to this device.
     ///
-    /// - Returns: the cursor's new place; nil if it stays.
+    /// - Returns: the new cursor; nil if the cursor does not move.
     package mutating func skipped(_ seq: UInt64) -> UInt64? {
         entries.append(Entry(seq: seq, id: nil, isDone: true))
         return advance()
     }
 
-    /// The meaning of an acknowledgement.
+    /// The effect of an acknowledgement.
     package enum Acknowledgement: Sendable, Hashable {
-        /// No push with this id waits for it.
+        /// No push with this id waits for an acknowledgement.
         case unknown
-        /// Counted; earlier entries are still waiting, so the cursor stays.
+        /// The acknowledgement is counted, but earlier entries still wait for theirs, so the cursor stays.
         case waiting
-        /// Counted, and the cursor may move up to this seq.
+        /// The acknowledgement is counted, and the cursor may move up to this seq.
         case advanced(UInt64)
     }
 
-    /// The device acknowledged a push; a repetition is harmless while it is in the window.
+    /// Records that the device acknowledged a push. It may do so again while the push is in the window.
     package mutating func acknowledged(_ id: String) -> Acknowledgement {
         guard let index = entries.firstIndex(where: { $0.id == id }) else { return .unknown }
         entries[index].isDone = true

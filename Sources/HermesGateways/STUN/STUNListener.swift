@@ -6,7 +6,8 @@ import Logging
 package import NIOCore
 import NIOPosix
 
-/// Tells clients their observed UDP address (STUN Binding, RFC 8489), for direct links.
+/// Tells clients the UDP address from which their requests arrive (STUN Binding, RFC 8489). Clients need this address
+/// for direct links.
 package final class STUNListener: Sendable {
     /// The default UDP port.
     package static let defaultPort = 3478
@@ -15,7 +16,7 @@ package final class STUNListener: Sendable {
 
     private init(channel: any Channel) { self.channel = channel }
 
-    /// The port it listens on.
+    /// The UDP port on which the listener receives requests.
     package var port: Int { channel.localAddress?.port ?? 0 }
 
     /// Starts to answer requests.
@@ -35,13 +36,13 @@ package final class STUNListener: Sendable {
         return STUNListener(channel: channel)
     }
 
-    /// Stops.
+    /// Stops the listener.
     package func stop() async {
         try? await channel.close().get()
     }
 }
 
-/// Answers requests, a limited number per address, so that nobody uses the server to flood a third party.
+/// Answers a limited number of requests per address, so that nobody can use the server to flood a third party.
 final class STUNHandler: ChannelInboundHandler {
     typealias InboundIn = AddressedEnvelope<ByteBuffer>
     typealias OutboundOut = AddressedEnvelope<ByteBuffer>
@@ -65,15 +66,16 @@ final class STUNHandler: ChannelInboundHandler {
     func channelReadComplete(context: ChannelHandlerContext) { context.flush() }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // For example an unreachable peer (ICMP), which affects only that answer.
+        // An error, for example an unreachable peer (ICMP), affects only one answer, so it is ignored.
     }
 }
 
-/// Counts requests per address and second. Pure; bounded even with forged addresses.
+/// Counts requests per address and second. Pure. Its memory is bounded, even if requests have forged addresses.
 struct STUNLimiter {
-    /// The requests of one address within one second; a client sends about one.
+    /// The most requests of one address that are answered within one second. A client sends about one.
     static let perAddress = 20
-    /// The addresses within one second; further ones wait for the next.
+    /// The most addresses that get answers within one second. Requests from further addresses get no answer in that
+    /// second.
     static let addresses = 10_000
 
     private var second: UInt32 = 0

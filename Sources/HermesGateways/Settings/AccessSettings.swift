@@ -10,14 +10,14 @@ package struct AccessSettings: Sendable, Hashable {
         case es256 = "ES256"
     }
 
-    /// Tokens of other issuers.
+    /// The settings for JSON Web Tokens of other issuers.
     package struct Tokens: Sendable, Hashable {
-        /// A PEM public key, a secret for HS256, or a JWKS.
+        /// The path of the file with the keys: a PEM public key, a secret for HS256, or a JWKS.
         package var keysPath: String
         package var algorithms: Set<TokenAlgorithm>
-        /// The value that `aud` must contain; nil: any.
+        /// The value that the claim `aud` must contain; nil if any value is accepted.
         package var audience: String?
-        /// The value that `iss` must equal; nil: any.
+        /// The value that the claim `iss` must equal; nil if any value is accepted.
         package var issuer: String?
 
         package init(
@@ -36,9 +36,9 @@ package struct AccessSettings: Sendable, Hashable {
     package var isAnonymousAllowed: Bool
     /// Whether anonymous access is allowed even where other machines reach the server.
     package var isAnonymousAllowedOnPublic: Bool
-    /// The file of the topic rules; nil: only the built-in ones.
+    /// The path of the file with the topic rules; nil if only the built-in rules apply.
     package var rulesPath: String?
-    /// Nil: only the server's own tokens.
+    /// The settings for tokens of other issuers; nil if only the server's own tokens are accepted.
     package var tokens: Tokens?
 
     package init(
@@ -63,7 +63,8 @@ extension AccessSettings {
     private static let anonymousOnPublic = Setting.flag(
         "access.anonymousOnPublic",
         default: false,
-        "Must be true to allow anonymous access on an address that other machines can reach."
+        "Whether anonymous access is also allowed on addresses that other machines can reach. If false, the server "
+            + "does not start with such a configuration."
     )
     private static let rules = Setting.path(
         "access.rules",
@@ -75,7 +76,8 @@ extension AccessSettings {
         "access.jwt.keys",
         default: "",
         isEmptyAllowed: true,
-        "File with a PEM public key, a secret for HS256, or a JWKS, to accept JSON Web Tokens as MQTT passwords."
+        "File with a PEM public key, a secret for HS256, or a JWKS. With it, MQTT clients may use JSON Web Tokens as "
+            + "passwords."
     )
     private static let algorithms = Setting<[TokenAlgorithm]>.choices(
         "access.jwt.algorithms",

@@ -1,9 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The server's services for the client SDK beyond the protocols.
+/// The settings of the services that the server offers to the client SDK besides the protocols.
 package struct ClientSettings: Sendable, Hashable {
-    /// Whether reported heartbeat intervals are suggested to other clients in networks of the same name.
+    /// Whether the server suggests heartbeat intervals to clients. It has them from other clients in networks of the
+    /// same name.
     package var sharesHeartbeats: Bool
 
     package init(sharesHeartbeats: Bool = false) { self.sharesHeartbeats = sharesHeartbeats }
@@ -13,7 +14,7 @@ extension ClientSettings {
     private static let sharesHeartbeats = Setting<Bool>.flag(
         "clients.heartbeatPriors",
         default: false,
-        "Whether to send clients the heartbeat interval that others have learned in networks of the same name."
+        "Whether to send clients the heartbeat interval that other clients have learned in networks of the same name."
     )
 
     static let settings: [SettingDescriptor] = [sharesHeartbeats.descriptor]

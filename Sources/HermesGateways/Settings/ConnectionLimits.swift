@@ -3,34 +3,35 @@
 
 /// The limits of connections, the same for every protocol.
 package struct ConnectionLimits: Sendable, Hashable {
-    /// The connections of all listeners together.
+    /// The most connections of all listeners together.
     package var connections: Int
     package var connectionsPerAddress: Int
-    /// The TLS handshakes per second of one address, on average; ten times as many at once.
+    /// The most TLS handshakes per second of one address, on average. Ten times as many may come at once.
     package var tlsHandshakesPerSecondPerAddress: Int
-    /// The longest time of a connection without a login.
+    /// The longest time that a connection may stay open before the login.
     package var timeToAuthenticate: Duration
-    /// The longest time of a connection without sending a byte.
+    /// The longest time in which a client may send nothing.
     package var idle: Duration
-    /// The longest time in which a peer reads none of the output.
+    /// The longest time in which a client may read none of its output.
     package var stuck: Duration
-    /// The bytes in one connection's output queue above which the protocol's policy for slow readers applies.
+    /// The size of one connection's output queue, in bytes, above which output is dropped or the connection is closed.
     package var outboundQueueBytes: Int
-    /// The memory that may wait for all connections together, in bytes.
+    /// The most memory that all connections together may hold for waiting input and output, in bytes.
     package var memoryBytes: Int
-    /// The average cost per second that one connection may cause, with the same again as a burst; see ``RequestCost``.
+    /// The cost per second that one connection may cause on average (``RequestCost``). A burst may cost the same amount
+    /// in addition.
     package var requestsPerSecond: Int
-    /// The same for all connections of one account.
+    /// The cost per second that all connections of one account together may cause on average.
     package var requestsPerSecondPerAccount: Int
-    /// The same for all connections of one address.
+    /// The cost per second that all connections of one address together may cause on average.
     package var requestsPerSecondPerAddress: Int
-    /// The longest time that a connection may exceed its rate without a pause.
+    /// The longest time for which a connection may keep exceeding its rate before it is closed.
     package var throttled: Duration
-    /// The longest frame body of Delimited; the other protocols have their own, lower ones.
+    /// The longest frame body of Delimited, in bytes. The other protocols have limits of their own.
     package var maxFrameBytes: Int
-    /// The longest frame body before the login, of any protocol.
+    /// The longest frame body before the login, in bytes. Most protocols have a lower limit of their own.
     package var maxLoginFrameBytes: Int
-    /// The most bytes of all connections together before their login.
+    /// The most bytes that all connections together may have sent before their login.
     package var maxLoginBytes: Int
 
     package init(
@@ -87,8 +88,8 @@ extension ConnectionLimits {
         "limits.tlsHandshakesPerSecondPerAddress",
         default: defaults.tlsHandshakesPerSecondPerAddress,
         in: 1...1_000_000,
-        "TLS handshakes from one IP address per second, on average, with ten times as many at once; further connections "
-            + "are closed before the handshake."
+        "TLS handshakes from one IP address per second, on average; ten times as many are allowed at once. Further "
+            + "connections are closed before the handshake."
     )
     private static let timeToAuthenticate = Setting.duration(
         "limits.timeToAuthenticate",
@@ -100,38 +101,40 @@ extension ConnectionLimits {
         "limits.idle",
         default: defaults.idle,
         in: .seconds(1) ... .seconds(86_400),
-        "How long a connection may stay without sending a byte. MQTT has its keep alive instead, LiveRoom liveroom.silence."
+        "How long a client may send no byte before its connection is closed. MQTT uses its keep alive instead, and "
+            + "LiveRoom uses liveroom.silence."
     )
     private static let stuck = Setting.duration(
         "limits.stuck",
         default: defaults.stuck,
         in: .seconds(1) ... .seconds(86_400),
-        "How long a client may take none of its output before the connection is closed."
+        "How long a client may read nothing of its waiting output before its connection is closed."
     )
     private static let outboundQueue = Setting.byteCount(
         "limits.outboundQueue",
         default: defaults.outboundQueueBytes,
         in: 16_384...(1 << 30),
-        "Bytes in one connection's output queue above which its client counts as too slow."
+        "The size of one connection's output queue above which its client counts as too slow."
     )
     private static let requestsPerSecond = Setting.number(
         "limits.requestsPerSecond",
         default: defaults.requestsPerSecond,
         in: 1...1_000_000,
-        "Cost of one connection's requests per second, on average, with the same again as a burst (docs/security.md). "
-            + "Requests beyond it wait."
+        "Cost of one connection's requests per second, on average, with the same amount as a burst (docs/security.md). "
+            + "Requests beyond this rate wait."
     )
     private static let requestsPerSecondPerAccount = Setting.number(
         "limits.requestsPerSecondPerAccount",
         default: defaults.requestsPerSecondPerAccount,
         in: 1...10_000_000,
-        "The same limit for all connections of one account together."
+        "Like limits.requestsPerSecond, for all connections of one account together."
     )
     private static let requestsPerSecondPerAddress = Setting.number(
         "limits.requestsPerSecondPerAddress",
         default: defaults.requestsPerSecondPerAddress,
         in: 1...10_000_000,
-        "The same limit for all connections of one IP address together. The default is about half a processor."
+        "Like limits.requestsPerSecond, for all connections of one IP address together. The default is about half the "
+            + "time of one processor core."
     )
     private static let throttled = Setting.duration(
         "limits.throttled",
@@ -143,29 +146,30 @@ extension ConnectionLimits {
         "limits.memory",
         default: defaults.memoryBytes,
         in: (16 << 20)...(1 << 40),
-        "Memory that may wait for all connections together. Beyond it, the largest consumers first lose droppable output, "
-            + "then their connections."
+        "Memory for data that waits for or from connections, all together. Beyond it, the largest consumers first lose "
+            + "droppable output, then their connections."
     )
     private static let frame = Setting.byteCount(
         "limits.frame",
         default: defaults.maxFrameBytes,
         in: 1024...(64 << 20),
-        "The longest frame body of Delimited; a longer one closes the connection."
+        "The longest body of a Delimited frame; a longer one closes the connection."
     )
 
     private static let loginFrame = Setting.byteCount(
         "limits.loginFrame",
         default: defaults.maxLoginFrameBytes,
         in: 16_384...(64 << 20),
-        "The longest frame body before the login; a longer one closes the connection. Only MQTT needs more than "
-            + "16 KiB: a CONNECT of 3.1.1 can have 328 KB, one of 5.0 with properties more. Other protocols have 16 KiB."
+        "The longest frame body before the login; a longer one closes the connection. Only MQTT needs more than 16 "
+            + "KiB: a CONNECT of MQTT 3.1.1 can have 328 KB, and a CONNECT of 5.0 with properties even more. Other "
+            + "protocols always have 16 KiB."
     )
     private static let loginBytes = Setting.byteCount(
         "limits.loginBytes",
         default: defaults.maxLoginBytes,
         in: 65_536...(1 << 40),
-        "Bytes that all connections together may have sent before their login; beyond it, the connection that has sent "
-            + "most is closed."
+        "Bytes that all connections without a login together may have sent. Beyond this number, the connection that "
+            + "has sent most is closed."
     )
 
     /// The connection settings below `limits`.

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A listener that an operator named, beside the predefined ones: `listeners.factory.protocol: mqtt`.
+/// A listener that an operator adds to the predefined ones, for example with `listeners.factory.protocol: mqtt`.
 package struct FurtherListener: Sendable, Hashable {
     /// The name in the configuration.
     package var name: String
@@ -17,10 +17,11 @@ package struct FurtherListener: Sendable, Hashable {
 }
 
 extension FurtherListener {
-    /// Names in use.
+    /// The names that other listeners use.
     private static let otherNames = Set(GatewaySettings.listenerNames + ["http", "console", "stun"])
 
-    /// Whether a text is a valid listener name: a lower-case letter, then lower-case letters and digits, at most 32.
+    /// Whether a text is a valid listener name: a lower-case letter, then lower-case letters and digits, 32 characters
+    /// at most, and no name that another listener uses.
     package static func isName(_ text: some StringProtocol) -> Bool {
         guard let first = text.utf8.first, (0x61...0x7A).contains(first), text.utf8.count <= 32 else { return false }
         let isPlain = text.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) }
@@ -28,7 +29,7 @@ extension FurtherListener {
     }
 
     private static func protocolKey(_ name: String) -> Setting<String> {
-        // A name without this setting is no listener, so there is always a value.
+        // A name without this setting is not a listener, so the default is never used.
         .choice(
             "listeners.\(name).protocol",
             of: GatewayCatalog.all.map { $0.name },
@@ -47,12 +48,12 @@ extension FurtherListener {
         )
     }
 
-    /// The settings of a listener with that name.
+    /// Returns the settings of a further listener with this name.
     package static func settings(of name: String) -> [SettingDescriptor] {
         [protocolKey(name).descriptor] + keys(name).all
     }
 
-    /// The further listeners in the values, sorted by name.
+    /// Returns the further listeners that the values describe, sorted by name.
     static func all(in values: SettingValues) throws(SettingsError) -> [FurtherListener] {
         let names = values.given.keys.compactMap { key -> String? in
             let path = key.split(separator: ".")
@@ -82,7 +83,8 @@ extension FurtherListener {
 }
 
 extension SettingSources {
-    /// The names of listeners with a protocol, sorted: their settings must be loaded with the others.
+    /// Returns the names of the listeners with a key `protocol` in any source, sorted. Their settings must be loaded
+    /// together with all other settings.
     package func furtherListeners() -> [String] {
         var names: Set<String> = []
         for argument in arguments where argument.hasPrefix("--listeners.") {

@@ -1,23 +1,23 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The settings of one protocol, beside those of its listeners.
+/// The settings of one protocol, besides the settings of its listeners.
 package protocol GatewayOptions: Sendable, Hashable {
     /// The settings, in the order of the documentation.
     static var settings: [SettingDescriptor] { get }
 
-    /// The options if nothing is configured.
+    /// Creates the options that apply if nothing is configured.
     init()
     init(_ values: SettingValues) throws(SettingsError)
 
     /// Whether clients may connect without an account, if `access.anonymous` allows it.
     var isAnonymousAllowed: Bool { get }
 
-    /// Refuses clients without an account.
+    /// Changes the options so that clients without an account are refused.
     mutating func requireAccount()
 }
 
-/// The options of a protocol that has none, and whose clients always log in.
+/// The options of a protocol that has no settings of its own, and whose clients always log in.
 package struct NoOptions: GatewayOptions {
     package static let settings: [SettingDescriptor] = []
 

@@ -3,23 +3,23 @@
 
 /// The configuration of the gateways.
 package struct GatewaySettings: Sendable {
-    /// The listeners of the protocols in ``GatewayCatalog``, by name.
+    /// The predefined listeners of the protocols in ``GatewayCatalog``, by name.
     private var predefined: [String: ListenerSettings] = [:]
-    /// Further named listeners.
+    /// The listeners that the operator added.
     package var further: [FurtherListener] = []
-    /// By the protocol's name; a protocol that is missing has its defaults.
+    /// The options of the protocols, by the protocol's name. A protocol that is missing has its default options.
     private var options: [String: any GatewayOptions] = [:]
     package var stun = STUNSettings()
     package var limits = ConnectionLimits()
     package var access = AccessSettings()
     package var clients = ClientSettings()
 
-    /// The defaults.
+    /// Creates the default settings.
     package init() {
         for (_, keys) in Self.catalog { predefined[keys.name] = ListenerSettings(defaultsOf: keys) }
     }
 
-    /// The listener of a protocol; nil if no protocol has one of this name.
+    /// The predefined listener with this name; nil if there is none.
     package subscript(listener name: String) -> ListenerSettings? {
         get { predefined[name] }
         set { predefined[name] = newValue }
@@ -34,7 +34,7 @@ package struct GatewaySettings: Sendable {
     /// Whether MQTT clients may connect without an account.
     package var isAnonymousAllowed: Bool { access.isAnonymousAllowed }
 
-    /// Refuses clients without an account in all protocols.
+    /// Changes the settings so that all protocols refuse clients without an account.
     package mutating func requireAccounts() {
         access.isAnonymousAllowed = false
         for gateway in GatewayCatalog.all { requireAccount(gateway) }
@@ -77,7 +77,8 @@ extension GatewaySettings {
 
     private static func settings<G: Gateway>(of gateway: G.Type) -> [SettingDescriptor] { G.Options.settings }
 
-    /// - Throws: also for combinations: half a TLS configuration, anonymous access on a public address.
+    /// - Throws: for a value that is not allowed, and for values that do not fit together: half a TLS configuration, or
+    ///   anonymous access on a public address.
     package init(_ values: SettingValues) throws(SettingsError) {
         for (_, keys) in Self.catalog { predefined[keys.name] = try ListenerSettings(values, keys) }
         stun = try STUNSettings(values)

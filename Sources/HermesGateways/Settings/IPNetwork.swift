@@ -5,12 +5,12 @@ package import NIOCore
 
 /// A range of IP addresses: `10.0.0.0/8`, `2001:db8::/32`, or one address.
 package struct IPNetwork: Sendable, Hashable {
-    /// 16 bytes; IPv4 as `::ffff:a.b.c.d`.
+    /// The 16 bytes of the address. An IPv4 address has the form `::ffff:a.b.c.d`.
     private let bytes: [UInt8]
     /// The number of significant bits.
     private let bits: Int
 
-    /// - Returns: nil if the text is not a network, or has bits beyond its length.
+    /// - Returns: nil if the text is not a network, or has bits set beyond its length.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard let address = try? SocketAddress(ipAddress: String(parts[0]), port: 0),
@@ -37,7 +37,7 @@ package struct IPNetwork: Sendable, Hashable {
         return rest == 0 || (bytes[whole] ^ other[whole]) >> UInt8(8 - rest) == 0
     }
 
-    // sockaddr_in has the address at byte 4, sockaddr_in6 at byte 8, everywhere.
+    // On every system, sockaddr_in has the address at byte 4, and sockaddr_in6 at byte 8.
     private static func bytes(of address: SocketAddress) -> [UInt8]? {
         switch address {
         case .v4:
@@ -54,7 +54,7 @@ package struct IPNetwork: Sendable, Hashable {
 }
 
 extension Setting where Value == [IPNetwork] {
-    /// A list of networks, separated by commas; empty: none.
+    /// Creates a setting for a list of networks, separated by commas. An empty text is an empty list.
     package static func networks(_ key: String, maxCount: Int, _ summary: String) -> Self {
         let allowed = "up to \(maxCount) addresses or networks such as 10.0.0.0/8, with commas between"
         return Setting(key, kind: "list", allowed: allowed, default: "", summary) { text in

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The address of one protocol's listener.
+/// The settings of one listener: its address, its TLS configuration, and who may connect.
 package struct ListenerSettings: Sendable, Hashable {
     /// Whether connections begin with a PROXY header with the client's address.
     package enum ProxyProtocol: String, CaseIterable, Sendable {
@@ -10,18 +10,18 @@ package struct ListenerSettings: Sendable, Hashable {
     }
 
     package var isEnabled: Bool
-    /// An IP address or host name.
+    /// The IP address or host name to listen on.
     package var host: String
-    /// 0: a free one, chosen by the system.
+    /// The TCP port; 0 lets the system choose a free one.
     package var port: Int
-    /// The path of a Unix socket, in place of host and port.
+    /// The path of a Unix socket to listen on, in place of host and port; nil if host and port are used.
     package var unixSocketPath: String?
-    /// The path of a Unix socket besides host and port; nil: none.
+    /// The path of a Unix socket to listen on, besides host and port; nil for none.
     package var furtherSocketPath: String?
-    /// Nil: no TLS.
+    /// The TLS configuration; nil if the listener uses no TLS.
     package var tls: TLSSettings?
     package var proxyProtocol: ProxyProtocol
-    /// Whether clients may connect here without an account, if that is allowed at all.
+    /// Whether clients may connect to this listener without an account, if the other settings allow it.
     package var isAnonymousAllowed = true
 
     package init(
@@ -40,7 +40,7 @@ package struct ListenerSettings: Sendable, Hashable {
         self.proxyProtocol = proxyProtocol
     }
 
-    /// Whether only programs on this machine can reach it.
+    /// Whether only programs on this machine can reach the listener.
     package var isLoopback: Bool {
         if unixSocketPath != nil { return true }
         let host = host.lowercased()
@@ -50,25 +50,26 @@ package struct ListenerSettings: Sendable, Hashable {
     }
 }
 
-/// The files TLS needs; read again on SIGHUP.
+/// The TLS configuration of a listener. Its files are read again on SIGHUP.
 package struct TLSSettings: Sendable, Hashable {
     /// Whether clients present certificates.
     package enum ClientCertificates: String, CaseIterable, Sendable {
-        /// None is requested.
+        /// The server requests no certificate.
         case none
-        /// A presented one must be valid.
+        /// A client need not present a certificate, but a presented one must be valid.
         case optional
         case required
     }
 
-    /// PEM, the server's certificate first, then its chain.
+    /// The path of a PEM file with the server's certificate, followed by its chain.
     package var certificatePath: String
-    /// PEM.
+    /// The path of a PEM file with the private key.
     package var privateKeyPath: String
     package var clientCertificates: ClientCertificates
-    /// PEM, the authorities that sign clients' certificates; nil: those of the system.
+    /// The path of a PEM file with the authorities that sign clients' certificates; nil for the authorities of the
+    /// system.
     package var clientAuthorityPath: String?
-    /// PEM, revocation lists for clients' certificates; nil: none.
+    /// The path of a PEM file with revocation lists for clients' certificates; nil for none.
     package var revocationListPath: String?
     /// Whether the common name of a client's certificate is its user name.
     package var isIdentityFromCertificate: Bool
@@ -91,9 +92,9 @@ package struct TLSSettings: Sendable, Hashable {
 }
 
 extension ListenerSettings {
-    /// When a listener uses TLS.
+    /// The modes that decide whether a listener uses TLS.
     enum TLSMode: String, CaseIterable, Sendable {
-        /// If a certificate is configured.
+        /// The listener uses TLS if a certificate is configured.
         case auto
         case on = "true"
         case off = "false"
@@ -107,15 +108,15 @@ extension ListenerSettings {
 
         /// Clients may present certificates.
         package static let clientCertificates = Features(rawValue: 1)
-        /// The name in a client's certificate may be its user name.
+        /// The name in a client's certificate may be the client's user name.
         package static let certificateIdentity = Features(rawValue: 2)
-        /// The listener uses only TLS, and is enabled if a certificate is given.
+        /// The listener uses only TLS. By default, it is enabled if a certificate is given.
         package static let tlsOnly = Features(rawValue: 4)
         /// The listener may be behind a proxy.
         package static let proxied = Features(rawValue: 8)
         /// Clients may connect without an account.
         package static let anonymous = Features(rawValue: 16)
-        /// A Unix socket may serve the same.
+        /// The listener may listen on a Unix socket, too.
         package static let unixSocket = Features(rawValue: 32)
         /// The features of every gateway's listener.
         package static let gateway: Features = [.clientCertificates, .proxied]
@@ -164,22 +165,23 @@ extension ListenerSettings {
                 "\(prefix).port",
                 default: port,
                 in: 0...65_535,
-                "The TCP port; 0 takes a free one, shown at start."
+                "The TCP port; 0: a free port, which the server shows when it starts."
             )
             proxyProtocol = .choice(
                 "\(prefix).proxyProtocol",
                 default: .off,
-                "v2: each connection must begin with a PROXY protocol header; let only the proxy reach such a port."
+                "v2: each connection must begin with a PROXY protocol header. Then make sure that only the proxy can "
+                    + "reach the port."
             )
             anonymous = .flag(
                 "\(prefix).anonymous",
                 default: true,
-                "Whether access.anonymous applies here; false: each client needs an account."
+                "Whether access.anonymous applies here; false: anonymous clients are refused here."
             )
             tls = .choice(
                 "\(prefix).tls.enabled",
                 default: .auto,
-                "TLS on this port; auto: on if a certificate is given."
+                "Whether this port uses TLS; auto: if a certificate is given."
             )
             certificate = .path(
                 "\(prefix).tls.certificate",
@@ -196,7 +198,7 @@ extension ListenerSettings {
             clientCertificates = .choice(
                 "\(prefix).tls.clientCertificates",
                 default: .none,
-                "Whether clients present certificates; with optional, a presented one must be valid."
+                "Whether clients present certificates; with optional, a certificate that is presented must be valid."
             )
             clientAuthority = .path(
                 "\(prefix).tls.clientAuthority",
@@ -213,17 +215,18 @@ extension ListenerSettings {
             identityFromCertificate = .flag(
                 "\(prefix).tls.identityFromCertificate",
                 default: false,
-                "Whether the common name of a client's certificate is its user name, so that it needs no password."
+                "Whether the common name of a client's certificate is the client's user name. The client then needs no "
+                    + "password."
             )
             unixSocket = .path(
                 "\(prefix).unixSocket",
                 default: "",
                 isEmptyAllowed: true,
-                "The path of a Unix socket that also serves \(title), for programs of this user and group; empty: none."
+                "The path of a Unix socket that also serves \(title), for programs of the server's user or group; empty: none."
             )
         }
 
-        /// All of them.
+        /// The descriptions of all settings that a listener with these features has.
         package var all: [SettingDescriptor] {
             var all = [
                 features.contains(.tlsOnly) ? enabledWithCertificate.descriptor : enabled.descriptor, host.descriptor,
@@ -242,12 +245,12 @@ extension ListenerSettings {
         }
     }
 
-    /// The settings if nothing is configured.
+    /// Creates the settings that apply if nothing is configured.
     init(defaultsOf keys: Keys) {
         self.init(isEnabled: !keys.features.contains(.tlsOnly), port: keys.defaultPort)
     }
 
-    /// - Throws: for invalid values, and for incomplete TLS settings.
+    /// - Throws: for values that are not allowed, and for incomplete TLS settings.
     package init(_ values: SettingValues, _ keys: Keys) throws(SettingsError) {
         host = try values.value(of: keys.host)
         port = try values.value(of: keys.port)

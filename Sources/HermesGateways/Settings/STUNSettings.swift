@@ -4,9 +4,9 @@
 /// The address of the STUN listener, for direct links between clients.
 package struct STUNSettings: Sendable, Hashable {
     package var isEnabled: Bool
-    /// An IP address or host name.
+    /// The IP address or host name to listen on.
     package var host: String
-    /// The UDP port; 0: a free one, chosen by the system.
+    /// The UDP port; 0 lets the system choose a free one.
     package var port: Int
 
     package init(isEnabled: Bool = false, host: String = "127.0.0.1", port: Int = STUNListener.defaultPort) {
@@ -22,7 +22,8 @@ extension STUNSettings {
     private static let enabled = Setting.flag(
         "listeners.stun.enabled",
         default: defaults.isEnabled,
-        "Whether clients can ask for the UDP address that the server observes (STUN Binding), for direct links."
+        "Whether the server tells clients the UDP address from which their packets reach it (STUN Binding), for direct "
+            + "links."
     )
     private static let host = Setting.text(
         "listeners.stun.host",
@@ -35,7 +36,7 @@ extension STUNSettings {
         "listeners.stun.port",
         default: defaults.port,
         in: 0...65_535,
-        "The UDP port; 0 takes a free one."
+        "The UDP port; 0: a free port."
     )
 
     /// The settings below `listeners.stun`.

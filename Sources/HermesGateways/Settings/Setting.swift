@@ -30,7 +30,7 @@ package struct Setting<Value: Sendable>: Sendable {
 }
 
 extension Setting where Value == Bool {
-    /// A switch.
+    /// Creates a setting that is true or false.
     package static func flag(_ key: String, default value: Bool, _ summary: String) -> Self {
         Setting(key, kind: "switch", allowed: "true or false", default: String(value), summary) { text in
             switch text {
@@ -43,7 +43,7 @@ extension Setting where Value == Bool {
 }
 
 extension Setting where Value == Int {
-    /// A whole number within a range.
+    /// Creates a setting for a whole number within a range.
     package static func number(
         _ key: String,
         default value: Int,
@@ -57,7 +57,7 @@ extension Setting where Value == Int {
         }
     }
 
-    /// A number of bytes with a unit: `1 MiB`.
+    /// Creates a setting for a number of bytes with a unit, such as `1 MiB`.
     package static func byteCount(
         _ key: String,
         default value: Int,
@@ -80,7 +80,7 @@ extension Setting where Value == Int {
 }
 
 extension Setting where Value == Duration {
-    /// A duration with a unit: `10 s`.
+    /// Creates a setting for a duration with a unit, such as `10 s`.
     package static func duration(
         _ key: String,
         default value: Duration,
@@ -103,14 +103,14 @@ extension Setting where Value == Duration {
 }
 
 extension Setting where Value == String {
-    /// One word of a list that is known at the start.
+    /// Creates a setting for one of these words.
     static func choice(_ key: String, of words: [String], default value: String, _ summary: String) -> Self {
         Setting(key, kind: "choice", allowed: words.joined(separator: ", "), default: value, summary) { text in
             words.contains(text) ? text : nil
         }
     }
 
-    /// A text of limited length without control characters.
+    /// Creates a setting for a text of limited length without control characters.
     package static func text(
         _ key: String,
         default value: String,
@@ -129,7 +129,7 @@ extension Setting where Value == String {
         }
     }
 
-    /// A path of a file or folder; relative to the working directory.
+    /// Creates a setting for the path of a file or folder. A relative path begins at the working directory.
     package static func path(
         _ key: String,
         default value: String,
@@ -141,7 +141,7 @@ extension Setting where Value == String {
 }
 
 extension Setting where Value: CaseIterable & RawRepresentable, Value.RawValue == String {
-    /// One word of a list.
+    /// Creates a setting for one case of an enumeration.
     package static func choice(_ key: String, default value: Value, _ summary: String) -> Self {
         let allowed = Value.allCases.map(\.rawValue).joined(separator: ", ")
         return Setting(key, kind: "choice", allowed: allowed, default: value.rawValue, summary) { text in
@@ -151,7 +151,7 @@ extension Setting where Value: CaseIterable & RawRepresentable, Value.RawValue =
 }
 
 extension Setting {
-    /// Several words of a list, separated by commas.
+    /// Creates a setting for one or more cases of an enumeration, separated by commas.
     package static func choices<Choice>(_ key: String, default values: [Choice], _ summary: String) -> Self
     where Value == [Choice], Choice: CaseIterable & RawRepresentable, Choice.RawValue == String {
         let words = Choice.allCases.map(\.rawValue).joined(separator: ", ")
@@ -171,7 +171,7 @@ extension Setting {
 }
 
 extension Setting where Value == [String] {
-    /// Texts, separated by commas; empty: none.
+    /// Creates a setting for a list of texts, separated by commas. An empty text is an empty list.
     package static func texts(_ key: String, maxCount: Int, maxBytes: Int, _ summary: String) -> Self {
         let allowed = "up to \(maxCount) of at most \(maxBytes) bytes, with commas between"
         return Setting(key, kind: "list", allowed: allowed, default: "", summary) { text in
@@ -185,7 +185,8 @@ extension Setting where Value == [String] {
         }
     }
 
-    /// Origins of web pages, as a Content-Security-Policy names them: nothing in them can end or extend its directive.
+    /// Creates a setting for the origins of web pages, in the form of a Content-Security-Policy. The check ensures that
+    /// no origin can end or extend the directive in which it appears.
     package static func origins(_ key: String, maxCount: Int, _ summary: String) -> Self {
         let allowed = "up to \(maxCount) origins such as https://example.org, with commas between"
         return Setting(key, kind: "list", allowed: allowed, default: "", summary) { text in

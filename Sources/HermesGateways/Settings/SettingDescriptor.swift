@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The description of one setting. Parsing, `check-config`, the annotated `docs/hermes.yaml` and
-/// `docs/configuration.md` are made from it.
+/// The description of one setting. Parsing and `check-config` use it, and the annotated `docs/hermes.yaml` and
+/// `docs/configuration.md` are generated from it.
 package struct SettingDescriptor: Sendable {
     /// The dotted key, for example `listeners.impb.port`.
     package let key: String
@@ -10,11 +10,11 @@ package struct SettingDescriptor: Sendable {
     package let kind: String
     /// The allowed values, for people: "1 to 65,535".
     package let allowed: String
-    /// The default in the form of the file.
+    /// The default value, as the configuration file would write it.
     package let defaultText: String
     /// A one-line description.
     package let summary: String
-    /// Whether it is hidden in logs, errors and `check-config`.
+    /// Whether the value is hidden in logs, errors and `check-config`.
     package let isSecret: Bool
     /// Whether a text is a valid value.
     let accepts: @Sendable (String) -> Bool
@@ -22,7 +22,7 @@ package struct SettingDescriptor: Sendable {
     /// The components of the key.
     package var path: [String] { key.split(separator: ".").map(String.init) }
 
-    /// The name of the environment variable: `HERMES_LISTENERS_IMPB_PORT`.
+    /// The name of the environment variable, for example `HERMES_LISTENERS_IMPB_PORT`.
     package var environmentName: String {
         var name = "HERMES"
         for component in path {

@@ -5,19 +5,19 @@ import Configuration
 import Foundation
 import Yams
 
-/// The sources of values in order of precedence: command line, environment (`HERMES_…`), file.
+/// The sources of the settings' values, in order of precedence: command line, environment (`HERMES_…`), file.
 package struct SettingSources: Sendable {
-    /// Variables that begin with `HERMES_` and are not settings: those of the build and of the client commands.
+    /// The variables that begin with `HERMES_` but are not settings. The build and the client commands use them.
     static let otherVariables: Set<String> = [
         "HERMES_BIN", "HERMES_CONFIG", "HERMES_DEV", "HERMES_PASSWORD", "HERMES_STRICT",
     ]
-    /// Variables of the programs in Interop.
+    /// The prefix of the variables that the programs in `Interop` use.
     static let otherPrefix = "HERMES_INTEROP_"
 
     /// The arguments of `hermes serve`: `--listeners.impb.port 7000` or `--listeners.impb.port=7000`.
     package var arguments: [String]
     package var environment: [String: String]
-    /// The path of a YAML file; nil: none.
+    /// The path of a YAML file; nil for none.
     package var file: String?
 
     package init(arguments: [String] = [], environment: [String: String] = [:], file: String? = nil) {
@@ -26,8 +26,8 @@ package struct SettingSources: Sendable {
         self.file = file
     }
 
-    /// Reads all sources. Checks every value against its setting; an unknown key is a problem.
-    /// - Throws: all problems at once.
+    /// Reads all sources, and checks every value against its setting. An unknown key is a problem, too.
+    /// - Throws: one error with all problems.
     package func load(_ settings: [SettingDescriptor]) throws(SettingsError) -> SettingValues {
         var problems: [String] = []
         let fromArguments = argumentEntries(settings, &problems)
@@ -80,7 +80,9 @@ package struct SettingSources: Sendable {
             }
             let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let key = String(parts[0])
-            guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
+            // Another option is not taken for a value that is missing.
+            let isValueNext = rest.first.map { !$0.hasPrefix("--") } ?? false
+            guard let value = parts.count == 2 ? String(parts[1]) : isValueNext ? rest.popFirst() : nil else {
                 problems.append("--\(key) needs a value")
                 continue
             }
@@ -130,7 +132,7 @@ package struct SettingSources: Sendable {
         return reader.entries
     }
 
-    /// The sections below `listeners` with a key `protocol`.
+    /// Returns the names of the file's sections below `listeners` that have a key `protocol`.
     func namesInFile() -> [String] {
         guard let file, let data = FileManager.default.contents(atPath: file),
             let listeners = try? Yams.compose(yaml: String(decoding: data, as: UTF8.self))?.mapping?["listeners"]?
@@ -166,7 +168,7 @@ private struct SettingFileReader {
         self.keys = keys
     }
 
-    /// Reads a mapping; its depth is bounded, because only mappings with a known key below are entered.
+    /// Reads a mapping. The depth of the recursion is bounded, because only sections with known keys are entered.
     mutating func read(_ mapping: Node.Mapping, below prefix: String) {
         for (keyNode, node) in mapping {
             let key = prefix + (keyNode.scalar?.string ?? "?")

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Sizes and durations in their written form.
+/// Parses and formats the written form of sizes and durations.
 package enum SettingUnits {
     private static let byteUnits: [(name: String, bytes: Int)] = [
         ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1),
@@ -10,14 +10,14 @@ package enum SettingUnits {
         ("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1),
     ]
 
-    /// Parses `64 KiB`; a unit is required except for 0.
-    /// - Returns: nil for any other text, negative numbers and numbers that do not fit.
+    /// Parses a size such as `64 KiB`. A unit is required, except for 0.
+    /// - Returns: nil for any other text, for negative numbers, and for numbers that are too large.
     package static func parse(bytes text: String) -> Int? {
         parse(text, units: byteUnits.map { ($0.name, $0.bytes) })
     }
 
-    /// Parses `10 s`; a unit is required except for 0.
-    /// - Returns: nil for any other text, negative numbers and numbers that do not fit.
+    /// Parses a duration such as `10 s`. A unit is required, except for 0.
+    /// - Returns: nil for any other text, for negative numbers, and for numbers that are too large.
     package static func parse(duration text: String) -> Duration? {
         guard let milliseconds = parse(text, units: timeUnits.map { ($0.name, $0.milliseconds) }) else { return nil }
         return .milliseconds(milliseconds)
@@ -29,7 +29,7 @@ package enum SettingUnits {
         return "\(bytes / unit.bytes) \(unit.name)"
     }
 
-    /// Formats a duration in the largest unit that keeps it whole; less than a millisecond is cut.
+    /// Formats a duration in the largest unit that keeps it whole. Fractions of a millisecond are cut off.
     package static func format(_ duration: Duration) -> String {
         let (seconds, attoseconds) = duration.components
         let milliseconds = seconds &* 1000 &+ attoseconds / 1_000_000_000_000_000

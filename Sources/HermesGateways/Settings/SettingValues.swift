@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The given values with their origins; other settings have their defaults.
+/// The values that the sources give, with their origins. A setting without a given value has its default.
 package struct SettingValues: Sendable {
     /// A value in its written form.
     package struct Given: Sendable, Hashable {
@@ -15,13 +15,13 @@ package struct SettingValues: Sendable {
         }
     }
 
-    /// By dotted key.
+    /// The given values, by dotted key.
     package var given: [String: Given]
 
-    /// - Parameter given: by dotted key; for tests and for programs that embed the server.
+    /// - Parameter given: the values, by dotted key. Tests and programs that embed the server pass them.
     package init(given: [String: Given] = [:]) { self.given = given }
 
-    /// The given value of a setting, or its default.
+    /// Returns the given value of a setting, or its default.
     /// - Throws: if the given text is not a valid value.
     package func value<Value>(of setting: Setting<Value>) throws(SettingsError) -> Value {
         let descriptor = setting.descriptor
@@ -30,7 +30,7 @@ package struct SettingValues: Sendable {
         return value
     }
 
-    /// The problems of the values given for these settings, one sentence each.
+    /// Returns the problems of the values that are given for these settings, one sentence each.
     package func problems(with settings: [SettingDescriptor]) -> [String] {
         settings.filter { !$0.accepts(given[$0.key]?.text ?? $0.defaultText) }.map(problem(with:))
     }

@@ -3,7 +3,7 @@
 
 /// All problems of a configuration, so that they can be fixed at once.
 package struct SettingsError: Error, Sendable, CustomStringConvertible {
-    /// One sentence each, with the key, the value, and the allowed values.
+    /// The problems, one sentence each, with the key, the value, and the allowed values.
     package let problems: [String]
 
     package init(problems: [String]) { self.problems = problems }
@@ -14,7 +14,7 @@ package struct SettingsError: Error, Sendable, CustomStringConvertible {
 }
 
 extension SettingsError {
-    /// The word most similar to `word`, if any is similar.
+    /// Returns the word that is most similar to `word`; nil if none is similar enough.
     static func nearest(to word: String, among words: some Sequence<String>) -> String? {
         let typed = Array(word.lowercased())
         var best: (word: String, distance: Int)?

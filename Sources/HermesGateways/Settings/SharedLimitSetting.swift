@@ -3,7 +3,8 @@
 
 import HermesCore
 
-/// The three settings of a bound that all owners share (``SharedLimit``).
+/// The three settings of a limit that owners share (``SharedLimit``): the total, the share of one account, and the
+/// share of one address.
 struct SharedLimitSetting: Sendable {
     private let total: Setting<Int>
     private let perAccount: Setting<Int>
@@ -26,16 +27,16 @@ struct SharedLimitSetting: Sendable {
             key,
             limit.total,
             range,
-            "\(summary) One owner may never use more than is then left free; all addresses "
-                + "without an account together may use half."
+            "\(summary) No account or address may use more than the part that is still "
+                + "free; all addresses without an account together may use half."
         )
         perAccount = make("\(key)PerAccount", limit.perAccount, range, "The share of \(key) that one account may have.")
         perAddress = make(
             "\(key)PerAddress",
             limit.perAddress,
             range,
-            "The share of \(key) that one address without an account may have; an IPv6 network of 64 bits "
-                + "counts as one address."
+            "The share of \(key) that one address without an account may have; an IPv6 /64 network counts "
+                + "as one address."
         )
     }
 
@@ -57,8 +58,9 @@ struct SharedLimitSetting: Sendable {
     static let subscriptions = counted(
         "mqtt.sessions.maxSubscriptions",
         defaults.keptSubscriptions,
-        "Subscriptions of all kept sessions; a filter counts once for each KiB or part of a KiB of memory (384 bytes, "
-            + "twice its length, and 64 bytes for each level), and a shared one for 39 more. Further ones are refused."
+        "Subscriptions of all kept sessions; further ones are refused. Each filter counts once for each started KiB of "
+            + "memory (384 bytes, plus twice its length, plus 64 bytes for each level); a shared filter counts for 39 "
+            + "more."
     )
     static let messages = counted(
         "mqtt.sessions.maxQueuedMessages",
@@ -75,22 +77,23 @@ struct SharedLimitSetting: Sendable {
         "mqtt.maxSharedGroups",
         defaults.sharedGroups,
         """
-        Groups of shared subscriptions with connected members; a group counts once for each account or address. On \
-        average a group may have 16 members of one account or address. Further groups and members are refused.
+        Groups of shared subscriptions with connected members. A group counts once for each account or address that \
+        has members in it. There may be 16 times as many members as groups. Further groups and members are refused.
         """
     )
     static let retainedMessages = counted(
         "mqtt.retained.maxMessages",
         defaults.retainedMessages,
         from: 0,
-        "Retained publications; further ones are refused (MQTT 5, QoS 1 and 2) or delivered but not retained."
+        "Retained publications. Further ones are refused if they come over MQTT 5 with QoS 1 or 2; others are "
+            + "delivered without being retained."
     )
     static let retainedBytes = measured(
         "mqtt.retained.maxBytes",
         defaults.retainedBytes,
         from: 0,
-        "The total memory of all retained publications: payload, topic and properties, and 352 bytes and 64 bytes for "
-            + "each level of the topic."
+        "The total memory of all retained publications. Each takes its payload, topic and properties, plus 352 bytes, "
+            + "plus 64 bytes for each level of the topic."
     )
 
     static let ofSessions = [sessions, subscriptions, messages, bytes]

@@ -7,11 +7,12 @@ public import Logging
 public import NIOCore
 import SwiftProtobuf
 
-/// A client of IMPB, the protocol of the mobile apps: logs in, sends, gets each message once, sets up direct links.
+/// A client of IMPB, the protocol of the mobile apps. It logs in, sends messages, receives each message once, and sets
+/// up direct links.
 public final class IMPBClient: Sendable {
     /// The way in which the client acknowledges messages.
     public enum Acknowledgement: Hashable, Sendable {
-        /// With a frame of its own, once the app has taken the message.
+        /// With a separate frame, once the app has taken the message.
         case explicit
         /// With any later frame that the client sends, as the old apps do.
         case implicit
@@ -62,8 +63,8 @@ public final class IMPBClient: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: the client's settings.
-    ///   - eventLoop: the loop of its connection; nil: one of the process's shared loops.
-    ///   - logger: gets messages at debug level.
+    ///   - eventLoop: the event loop of the connection; nil: one of the process's shared loops.
+    ///   - logger: gets log messages at debug level.
     /// - Throws: HermesClientError if the TLS options are invalid.
     public init(_ configuration: Configuration, eventLoop: (any EventLoop)? = nil, logger: Logger? = nil) throws {
         let connector = try Connector(configuration.server)
@@ -81,10 +82,10 @@ public final class IMPBClient: Sendable {
 
     deinit { driver.abandon() }
 
-    /// Connects and logs in. From then on the client stays logged in until `close`, or until the server ends the login
-    /// for good.
+    /// Connects and logs in. From then on the client stays logged in until `close`, or until the server permanently
+    /// ends the login.
     ///
-    /// A client that is logged in with another credential is closed first.
+    /// If the client is logged in with another credential, it is closed first.
     ///
     /// - Throws: HermesClientError if the login is refused, or if the reconnect policy gives up.
     public func logIn(_ credential: Credential) async throws -> IMPBLogin {
@@ -96,7 +97,8 @@ public final class IMPBClient: Sendable {
     /// - Parameters:
     ///   - text: the text; the whole frame is at most 64 KiB.
     ///   - uid: the recipient.
-    ///   - clientID: makes sending again safe: 1 to 64 bytes; nil: a random one.
+    ///   - clientID: the client's id for the message, 1 to 64 bytes; nil: a random id. If the app sends the message
+    ///     again with the same id, it arrives only once.
     /// - Returns: the receipt, once the server has committed the message.
     /// - Throws: HermesClientError if the server refuses the message or the timeout passes; CancellationError.
     @discardableResult
@@ -104,15 +106,16 @@ public final class IMPBClient: Sendable {
         try await send(.text(text), to: uid, clientID: clientID)
     }
 
-    /// Sends a content of any kind that IMPB has; a custom one whose data is text.
+    /// Sends a content of any kind that IMPB can carry. The data of a custom content must be text.
     ///
     /// - Parameters:
     ///   - content: the content; the whole frame is at most 64 KiB.
     ///   - uid: the recipient.
-    ///   - clientID: makes sending again safe: 1 to 64 bytes; nil: a random one.
+    ///   - clientID: the client's id for the message, 1 to 64 bytes; nil: a random id. If the app sends the message
+    ///     again with the same id, it arrives only once.
     /// - Returns: the receipt, once the server has committed the message.
-    /// - Throws: HermesClientError if IMPB has no such content, the server refuses the message or the timeout passes;
-    ///   CancellationError.
+    /// - Throws: HermesClientError if IMPB cannot carry the content, the server refuses the message or the timeout
+    ///   passes; CancellationError.
     @discardableResult
     public func send(_ content: MessageContent, to uid: UserID, clientID: String? = nil) async throws -> Receipt {
         var message = IMPB_C2C_msg()
@@ -122,7 +125,7 @@ public final class IMPBClient: Sendable {
         return try await send(.c2C, message)
     }
 
-    /// Sends a content of any kind to a group; see ``send(_:to:clientID:)-(MessageContent,_,_)``.
+    /// Sends a content to a group, as ``send(_:to:clientID:)-(MessageContent,_,_)`` does to an account.
     @discardableResult
     public func send(_ content: MessageContent, toGroup id: GroupID, clientID: String? = nil) async throws -> Receipt {
         var message = IMPB_Group_msg()
@@ -132,8 +135,8 @@ public final class IMPBClient: Sendable {
         return try await send(.group, message)
     }
 
-    /// Sends a content to everyone who is connected over IMPB, this device included. It is not stored, and not sent
-    /// again after a lost connection.
+    /// Sends a content to everyone who is connected over IMPB, this device included. The server does not store it, and
+    /// the client does not send it again after a lost connection.
     ///
     /// - Throws: HermesClientError `.forbidden` if the server's rules do not let this account publish to
     ///   `impb/broadcast`.
@@ -143,10 +146,10 @@ public final class IMPBClient: Sendable {
         try await sendOnce(.broadcast, try message.wireBytes())
     }
 
-    /// Sends bytes of the application's own to its back end, which subscribes to the topic `impb/UID/DEVICE/custom`.
-    /// They are not sent again after a lost connection.
+    /// Sends application-defined bytes to the application's back end, which subscribes to the topic
+    /// `impb/UID/DEVICE/custom`. The client does not send them again after a lost connection.
     ///
-    /// - Parameter bytes: at most 32 KiB.
+    /// - Parameter bytes: the bytes; at most 32 KiB.
     /// - Throws: HermesClientError `.notFound` if nobody is subscribed.
     public func sendCustom(_ bytes: [UInt8]) async throws { try await sendOnce(.custom, bytes) }
 
@@ -177,7 +180,7 @@ public final class IMPBClient: Sendable {
 
     /// Asks another account for a direct link.
     ///
-    /// - Returns: whether the account is online, and both sides' addresses.
+    /// - Returns: whether the account exists and is online, and both sides' addresses.
     public func requestLink(to uid: UserID, from ownUID: UserID) async throws -> IMPBLinkOffer {
         var request = IMPB_p2pconnect_request()
         request.uid = ownUID.rawValue
@@ -208,8 +211,8 @@ public final class IMPBClient: Sendable {
         _ = try await ask(try .peer(.postIp, request))
     }
 
-    /// The client's events, each once and in order, for a single loop. A message counts as taken when the app asks for
-    /// the next event.
+    /// The client's events, each once and in order. Only one loop may read them. An event counts as taken when the app
+    /// asks for the next event.
     public var events: ClientEvents<IMPBEvent> { ClientEvents { await self.driver.nextEvent()?.event } }
 
     /// The connection's states from now on, the present one first. The stream ends when the client next stops.
@@ -218,7 +221,8 @@ public final class IMPBClient: Sendable {
     /// Closes the connection. The last event counts as taken.
     public func close() async { await driver.close(takesLast: true) }
 
-    /// Waits until the client has stopped; closes it if the task is cancelled. Then the last event comes again.
+    /// Waits until the client has stopped. If the task is cancelled, closes the client; then the last event arrives
+    /// again after the next login.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws { try await driver.run() }

@@ -15,7 +15,7 @@ public import Foundation
 public struct IMPBLogin: Hashable, Sendable {
     /// The account's number.
     public var uid: UserID
-    /// The token for the next login, in place of the password. A secret.
+    /// The token for the next login, in place of the password. It is a secret.
     public var token: String
 }
 
@@ -26,11 +26,11 @@ public struct IMPBLogin: Hashable, Sendable {
 public enum IMPBEvent: Hashable, Sendable {
     /// A message from another account, or from another device of this account.
     case message(IMPBMessage)
-    /// A message to everyone. Its author is nobody (0) if a back end sent it.
+    /// A message to everyone. The author's id is 0 if a back end sent it.
     case broadcast(content: MessageContent, fromUID: UserID)
-    /// The number of entries that were committed while this device was away; they follow.
+    /// The number of entries that were committed while this device was away. The entries follow as separate events.
     case waiting(count: Int)
-    /// An account asks for a direct link: answer with `postAddress`.
+    /// An account asks for a direct link; the app answers with `postAddress`.
     case linkRequested(byUID: UserID, peer: IMPBAddress, own: IMPBAddress)
     /// The other side of a direct link is ready at this address.
     case linkReady(uid: UserID, host: String, port: Int)
@@ -40,7 +40,7 @@ public enum IMPBEvent: Hashable, Sendable {
     case missed(count: UInt64)
     /// The server lost its store or a part of it. Entries that the app had not received are lost.
     case inboxReset
-    /// A notification of a type that has no event here.
+    /// A notification for which there is no other case, or whose body is not valid.
     case notification(type: Int, body: [UInt8])
 }
 
@@ -60,7 +60,7 @@ public struct IMPBMessage: Hashable, Sendable {
     public var content: MessageContent
     /// The entry's seq in this account's inbox; 0 if the server gives none.
     public var inboxSeq: UInt64
-    /// When the server committed it, by the server's clock.
+    /// When the server committed the message, by the server's clock.
     public var date: Date
     /// Whether another device of this account sent it.
     public var isOwn: Bool
@@ -182,7 +182,8 @@ extension IMPBMessage {
 }
 
 extension MessageContent {
-    /// - Throws: `notEncodable` for what IMPB cannot carry: a custom content that is not text, or an unknown one.
+    /// - Throws: `notEncodable` if IMPB cannot carry the content: a custom content whose data is not text, or a content
+    ///   of an unknown kind.
     func impb<Bytes: SwiftProtobufContiguousBytes>() throws -> (type: IMPB_Content_type, content: Bytes) {
         func encoded(_ type: IMPB_Content_type, _ body: some SwiftProtobuf.Message) throws -> (IMPB_Content_type, Bytes)
         {
@@ -222,7 +223,8 @@ extension MessageContent {
             body.info.value = text
             return try encoded(.custom, body)
         case .video(let url, _, _):
-            // Published without a body: the bytes are the application's, here the address.
+            // The published protocol defines no message for videos; applications choose the bytes. This client sends
+            // the URL.
             return (.video, Bytes(url.absoluteString.utf8))
         case .unknown:
             throw HermesClientError(.notEncodable, "a content of an unknown kind cannot be sent")

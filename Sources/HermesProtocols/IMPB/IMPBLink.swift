@@ -6,7 +6,7 @@ import HermesWire
 import NIOCore
 import SwiftProtobuf
 
-/// IMPB: requests and their replies, chat messages, notifications.
+/// The IMPB protocol: requests and their replies, chat messages, and notifications.
 struct IMPBLink: ConnectionLink {
     typealias Decoder = IMPBFrameDecoder
     typealias Login = IMPBLogin
@@ -16,18 +16,18 @@ struct IMPBLink: ConnectionLink {
         case message(IMPB_base_msg)
     }
 
-    /// The reply's `respon`.
+    /// The field `respon` of the reply.
     typealias Answer = [UInt8]
 
     struct Event: Sendable {
-        /// The epoch that the seq belongs to.
+        /// The epoch to which the seq belongs.
         var epoch: UInt64
         /// The entry's seq; 0 if the event is not an inbox entry.
         var seq: UInt64
-        /// Numbers the inboxes: a seq of one inbox means nothing in another.
+        /// The number of the inbox. A seq of one inbox has no meaning in another inbox.
         var incarnation: UInt64 = 0
         var event: IMPBEvent
-        /// The length of the frame that carried the event.
+        /// The length of the body of the frame that carried the event, in bytes.
         var bytes = 0
     }
 
@@ -43,7 +43,7 @@ struct IMPBLink: ConnectionLink {
     let configuration: IMPBClient.Configuration
     var credential: Credential?
     private var uid: UInt32 = 0
-    /// A registration was sent and its answer has not arrived: the account may exist.
+    /// Whether a registration was sent and its answer has not arrived. If so, the account may exist.
     private var registerIsUnanswered = false
     private var mayBeRegistered = false
     /// Whether a login is unanswered.
@@ -52,13 +52,13 @@ struct IMPBLink: ConnectionLink {
     /// The ids of messages whose receipts are awaited.
     private var sending: Set<UInt64> = []
     private var inbox = InboxTracker<IMPBEvent>()
-    /// The number of the present inbox, see ``Event/incarnation``.
+    /// The number of the present inbox; see ``Event/incarnation``.
     private var incarnation: UInt64 = 0
-    /// The credential that the app last passed; ``credential`` may be a token that this one yielded.
+    /// The credential that the app last passed. ``credential`` may instead be the token that the server issued for it.
     private var requested: Credential?
     private var backlog = 0
     private var backlogBytes = 0
-    /// The length of the frame that is being handled.
+    /// The length of the body of the present frame, in bytes.
     private var frameBytes = 0
     private var outputs: [InboxTracker<IMPBEvent>.Output] = []
 
@@ -66,14 +66,14 @@ struct IMPBLink: ConnectionLink {
 
     // MARK: Logging in
 
-    /// The app logs in, perhaps with another account.
+    /// Sets the credential with which the app logs in, perhaps to another account.
     mutating func logIn(_ new: Credential) {
         if new != requested { mayBeRegistered = false }
         credential = new
         requested = new
     }
 
-    /// Whether the app passes the same credential as before.
+    /// Whether a credential is the one that the app last passed, or the token that the server issued for it.
     func isLoggedIn(with credential: Credential) -> Bool { credential == requested || credential == self.credential }
 
     mutating func connected(effects: inout Effects) throws {
@@ -149,10 +149,10 @@ struct IMPBLink: ConnectionLink {
                 return effects.append(.refused(HermesClientError(reply)))
             }
             mayBeRegistered = true
-            // The reply's token would be enough, but only a login tells the server about the device.
+            // The reply has a token, but the client logs in, because only a login tells the server about the device.
             try logIn(nickName, password: password, effects: &effects)
         case ID.login:
-            // Each login has one answer.
+            // Each login has one answer; further answers are ignored.
             guard isAuthenticating else { return }
             isAuthenticating = false
             strayLogins.answered()
@@ -196,7 +196,7 @@ struct IMPBLink: ConnectionLink {
             let wasMessage = sending.remove(id) != nil
             guard reply.isSuc else { return effects.append(.answer(id: id, .failure(HermesClientError(reply)))) }
             if wasMessage, let receipt = try? IMPB_Message_receipt(wire: [UInt8](reply.respon)), receipt.seq > 0 {
-                // The client's own message is also an entry, for which this device gets only the receipt.
+                // The client's own message is also an entry of the inbox, but this device gets only the receipt for it.
                 inbox.arrived(nil, seq: receipt.seq, to: receipt.seq, now: now, output: &outputs)
                 try drain(&effects)
             }
@@ -221,7 +221,7 @@ struct IMPBLink: ConnectionLink {
         if notification.type == .kicked {
             let kicked = (try? IMPB_kicked_notification(wire: [UInt8](notification.body))) ?? .init()
             let error = HermesClientError(ending: kicked.code, kicked.reason)
-            // 3000 and above: temporary; below: permanent.
+            // Codes from 3000 and a missing code (0) are temporary; all others are permanent.
             let isTemporary = kicked.code == 0 || kicked.code >= 3000
             let mayReturn = error.code == .replaced ? strayLogins.blame() : isTemporary
             effects.append(.kicked(error, mayReturn: mayReturn, advice: nil))
@@ -237,7 +237,8 @@ struct IMPBLink: ConnectionLink {
         arrived(event, seq: notification.seq, to: to, now: now, effects: &effects)
     }
 
-    /// An event arrived. Without a seq it is not stored, or the server does not number its entries.
+    /// Handles an event that has arrived. With the seq 0, the event is not stored, or the server does not number its
+    /// entries.
     private mutating func arrived(
         _ event: IMPBEvent,
         seq: UInt64,
@@ -246,7 +247,8 @@ struct IMPBLink: ConnectionLink {
         effects: inout Effects
     ) {
         guard seq > 0 else {
-            // Nothing asks for these again, and nothing else bounds them.
+            // The client does not request such events again, so it drops those above the limits. No other limit applies
+            // to them.
             guard backlog < Backlog.maxEphemeral, backlogBytes < Backlog.maxBytes else { return }
             return effects.append(.event(Event(epoch: 0, seq: 0, event: event, bytes: frameBytes)))
         }
@@ -309,7 +311,8 @@ struct IMPBLink: ConnectionLink {
         for output in outputs {
             switch output {
             case .deliver(let seq, let event):
-                // The frame may have been another one, after a hole: a bound need not be exact.
+                // After a hole, the event may be from an earlier frame of another length. The length is only used for a
+                // limit, so it need not be exact.
                 effects.append(
                     .event(
                         Event(

@@ -14,17 +14,18 @@ public import Foundation
 
 /// A viewer of a LiveRoom: joins, talks, gives gifts, and sees the others' texts and gifts.
 ///
-/// Rooms are live: the viewer misses what happens while it is not connected. It joins again by itself.
+/// Rooms are live: the viewer misses what happens while it is not connected. After a lost connection it joins again by
+/// itself.
 public final class LiveRoomClient: Sendable {
     /// A viewer's settings.
     public struct Configuration: Sendable {
         /// The server's LiveRoom port.
         public var server: ServerAddress
-        /// The viewer as the others see it; nil: a silent viewer, which may only watch.
+        /// The viewer as the others see it; nil: a silent viewer, which can only watch.
         public var user: RoomUser?
-        /// The room, on a port that has several; nil: the port's own.
+        /// The room, if the port serves several rooms; nil: the port's own room.
         public var room: String?
-        /// The token of the account that the viewer enters with; nil: anonymous.
+        /// The token of the account with which the viewer enters; nil: the viewer is anonymous.
         public var token: String?
         /// The id of the account's device; nil: "liveroom".
         public var device: String?
@@ -34,7 +35,7 @@ public final class LiveRoomClient: Sendable {
         public var reconnect: ReconnectPolicy
         /// The state of the app and of the network.
         public var conditions: DeviceConditions
-        /// The longest frame accepted, in bytes.
+        /// The longest accepted body of a frame, in bytes.
         public var maxFrameBytes: Int
 
         /// Creates a configuration with the defaults for an app.
@@ -58,8 +59,8 @@ public final class LiveRoomClient: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: the viewer's settings.
-    ///   - eventLoop: the loop of its connection; nil: one of the process's shared loops.
-    ///   - logger: gets messages at debug level.
+    ///   - eventLoop: the event loop of the connection; nil: one of the process's shared loops.
+    ///   - logger: gets log messages at debug level.
     /// - Throws: HermesClientError if the TLS options are invalid.
     public init(_ configuration: Configuration, eventLoop: (any EventLoop)? = nil, logger: Logger? = nil) throws {
         let connector = try Connector(configuration.server)
@@ -83,12 +84,12 @@ public final class LiveRoomClient: Sendable {
 
     deinit { driver.abandon() }
 
-    /// Connects and joins; the viewer reconnects by itself until `leave` or `close`.
+    /// Connects and joins the room. The viewer reconnects by itself until `leave` or `close`.
     ///
     /// - Throws: HermesClientError if the reconnect policy gives up.
     public func join() async throws { _ = try await driver.start() }
 
-    /// Sends a text to the room; everyone gets it, the sender included.
+    /// Sends a text to the room. Everyone in the room gets it, including the sender.
     ///
     /// - Throws: HermesClientError if the viewer is silent, or the connection is lost.
     public func say(_ text: String) async throws {
@@ -98,7 +99,7 @@ public final class LiveRoomClient: Sendable {
         try await driver.send(try LiveRoomFrame(type: .text, message: message))
     }
 
-    /// Gives a gift; everyone sees it, the sender included.
+    /// Gives a gift. Everyone in the room sees it, including the sender.
     ///
     /// - Throws: HermesClientError if the viewer is silent, or the connection is lost.
     public func give(_ gift: String, count: Int = 1, url: URL? = nil) async throws {
@@ -110,18 +111,18 @@ public final class LiveRoomClient: Sendable {
         try await driver.send(try LiveRoomFrame(type: .gift, message: message))
     }
 
-    /// Sends a frame of the application's own type.
+    /// Sends a frame of an application-defined type.
     ///
     /// - Parameters:
-    ///   - type: 16 to 65,535.
-    ///   - data: the body.
+    ///   - type: the type, 16 to 65,535.
+    ///   - data: the body of the frame.
     public func sendCustom(type: UInt16, data: [UInt8]) async throws {
         try await driver.send(
             try LiveRoomFrame(type: LiveRoomFrameType(rawValue: type), body: ByteBuffer(bytes: data))
         )
     }
 
-    /// Leaves the room, so that the others see it, and closes the connection.
+    /// Tells the others that this viewer leaves the room, and closes the connection.
     public func leave() async {
         if let user, let frame = try? LiveRoomFrame(type: .leave, message: user.liveRoom) {
             await driver.sendIfLive(frame)
@@ -132,15 +133,15 @@ public final class LiveRoomClient: Sendable {
     /// Closes the connection without sending a leave frame.
     public func close() async { await driver.close(takesLast: true) }
 
-    /// Waits until the viewer has stopped; closes it if the task is cancelled.
+    /// Waits until the viewer has stopped. If the task is cancelled, closes the viewer.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the viewer.
     public func run() async throws { try await driver.run() }
 
-    /// The room's events, for a single loop. A loop that is too slow misses the newest.
+    /// The room's events. Only one loop may read them. A loop that is too slow misses the newest events.
     public var events: ClientEvents<RoomEvent> { ClientEvents { await self.driver.nextEvent() } }
 
-    /// The connection's states from now on, the present one first. The stream ends when the client next stops.
+    /// The connection's states from now on, the present one first. The stream ends when the viewer next stops.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
     private func talker() throws -> LiveRoom_UserInfo {

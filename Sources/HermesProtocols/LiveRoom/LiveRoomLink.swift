@@ -11,7 +11,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// LiveRoom: frames to and from one room; nothing is answered.
+/// The LiveRoom protocol: frames to and from one room. The server does not answer them.
 struct LiveRoomLink: ConnectionLink {
     typealias Decoder = LiveRoomFrameDecoder
     typealias Request = LiveRoomFrame
@@ -35,7 +35,8 @@ struct LiveRoomLink: ConnectionLink {
         self.maxFrameBytes = maxFrameBytes
     }
 
-    /// Whether the server uses types of its own on this connection; otherwise they are the application's.
+    /// Whether the viewer sends an enter frame. If so, the server uses the types for notices and removals; otherwise
+    /// these numbers belong to the application.
     private var hasEntered: Bool { room != nil || token != nil }
 
     mutating func connected(effects: inout Effects) throws {
@@ -58,7 +59,7 @@ struct LiveRoomLink: ConnectionLink {
             effects.append(.kicked(error, mayReturn: kicked.code >= 3000, advice: nil))
             return
         }
-        // Ignore a frame that does not parse: the boundaries of the next ones are intact.
+        // A frame that does not parse is ignored, because the boundaries of the next frames are intact.
         guard let event = try? RoomEvent(frame, room: room ?? "", hasEntered: hasEntered) else { return }
         append(event, &effects)
     }
@@ -68,7 +69,7 @@ struct LiveRoomLink: ConnectionLink {
     }
 
     mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws {
-        // Any body is valid; this one is as long as that of the published clients.
+        // Any body is valid. This one has the same length as the body that the published clients send.
         let body = ByteBuffer(string: "hermes live room heartbeat..")
         try LiveRoomFrame(type: .heartbeat, body: body).write(into: &buffer)
     }
@@ -80,7 +81,7 @@ struct LiveRoomLink: ConnectionLink {
         backlogBytes = bytes
     }
 
-    /// Adds an event; a viewer that is too slow misses the newest.
+    /// Adds an event, unless too many events wait for the app.
     private func append(_ event: RoomEvent, _ effects: inout Effects) {
         if backlog < Backlog.maxEphemeral, backlogBytes < Backlog.maxBytes { effects.append(.event(event)) }
     }
@@ -101,7 +102,7 @@ extension RoomUser {
 }
 
 extension RoomEvent {
-    /// Decodes a frame; nil if it carries no event.
+    /// Creates the event of a frame; nil if the frame carries no event.
     init?(_ frame: LiveRoomFrame, room: String, hasEntered: Bool) throws(WireError) {
         switch frame.type {
         case .join:

@@ -6,13 +6,13 @@ import HermesWire
 public import Logging
 public import NIOCore
 
-/// A small device: reports its account, and gets that account's pushes.
+/// A client of QSIOP, for a small device. It reports its account, and receives the pushes for this account.
 public final class QSIOPClient: Sendable {
     /// The account that a device reports.
     public struct Identity: Hashable, Sendable {
         /// The account.
         public var uid: UserID
-        /// A token of a login; nil where the server accepts the uid alone.
+        /// A token of a login; nil if the server accepts the uid alone.
         public var token: String?
         /// The device's id; nil: "qsiop".
         public var device: String?
@@ -29,7 +29,7 @@ public final class QSIOPClient: Sendable {
     public struct Configuration: Sendable {
         /// The server's QSIOP port.
         public var server: ServerAddress
-        /// The account that the device reports; nil: none, so that the device may only ping.
+        /// The account that the device reports; nil: the device reports no account, and can only ping.
         public var identity: Identity?
         /// When to send heartbeats.
         public var heartbeat: HeartbeatPolicy
@@ -58,8 +58,8 @@ public final class QSIOPClient: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: the device's settings.
-    ///   - eventLoop: the loop of its connection; nil: one of the process's shared loops.
-    ///   - logger: gets messages at debug level.
+    ///   - eventLoop: the event loop of the connection; nil: one of the process's shared loops.
+    ///   - logger: gets log messages at debug level.
     /// - Throws: HermesClientError if the TLS options are invalid.
     public init(_ configuration: Configuration, eventLoop: (any EventLoop)? = nil, logger: Logger? = nil) throws {
         let connector = try Connector(configuration.server)
@@ -77,7 +77,7 @@ public final class QSIOPClient: Sendable {
 
     deinit { driver.abandon() }
 
-    /// Connects and reports the account; the device reconnects by itself until `close`.
+    /// Connects and reports the account. The device reconnects by itself until `close`.
     ///
     /// - Throws: HermesClientError if the report is refused, or if the reconnect policy gives up.
     public func connect() async throws { _ = try await driver.start() }
@@ -89,7 +89,8 @@ public final class QSIOPClient: Sendable {
         return ContinuousClock.now - start
     }
 
-    /// Arriving pushes, each once, for a single loop. A push counts as taken when the app asks for the next one.
+    /// The pushes that arrive, each once. Only one loop may read them. A push counts as taken when the app asks for the
+    /// next push.
     public var pushes: ClientEvents<QSIOPPush> { ClientEvents { await self.driver.nextEvent() } }
 
     /// Closes the connection. The last push counts as taken.
@@ -97,15 +98,16 @@ public final class QSIOPClient: Sendable {
 
     /// Closes the connection.
     ///
-    /// - Parameter takingLastPush: whether the app is done with the last push; if not, it comes again.
+    /// - Parameter takingLastPush: whether the app is done with the last push; if not, the push arrives again.
     public func close(takingLastPush: Bool) async { await driver.close(takesLast: takingLastPush) }
 
-    /// Waits until the device has stopped; closes it if the task is cancelled. Then the last push comes again.
+    /// Waits until the device has stopped. If the task is cancelled, closes the device; then the last push arrives
+    /// again.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the device.
     public func run() async throws { try await driver.run() }
 
-    /// The connection's states from now on, the present one first. The stream ends when the client next stops.
+    /// The connection's states from now on, the present one first. The stream ends when the device next stops.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 }
 
@@ -117,6 +119,6 @@ public struct QSIOPPush: Hashable, Sendable {
     public var title: String
     /// The text; may be empty.
     public var body: String
-    /// All keys and values, these three included.
+    /// All keys and values, including id, title and body.
     public var values: [String: String]
 }

@@ -6,7 +6,8 @@ import Hermes
 import HermesWire
 import NIOCore
 
-/// QSIOP: requests are answered one by one, in order; pings are answered at once, ahead of the others.
+/// The QSIOP protocol. The server answers requests one by one, in their order. It answers pings at once, before earlier
+/// requests.
 struct QSIOPLink: ConnectionLink {
     typealias Decoder = QSIOPFrameDecoder
     typealias Request = QSIOPFrame
@@ -14,7 +15,7 @@ struct QSIOPLink: ConnectionLink {
     typealias Event = QSIOPPush
     typealias Login = Void
 
-    /// Ids of frames that the link itself sends.
+    /// The ids of frames that the link itself sends.
     private enum ID {
         static let report: UInt64 = 1
         static let heartbeat: UInt64 = 2
@@ -23,13 +24,13 @@ struct QSIOPLink: ConnectionLink {
 
     let maxFrameBytes = QSIOPFrame.maxBodyBytes
     let identity: QSIOPClient.Identity?
-    /// The requests that wait for op 3, oldest first.
+    /// The requests that wait for a response (op 3), oldest first.
     private var responsesDue = Deque<UInt64>()
-    /// The requests that wait for op 1, oldest first.
+    /// The requests that wait for a pong (op 1), oldest first.
     private var pongsDue = Deque<UInt64>()
-    /// The ids of pushes that arrived and were not taken; they are not delivered again.
+    /// The ids of pushes that have arrived and are not taken yet. If one arrives again, it is ignored.
     private var untaken: Set<String> = []
-    /// The ids of taken pushes. If one arrives again, it is acknowledged again and not delivered.
+    /// The ids of taken pushes. If one arrives again, it is acknowledged again, but not delivered.
     private var taken = Deque<String>()
 
     private var strayLogins = StrayLogins()
@@ -79,7 +80,7 @@ struct QSIOPLink: ConnectionLink {
     private mutating func responded(_ frame: QSIOPFrame, effects: inout Effects) throws {
         let properties = try frame.properties()
         let code = UInt32(properties["code"] ?? "") ?? 9001
-        // No request has this answer: the server is ending the connection.
+        // This code is not the answer to a request: the server is ending the connection.
         if code == HermesClientError.replacedOnServer {
             let error = HermesClientError(ending: code, properties["msg"] ?? "")
             return effects.append(.kicked(error, mayReturn: strayLogins.blame(), advice: nil))

@@ -12,16 +12,16 @@ import HermesWire
 package final class APNsSender: PushSender {
     /// The operator's data from Apple.
     package struct Configuration: Sendable {
-        /// The key (.p8), PEM.
+        /// The file with the key (.p8), in PEM.
         package var keyFile: String
-        /// The key's id; empty: taken from the file's name, with links resolved: `AuthKey_<id>.p8`.
+        /// The key's id. If it is empty, it is taken from the file's name (`AuthKey_<id>.p8`) after links are resolved.
         package var keyID: String
         package var teamID: String
         /// The app's bundle id, for tokens without one.
         package var topic: String
         /// Whether tokens belong to Apple's sandbox if the app does not say so.
         package var isSandbox: Bool
-        /// Replaces Apple's hosts; empty: no.
+        /// The origin to use instead of Apple's hosts; empty: Apple's hosts.
         package var endpoint: String
 
         package init(
@@ -56,7 +56,7 @@ package final class APNsSender: PushSender {
 
     /// Reads the key.
     ///
-    /// - Parameter concurrency: the number of requests at once.
+    /// - Parameter concurrency: the largest number of requests at once.
     /// - Throws: ``PushConfigurationError``.
     package init(
         _ configuration: Configuration,
@@ -80,7 +80,7 @@ package final class APNsSender: PushSender {
         }
     }
 
-    /// The id in a file name of Apple's form.
+    /// Returns the key's id from a file name of Apple's form.
     private static func keyID(of file: String) throws(PushConfigurationError) -> String {
         let name = URL(fileURLWithPath: file).resolvingSymlinksInPath().lastPathComponent
         let id = name.dropFirst("AuthKey_".count).dropLast(".p8".count)
@@ -89,7 +89,7 @@ package final class APNsSender: PushSender {
         else {
             throw PushConfigurationError(
                 "push.apns.keyID",
-                "it is missing, and the file name \"\(name)\" does not contain it as AuthKey_<id>.p8 does"
+                "it is not set, and the file name \"\(name)\" is not of the form AuthKey_<id>.p8"
             )
         }
         return String(id)
@@ -144,10 +144,10 @@ package final class APNsSender: PushSender {
         case (400, "BadDeviceToken"):
             return .tokenGone(since: nil)
         case (429, "TooManyRequests"):
-            // Too many notifications to this one device.
+            // Too many notifications were sent to this one device.
             return .retry(after: answer.retryAfter, isService: false, reason: reason)
         case (403, _):
-            // The key, the team or the clock is wrong; it works again once an operator has fixed it.
+            // The key, the team or the clock is wrong. Sending works again once an operator has fixed it.
             return .retry(after: answer.retryAfter ?? .seconds(60), isService: true, reason: reason)
         case (429, _), (500..., _):
             return .retry(after: answer.retryAfter, isService: true, reason: reason)
@@ -176,14 +176,14 @@ package final class APNsSender: PushSender {
         ]
     }
 
-    /// The key itself, or its hash if it is too long or not ASCII.
+    /// Returns the collapse key itself, or its hash if it is empty, too long, or not visible ASCII.
     static func collapseID(_ key: String) -> String {
         let isPlain = key.utf8.allSatisfy { (0x21...0x7E).contains($0) }
         if isPlain, (1...maxCollapseBytes).contains(key.utf8.count) { return key }
         return Data(SHA256.hash(data: Data(key.utf8))).base64URL
     }
 
-    /// The payload of a notification, at most ``maxPayloadBytes``.
+    /// Returns the payload of a notification, at most ``maxPayloadBytes``.
     static func payload(of notification: PushNotification) -> Data {
         PayloadFitting.fit(notification, limit: maxPayloadBytes) { notification, isTruncated in
             .members([

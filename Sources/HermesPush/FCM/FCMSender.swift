@@ -11,11 +11,11 @@ import HermesWire
 ///
 /// https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages
 package final class FCMSender: PushSender {
-    /// The largest size of a message without its token, in bytes (Google: 4,096 bytes).
+    /// The largest size of a message's title, body and data together, in bytes (Google's limit: 4,096 bytes).
     static let maxPayloadBytes = 4_000
     private static let scope = "https://www.googleapis.com/auth/firebase.messaging"
 
-    /// The needed parts of a service account's file.
+    /// The parts of a service account's file that are needed.
     private struct ServiceAccount: Decodable {
         let projectID: String
         let privateKey: String
@@ -50,7 +50,7 @@ package final class FCMSender: PushSender {
         let exp: Int64
     }
 
-    /// The token endpoint refused a token.
+    /// The token endpoint gave no access token.
     private struct TokenRefused: Error, CustomStringConvertible {
         let description: String
     }
@@ -64,8 +64,8 @@ package final class FCMSender: PushSender {
     /// Reads the service account.
     ///
     /// - Parameters:
-    ///   - endpoint: replaces Google's host, unless it is empty.
-    ///   - concurrency: the number of requests at once.
+    ///   - endpoint: the origin to use instead of Google's host; empty: Google's host.
+    ///   - concurrency: the largest number of requests at once.
     /// - Throws: ``PushConfigurationError``.
     package init(
         serviceAccountFile path: String,
@@ -123,7 +123,7 @@ package final class FCMSender: PushSender {
         guard answer.status == 200, let token = try? JSONDecoder().decode(AccessToken.self, from: answer.body) else {
             throw TokenRefused(description: "no access token: status \(answer.status), \(answer.excerpt)")
         }
-        // Slightly shorter than its actual lifetime, so that it does not expire on the way.
+        // This is slightly shorter than the token's actual lifetime, so that the token does not expire on the way.
         return .init(text: token.accessToken, lifetime: .seconds(max(30, token.expiresIn - 120)))
     }
 
@@ -147,7 +147,7 @@ package final class FCMSender: PushSender {
             return .retry(after: nil, isService: true, reason: "\(error)")
         }
         let outcome = Self.outcome(answer)
-        // The access token is refused, and not only the device's.
+        // The access token itself was refused, and not only the project's key for APNs or Web Push.
         if answer.status == 401, case .retry(_, isService: true, _) = outcome {
             if await credential.refused(token), !isSecondTry { return await send(delivery, isSecondTry: true) }
         }
@@ -170,14 +170,14 @@ package final class FCMSender: PushSender {
         case (404, "UNREGISTERED"):
             return .tokenGone(since: nil)
         case (_, "THIRD_PARTY_AUTH_ERROR"):
-            // The project lacks the key of APNs or of Web Push, which Android's tokens do not need: the others are not
-            // delayed.
+            // The project lacks the key for APNs or Web Push. Tokens of Android devices do not need it, so other
+            // notifications are not delayed.
             return .retry(after: answer.retryAfter ?? .seconds(60), isService: false, reason: code)
         case (401, _), (403, "PERMISSION_DENIED"):
-            // The service account is wrong; it works again once an operator has fixed it.
+            // The service account is wrong. Sending works again once an operator has fixed it.
             return .retry(after: answer.retryAfter ?? .seconds(60), isService: true, reason: code)
         case (429, _):
-            // It may be this device only, to which somebody sends too much.
+            // This may concern only the one device, if somebody sends too much to it.
             return .retry(after: answer.retryAfter, isService: false, reason: code)
         case (500..., _):
             return .retry(after: answer.retryAfter, isService: true, reason: code)
@@ -186,7 +186,7 @@ package final class FCMSender: PushSender {
         }
     }
 
-    /// The request's body. FCM data consist of texts, so JSON is sent as a text.
+    /// Returns the request's body. The values of FCM data are texts, so JSON is sent as text.
     static func payload(of delivery: PushDelivery, now: Timestamp) -> Data {
         var empty = delivery.notification
         empty.title = ""

@@ -5,7 +5,7 @@ import HermesCore
 
 /// A credential that is made or fetched once and used until it expires. One task makes it while others wait.
 ///
-/// State: the actor's.
+/// State: protected by the actor.
 actor CachedCredential {
     /// A credential and its lifetime.
     struct Fresh: Sendable {
@@ -23,11 +23,11 @@ actor CachedCredential {
         self.make = make
     }
 
-    /// The present credential; a new one if there is none, or it has expired.
+    /// Returns the present credential, or a new one if there is none or it has expired.
     func text() async throws -> String {
         if let current, time.uptime() - current.madeAt < current.lifetime { return current.text }
         if let making { return try await making.value.text }
-        // Unstructured: all callers wait for it, even if one of them is cancelled.
+        // The task is unstructured, because all callers wait for it, even if one of them is cancelled.
         let task = Task { [make] in try await make() }
         making = task
         defer { making = nil }
@@ -36,7 +36,7 @@ actor CachedCredential {
         return fresh.text
     }
 
-    /// The other side refused `text`: the next credential is a new one, unless it was renewed meanwhile.
+    /// Notes that the other side refused `text`. The next credential is a new one, unless it was renewed meanwhile.
     ///
     /// - Parameter minimumAge: a younger credential stays, because a new one would not help.
     /// - Returns: whether a retry makes sense now.

@@ -3,9 +3,9 @@
 
 package import Foundation
 
-/// The reason why a push service's configuration is unusable, for people.
+/// The reason why the configuration of a push service or of webhooks is unusable, for people.
 package struct PushConfigurationError: Error, CustomStringConvertible {
-    /// The setting.
+    /// The setting's name.
     package let key: String
     package let reason: String
 
@@ -22,7 +22,7 @@ package enum KeyFile {
     /// The largest file, in bytes.
     private static let maxBytes = 64 * 1024
 
-    /// The content of a file.
+    /// Returns the content of a file.
     ///
     /// - Throws: ``PushConfigurationError`` that names the setting and the file.
     package static func read(_ path: String, setting: String) throws(PushConfigurationError) -> Data {

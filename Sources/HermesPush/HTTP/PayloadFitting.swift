@@ -5,10 +5,10 @@ import Foundation
 import HermesCore
 import HermesWire
 
-/// Cuts a notification to a service's limit by one rule for all: first the data goes, then the body is cut, then the
-/// title. `hermes.truncated` tells the app to fetch the whole from its inbox.
+/// Shortens a notification to a service's limit, by the same rule for all services: first the data is left out, then
+/// the body is cut, then the title. `hermes.truncated` tells the app to fetch the whole content from its inbox.
 enum PayloadFitting {
-    /// The fullest payload with at most `limit` bytes.
+    /// Returns the payload with as much of the notification as fits into `limit` bytes.
     ///
     /// - Parameter encode: encodes a notification; its second argument says whether something was left out.
     static func fit(
@@ -34,7 +34,7 @@ enum PayloadFitting {
         return payload
     }
 
-    /// Returns as much of a text as fits, with an ellipsis at its end; empty if not even that fits.
+    /// Returns as much of a text as fits, with an ellipsis at its end; empty if no character fits.
     static func prefix(of text: String, bytes: Int) -> String {
         var result = ""
         var count = 3
@@ -46,7 +46,7 @@ enum PayloadFitting {
         return result.isEmpty ? "" : result + "…"
     }
 
-    /// The reference with which the app finds the entry in its inbox.
+    /// Returns the reference with which the app finds the entry in its inbox.
     static func reference(_ notification: PushNotification, isTruncated: Bool) -> JSON {
         .members([
             "conversation": notification.reference.conversation.map { .string($0) },
@@ -57,7 +57,7 @@ enum PayloadFitting {
         ])
     }
 
-    /// The application's own data; nil if there is none or it is not an object.
+    /// Returns the application's own data; nil if there is none or it is not an object.
     static func data(of notification: PushNotification) -> JSON? {
         guard let text = notification.data, let value = try? JSONParser.parse(Array(text.utf8)), case .object = value
         else { return nil }

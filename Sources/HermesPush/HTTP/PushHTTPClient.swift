@@ -23,7 +23,7 @@ package final class PushHTTPClient: Sendable {
         package let body: Data
     }
 
-    /// The bytes of an answer after which no more of it is read.
+    /// The number of bytes of a body after which the rest is not read.
     private static let maxBodyBytes = 256 * 1024
 
     /// A host and the address to connect to: the name is not resolved again, and the certificate must be valid for the
@@ -51,10 +51,10 @@ package final class PushHTTPClient: Sendable {
     }
 
     private struct Closed: Error, CustomStringConvertible {
-        var description: String { "the server stops" }
+        var description: String { "the server is stopping" }
     }
 
-    /// The number of routes that keep their connections while nothing is sent to them.
+    /// The largest number of routes that keep their connections while nothing is sent to them.
     private static let maxIdleRoutes = 64
 
     private let client: HTTPClient
@@ -66,9 +66,9 @@ package final class PushHTTPClient: Sendable {
     /// Creates the client.
     ///
     /// - Parameters:
-    ///   - authority: PEM file with certificate authorities to trust in place of the system's.
-    ///   - timeout: for one request and its answer, connecting included.
-    /// - Throws: an error in the file.
+    ///   - authority: a PEM file with certificate authorities to trust instead of the system's.
+    ///   - timeout: the longest time for one request and its answer, including the time to connect.
+    /// - Throws: an error if the file is unusable.
     package init(group: any EventLoopGroup, authority: String? = nil, timeout: Duration = .seconds(20)) throws {
         var tls = TLSConfiguration.makeClientConfiguration()
         if let authority {
@@ -92,7 +92,7 @@ package final class PushHTTPClient: Sendable {
         self.timeout = .milliseconds(milliseconds)
     }
 
-    /// The system's authorities, read once for the clients of all routes; nil: left to the TLS library.
+    /// The system's authorities, read once for the clients of all routes; nil: the TLS library finds them.
     private static let systemRoots: [NIOSSLCertificate]? = {
         #if os(Linux)
         let files = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"]
@@ -109,13 +109,14 @@ package final class PushHTTPClient: Sendable {
             defer { routes.clients = [:] }
             return routes.clients.values.map(\.client)
         }
-        // Together: another side may let each wait.
+        // All clients end at the same time, because each may have to wait for the other side.
         await withDiscardingTaskGroup { group in
             for client in pinned + [client] { group.addTask { try? await client.shutdown() } }
         }
     }
 
-    /// The library can set the address of a name only for a whole client, so each route has a client of its own.
+    /// Returns the route's client, and creates it if necessary. Each route has a client of its own, because the library
+    /// can set the address of a name only for a whole client.
     private func takeClient(for route: Route) throws -> HTTPClient {
         try routes.withLock { routes in
             guard !routes.isClosed else { throw Closed() }
@@ -146,7 +147,7 @@ package final class PushHTTPClient: Sendable {
             return oldest.value.client
         }
         guard let surplus else { return }
-        // Unstructured: the other side may let it wait, for some seconds, and nobody else.
+        // The task is unstructured, so that nobody else waits for the other side, which may take some seconds.
         Task { try? await surplus.shutdown() }
     }
 
@@ -182,7 +183,7 @@ package final class PushHTTPClient: Sendable {
         let response = try await client.execute(request, deadline: .now() + timeout)
         let status = Int(response.status.code)
         let body = await Self.read(response.body, until: end)
-        // With the status of a success it was taken, whatever became of the body.
+        // After a status of success, the request was accepted, even if the answer's body could not be read.
         if let failure = body.failure, !(200..<300).contains(status) { throw failure }
         var found: [String: String] = [:]
         for header in response.headers { found[header.name.lowercased()] = header.value }
@@ -194,7 +195,8 @@ package final class PushHTTPClient: Sendable {
         var failure: (any Error)?
     }
 
-    /// Reads a body; what has not come by the end is left: the library's deadline is for the head alone.
+    /// Reads a body until `end`, and ignores what arrives later. The library's deadline covers only the head of an
+    /// answer.
     private static func read(_ body: HTTPClientResponse.Body, until end: ContinuousClock.Instant) async -> Body {
         await withTaskGroup(of: Body?.self) { group in
             group.addTask {
@@ -211,7 +213,7 @@ package final class PushHTTPClient: Sendable {
                 return read
             }
             group.addTask {
-                // Throws when it is no longer needed.
+                // The sleep throws when it is no longer needed.
                 try? await Task.sleep(until: end, clock: .continuous)
                 return nil
             }

@@ -6,7 +6,7 @@ import CryptoExtras
 import Foundation
 import HermesCore
 
-/// Signs the JSON Web Tokens by which push services know the operator (RFC 7515, compact serialization).
+/// Signs the JSON Web Tokens by which push services identify the operator (RFC 7515, compact serialization).
 struct TokenSigner: Sendable {
     enum Key: Sendable {
         /// ES256 (RFC 7518, section 3.4).

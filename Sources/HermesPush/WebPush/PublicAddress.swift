@@ -13,7 +13,7 @@ import Darwin
 
 /// Distinguishes addresses of the Internet from private ones.
 package enum PublicAddress {
-    /// All addresses of a host. Blocks.
+    /// Returns all addresses of a host. Blocks the thread.
     static func resolve(_ host: String) -> PublicNames.Lookup {
         var found: UnsafeMutablePointer<addrinfo>?
         var hints = addrinfo()
@@ -44,7 +44,7 @@ package enum PublicAddress {
         return .found(addresses)
     }
 
-    /// The address in digits.
+    /// Returns an address as text, in digits.
     static func text(of address: [UInt8]) -> String {
         if address.count == 4 { return address.map(String.init).joined(separator: ".") }
         return stride(from: 0, to: address.count - 1, by: 2)

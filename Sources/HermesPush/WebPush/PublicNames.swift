@@ -4,14 +4,18 @@
 package import HermesCore
 import NIOPosix
 
-/// Resolves host names that come from clients: the address that was checked is the one to connect to.
+/// Resolves host names that come from clients, and checks their addresses. The caller must connect to the address that
+/// was checked, because another lookup could lead to another address.
 ///
-/// A lookup blocks a thread for as long as the name's servers like, and anybody can name servers that are slow or names
-/// that do not exist. So answers are remembered, those that lead nowhere too; nobody waits longer than the deadline;
-/// lookups run on threads of their own; accounts take turns, each with few at once; and names that have led somewhere
-/// go first, with threads that others cannot take.
+/// A lookup blocks a thread for as long as the name's servers take, and anybody can use names that have slow servers or
+/// that do not exist. So there are limits:
+/// - Answers are remembered, including the answer that a name leads nowhere.
+/// - Nobody waits longer than the deadline.
+/// - Lookups run on threads of their own.
+/// - Accounts take turns, and each has only a few lookups at once.
+/// - Names that have led somewhere go first, with some threads that other names cannot take.
 ///
-/// State: the actor's.
+/// State: protected by the actor.
 package actor PublicNames {
     /// The result of one lookup.
     package enum Lookup: Sendable, Hashable {
@@ -26,39 +30,39 @@ package actor PublicNames {
     package enum Answer: Sendable, Hashable {
         /// The address to connect to.
         case address(String)
-        /// The name does not exist or has a private address, as all answers said for this long.
+        /// The name does not exist or has a private address. All answers have said so for this long.
         case nowhere(Duration)
-        /// Not known at present; worth asking again after this time.
+        /// The address is not known at present. It makes sense to ask again after this time.
         case unknown(Duration)
     }
 
     package struct Settings: Sendable {
         /// The longest wait for an answer.
         package var deadline = Duration.seconds(5)
-        /// An answer is used for this long without a new lookup.
+        /// The time for which an answer is used without a new lookup.
         package var fresh = Duration.seconds(60)
-        /// An older answer is used while a new lookup runs, up to this age.
+        /// The age up to which an older answer is used while a new lookup runs.
         package var usable = Duration.seconds(3600)
-        /// The time that a name that leads nowhere is remembered: the first time, and from then on.
+        /// How long it is remembered that a name leads nowhere: after the first such answer, and after later ones.
         package var nowhere = (first: Duration.seconds(300), later: Duration.seconds(3600))
-        /// A name leads nowhere without a break only while there is an answer in this time.
+        /// The longest time between two answers for which a name counts as leading nowhere without a break.
         package var nowhereGap = Duration.seconds(6 * 3600)
-        /// The least time between two changes of a host's address, which anybody can cause.
+        /// The shortest time between two changes of a host's address, which any client can cause.
         package var rotation = Duration.seconds(30)
-        /// The time that a failed lookup is remembered.
+        /// How long a failed lookup is remembered.
         package var failed = Duration.seconds(30)
-        /// The number of lookups at once, and how many of them are kept for names that have led somewhere.
+        /// The largest number of lookups at once, and how many of them are kept for names that have led somewhere.
         package var lookups = (total: 16, kept: 4)
-        /// The number of one account's lookups at once, and of those that wait for their turn.
+        /// The largest number of one account's lookups at once, and of its lookups that wait for their turn.
         package var perAccount = (running: 2, waiting: 16)
-        /// The number of names remembered, of each kind.
+        /// The largest number of remembered names of each kind: with an address, leading nowhere, failed.
         package var capacity = 4_096
 
         package init() {}
     }
 
     private struct Known {
-        /// The preferred one first.
+        /// The addresses, the preferred one first.
         var addresses: [String]
         var freshUntil: Duration
         var usableUntil: Duration
@@ -68,21 +72,21 @@ package actor PublicNames {
 
     private struct Nowhere {
         let since: Duration
-        /// The last answer.
+        /// The time of the last answer.
         let at: Duration
         let until: Duration
     }
 
     struct Pending {
         var waiters: [CheckedContinuation<Answer, Never>] = []
-        /// The account whose turn it runs in; nil: it waits.
+        /// The owner in whose turn the lookup runs; nil: the lookup waits.
         var runner: Owner?
         var deadline: Task<Void, Never>?
-        /// Whether those who waited have given up.
+        /// Whether the deadline has passed, so that the waiting callers have given up.
         var isExpired = false
     }
 
-    /// The owner of a lookup, whose turn it takes.
+    /// The owner of a lookup, in whose turn the lookup runs.
     enum Owner: Hashable {
         case account(UserID)
         case nobody
@@ -111,7 +115,7 @@ package actor PublicNames {
 
     /// - Parameters:
     ///   - isPublic: whether the server may connect to an address.
-    ///   - lookUp: resolves a name; may take long.
+    ///   - lookUp: resolves a name, which may take long.
     package init(
         settings: Settings = Settings(),
         time: any TimeSource,
@@ -125,11 +129,11 @@ package actor PublicNames {
             lookUp ?? { host in (try? await Self.threads.runIfActive { PublicAddress.resolve(host) }) ?? .failed }
     }
 
-    /// The checked address of a host.
+    /// Returns the checked address of a host.
     ///
     /// - Parameters:
-    ///   - host: in lower case.
-    ///   - account: whose turn a lookup takes; nil: that of all who have no account.
+    ///   - host: the host's name, in lower case.
+    ///   - account: the account in whose turn a lookup runs; nil: the turn that all clients without an account share.
     package func address(of host: String, for account: UserID?) async -> Answer {
         let now = time.uptime()
         let owner = account.map { Owner.account($0) } ?? .nobody
@@ -146,7 +150,8 @@ package actor PublicNames {
         }
     }
 
-    /// No connection came about: the next attempts go to another address of the host, unless it was changed just now.
+    /// Notes that no connection was established. The next attempts go to another address of the host, unless its
+    /// address was changed just before.
     package func unreachable(_ host: String, at address: String) {
         let now = time.uptime()
         guard let entry = known[host], let first = entry.addresses.first, first == address,
@@ -162,7 +167,7 @@ package actor PublicNames {
 
     private func renew(_ host: String, for owner: Owner) {
         let under = runningOf[owner, default: 0] + renewals.count { $0.owner == owner }
-        // The old answer is still used.
+        // Without a new lookup, the old answer is still used.
         guard pending[host] == nil, under < settings.perAccount.running else { return }
         add(host)
         renewals.append((host, owner))
@@ -176,18 +181,18 @@ package actor PublicNames {
         if !queue.contains(host) {
             guard queue.count < settings.perAccount.waiting else { return false }
             if queue.isEmpty { turns.append(owner) }
-            // Also where it waits in somebody else's turn, which may come much later.
+            // This happens even if the host waits in another owner's queue, because that turn may come much later.
             queue.append(host)
             queues[owner] = queue
         }
-        // Its turn may have outlived its deadline.
+        // The host may still be in the queue although its deadline has passed.
         if pending[host] == nil { add(host) }
         return true
     }
 
     private func add(_ host: String) {
         pending[host] = Pending()
-        // Unstructured: it ends by itself after the deadline, or with the lookup.
+        // The task is unstructured: it ends by itself after the deadline, or with the lookup.
         pending[host]?.deadline = Task { [weak self, settings] in
             do { try await Task.sleep(for: settings.deadline) } catch { return }
             await self?.expired(host)
@@ -211,7 +216,7 @@ package actor PublicNames {
                 turns.append(owner)
                 continue
             }
-            // Lookups that ran in another's turn, or waited too long, are skipped.
+            // Hosts that were looked up in another owner's turn, or that waited too long, are skipped.
             while var queue = queues[owner], !queue.isEmpty {
                 let host = queue.removeFirst()
                 queues[owner] = queue.isEmpty ? nil : queue
@@ -228,7 +233,7 @@ package actor PublicNames {
         pending[host]?.runner = owner
         running += 1
         runningOf[owner, default: 0] += 1
-        // Unstructured: those who wait may give up, the lookup cannot.
+        // The task is unstructured: callers that wait may give up, but the lookup cannot be stopped.
         Task { [lookUp] in finished(host, await lookUp(host)) }
     }
 
@@ -254,7 +259,8 @@ package actor PublicNames {
             nowhere[host] = nil
             failed[host] = nil
             var texts = addresses.map(PublicAddress.text(of:))
-            // Services rotate their addresses; connections are kept for as long as theirs is among them.
+            // Services rotate their addresses. The address in use stays in front as long as it is in the list, so that
+            // its connections are kept.
             if let used = known[host]?.addresses.first, let index = texts.firstIndex(of: used) {
                 texts.swapAt(0, index)
             }
@@ -270,7 +276,7 @@ package actor PublicNames {
         case .found, .none:
             known[host] = nil
             failed[host] = nil
-            // What the name led to in a long time without an answer is not known.
+            // After a long time without an answer, it is not known where the name led meanwhile.
             let since = nowhere[host].flatMap { now - $0.at <= settings.nowhereGap ? $0.since : nil }
             let period = since == nil ? settings.nowhere.first : settings.nowhere.later
             Self.makeRoom(in: &nowhere, for: host, capacity: settings.capacity)
@@ -296,7 +302,8 @@ package actor PublicNames {
         for waiter in waiters { waiter.resume(returning: .unknown(settings.failed)) }
     }
 
-    /// Removes any entry if there are too many. Dictionaries are in random order, so nobody chooses which.
+    /// Removes an arbitrary entry if there are too many. Dictionaries are in random order, so no client can choose the
+    /// entry.
     private static func makeRoom<Value>(in entries: inout [String: Value], for host: String, capacity: Int) {
         guard entries[host] == nil, entries.count >= capacity, let any = entries.indices.first else { return }
         entries.remove(at: any)

@@ -9,16 +9,16 @@ package enum WebPushEncryption {
     /// The longest message: services accept 4,096 bytes (RFC 8030, section 7.2), minus the header (86), the tag (16)
     /// and the delimiter (1).
     package static let maxMessageBytes = 3_993
-    /// The announced record size.
+    /// The announced record size, in bytes.
     private static let recordBytes: UInt32 = 4_096
 
-    /// The body to post.
+    /// Returns the encrypted body to post.
     ///
     /// - Parameters:
     ///   - message: at most ``maxMessageBytes``.
     ///   - receiver: the browser's public key, uncompressed.
     ///   - secret: the subscription's authentication secret.
-    ///   - sender: a key for only this message.
+    ///   - sender: a key that is used only for this message.
     ///   - salt: 16 random bytes.
     /// - Throws: if the browser's key is not a point of the curve.
     package static func encrypt(

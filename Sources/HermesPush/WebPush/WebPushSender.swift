@@ -7,7 +7,8 @@ package import HermesCore
 import HermesWire
 import Synchronization
 
-/// Sends to browsers (RFC 8030): encrypted (RFC 8291), identified by a signed token (VAPID, RFC 8292).
+/// Sends to browsers (RFC 8030). Messages are encrypted (RFC 8291), and a signed token identifies the server (VAPID,
+/// RFC 8292).
 ///
 /// Endpoints come from clients. So they must use https at a public name (``WebPushSubscription``) of a configured host,
 /// and the name must not lead to a private address. State: a `Mutex` around the tokens by origin.
@@ -19,10 +20,10 @@ package final class WebPushSender: PushSender {
         package var privateKeyFile: String
         /// `mailto:` or `https:`, the push service's contact for complaints.
         package var subject: String
-        /// The hosts of push services; `*.` before a name includes all hosts below it; `*`: any host. A port behind the
-        /// host (`:` and a number) is allowed instead of 443.
+        /// The hosts of push services. `*.` before a name stands for all hosts below it, and `*` for any host. A port
+        /// behind the host (`:` and a number) is allowed instead of 443.
         package var hosts: [String]
-        /// Replaces the endpoint's origin; empty: no. For tests.
+        /// The origin to use instead of each endpoint's origin, for tests; empty: the endpoint's origin.
         package var endpoint: String
 
         package init(
@@ -47,7 +48,7 @@ package final class WebPushSender: PushSender {
     /// A token is valid for a day at most (RFC 8292, section 2).
     private static let tokenLifetime: Int64 = 12 * 3600
     private static let maxTokens = 1_000
-    /// A subscription whose host has led nowhere for this long is gone.
+    /// How long a host must lead nowhere before its subscriptions count as gone.
     private static let lostAfter = Duration.seconds(24 * 3600)
 
     private struct SignedToken: Sendable {
@@ -72,7 +73,7 @@ package final class WebPushSender: PushSender {
 
     /// Reads the key.
     ///
-    /// - Parameter names: resolves the hosts; nil: a resolver of its own.
+    /// - Parameter names: resolves the hosts; nil: the sender creates a resolver of its own.
     /// - Throws: ``PushConfigurationError``.
     package init(
         _ configuration: Configuration,
@@ -94,7 +95,7 @@ package final class WebPushSender: PushSender {
             )
         }
         guard configuration.subject.hasPrefix("mailto:") || configuration.subject.hasPrefix("https:") else {
-            throw PushConfigurationError("push.webPush.subject", "it begins with mailto: or https:")
+            throw PushConfigurationError("push.webPush.subject", "it must begin with mailto: or https:")
         }
         self.configuration = configuration
         publicKey = own.base64URL
@@ -129,10 +130,11 @@ package final class WebPushSender: PushSender {
         if configuration.endpoint.isEmpty {
             switch await names.address(of: subscription.host, for: delivery.user) {
             case .address(let address): route = .init(host: subscription.host, address: address)
-            // A host that the operator names, or one below it, exists: the fault is the resolver's.
+            // The host exists if the operator names it or a host above it. Then the fault is the resolver's.
             case .nowhere(let age) where age >= Self.lostAfter && !configuration.names(subscription):
                 return .tokenGone(since: nil)
-            case .nowhere: return .refused(reason: "\(subscription.host) leads to a private address, or nowhere")
+            case .nowhere:
+                return .refused(reason: "\(subscription.host) resolves to a private address or to no address")
             case .unknown(let wait):
                 return .retry(after: wait, isService: false, reason: "\(subscription.host) cannot be resolved")
             }
@@ -167,7 +169,7 @@ package final class WebPushSender: PushSender {
             )
         } catch {
             if let route { await names.unreachable(route.host, at: route.address) }
-            // No answer at all: the service's other subscriptions would wait as long.
+            // There was no answer at all, so the service's other subscriptions would wait as long.
             return .retry(after: nil, isService: true, reason: "\(error)")
         }
         switch answer.status {
@@ -175,13 +177,15 @@ package final class WebPushSender: PushSender {
             return .delivered(id: String(decoding: (answer.headers["location"] ?? "").utf8.prefix(200), as: UTF8.self))
         case 404, 410: return .tokenGone(since: nil)
         case 429, 500...:
-            // It may be this subscription only, whose path its owner chooses: the others are not delayed.
+            // This may concern only the one subscription, because its owner chooses its path. So the others are not
+            // delayed.
             return .retry(after: answer.retryAfter, isService: false, reason: "status \(answer.status)")
         default: return .refused(reason: "status \(answer.status): \(answer.excerpt)")
         }
     }
 
-    /// At most 32 characters of base64url (RFC 8030, section 5.4).
+    /// Returns the topic for a collapse key: 32 characters of base64url, the most that are allowed (RFC 8030, section
+    /// 5.4).
     static func topic(_ key: String) -> String {
         Data(SHA256.hash(data: Data(key.utf8)).prefix(24)).base64URL
     }
@@ -215,7 +219,8 @@ package final class WebPushSender: PushSender {
 
     // MARK: Connections
 
-    /// Made of what was checked, because another reader of the URL might find another host in it.
+    /// Returns the URL, made of the parts that were checked, because another parser of the endpoint might find another
+    /// host.
     private func url(of subscription: WebPushSubscription) -> String {
         let parts = URLComponents(string: subscription.endpoint)
         let path = parts?.percentEncodedPath ?? ""
@@ -225,12 +230,12 @@ package final class WebPushSender: PushSender {
 }
 
 extension WebPushSender.Configuration {
-    /// Whether subscriptions may lead to a host and port.
+    /// Whether the operator allows the host and port of a subscription.
     package func allows(_ subscription: WebPushSubscription) -> Bool {
         hosts.contains { Self.matches($0, subscription, anyHost: true) }
     }
 
-    /// Whether the operator has named the host, alone or with those around it.
+    /// Whether the operator has named the host, or a host above it, and not only allowed any host (`*`).
     func names(_ subscription: WebPushSubscription) -> Bool {
         hosts.contains { Self.matches($0, subscription, anyHost: false) }
     }
@@ -246,6 +251,6 @@ extension WebPushSender.Configuration {
 }
 
 extension WebPushSubscription {
-    /// For people.
+    /// The host, with its port if that is unusual, for people.
     fileprivate var place: String { port == Self.usualPort ? host : "\(host):\(port)" }
 }

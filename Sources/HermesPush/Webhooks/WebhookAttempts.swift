@@ -4,20 +4,21 @@
 package import HermesCore
 import Synchronization
 
-/// The last attempts to post webhooks, for the operator. In memory alone, bounded in number and bytes. Thread-safe.
+/// The last attempts to post webhooks, for the operator. They are kept in memory only, bounded in number and bytes.
+/// Thread-safe.
 ///
 /// State: one `Mutex`.
 package final class WebhookAttempts: Sendable {
     package struct Attempt: Sendable {
-        /// Ascending.
+        /// The number of this attempt among all attempts, which ascends.
         package let number: Int64
         package let time: Timestamp
         package let event: WebhookEvent
-        /// 1 for the first one.
+        /// The number of this attempt for its event, from 1.
         package let attempt: Int
         /// The HTTP status; nil: there was no answer.
         package let status: Int?
-        /// Nil: the receiver has taken it.
+        /// Why the attempt failed; nil: the receiver has accepted the event.
         package let failure: String?
         package let duration: Duration
     }
@@ -27,7 +28,7 @@ package final class WebhookAttempts: Sendable {
     private static let maxFailureBytes = 200
 
     private struct State {
-        /// The newest last.
+        /// The attempts, the newest last.
         var attempts: [Attempt] = []
         var bytes = 0
         var last: Int64 = 0
@@ -66,12 +67,12 @@ package final class WebhookAttempts: Sendable {
         }
     }
 
-    /// The newest first.
+    /// Returns the newest attempts, the newest first.
     package func newest(_ limit: Int) -> [Attempt] {
         state.withLock { Array($0.attempts.suffix(max(0, limit)).reversed()) }
     }
 
-    /// An event that was posted, or should have been; nil if it is forgotten.
+    /// Returns the event with this id from the remembered attempts; nil if there is none.
     package func event(_ id: String) -> WebhookEvent? {
         state.withLock { $0.attempts.last { $0.event.id == id }?.event }
     }

@@ -6,9 +6,9 @@ import Foundation
 package import HermesCore
 import Synchronization
 
-/// Posts queued webhooks to the operator's back end. Each event is posted at least once, and those of one user in order
-/// where possible. The events of several users are posted at once. After failures the waits grow; after a day an event
-/// is given up.
+/// Posts queued webhooks to the operator's back end. Each event is posted at least once, and the events of one user are
+/// posted in order where possible. The events of several users are posted at the same time. After failures the waits
+/// grow. An event that is too old (``Configuration/maxAge``) is given up.
 ///
 /// State: a `Mutex` around the counts; the rest is in the store.
 package final class WebhookPoster: Sendable {
@@ -17,7 +17,7 @@ package final class WebhookPoster: Sendable {
         package var url: String
         /// The file with the secret for signatures; empty: no signatures.
         package var secretFile: String
-        /// The number of requests at once.
+        /// The largest number of requests at once.
         package var concurrency: Int
         /// The age at which events are given up.
         package var maxAge: Duration
@@ -42,15 +42,15 @@ package final class WebhookPoster: Sendable {
     package struct Statistics: Sendable, Hashable {
         package fileprivate(set) var posted: UInt64 = 0
         package fileprivate(set) var failed: UInt64 = 0
-        /// Events that became too old.
+        /// The number of events that became too old.
         package fileprivate(set) var givenUp: UInt64 = 0
-        /// Waiting events at the last check.
+        /// The number of waiting events at the last check.
         package fileprivate(set) var waiting = 0
 
         package init() {}
     }
 
-    /// The number of events taken from the queue at once.
+    /// The largest number of events that are taken from the queue at once.
     private static let batch = 256
     /// The longest time between two checks of the queue.
     private static let maxSleep = Duration.seconds(60)
@@ -67,7 +67,7 @@ package final class WebhookPoster: Sendable {
 
     /// Reads the secret.
     ///
-    /// - Parameter report: gets the error, once for each round in which everything failed.
+    /// - Parameter report: gets the reason of each failed attempt.
     /// - Throws: ``PushConfigurationError``.
     package init(
         _ configuration: Configuration,
@@ -91,11 +91,11 @@ package final class WebhookPoster: Sendable {
         _ = try secret(configuration)
     }
 
-    /// - Returns: nil: there are no signatures.
+    /// - Returns: nil if there are no signatures.
     private static func secret(_ configuration: Configuration) throws(PushConfigurationError) -> SymmetricKey? {
         guard let url = URLComponents(string: configuration.url), url.scheme == "http" || url.scheme == "https",
             url.host?.isEmpty == false
-        else { throw PushConfigurationError("webhooks.url", "it is an http or https URL with a host") }
+        else { throw PushConfigurationError("webhooks.url", "it must be an http or https URL with a host") }
         guard !configuration.secretFile.isEmpty else { return nil }
         let data = try KeyFile.read(configuration.secretFile, setting: "webhooks.secretFile")
         let text = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
@@ -124,7 +124,7 @@ package final class WebhookPoster: Sendable {
             switch Self.pause(after: round, failures: &failures) {
             case .none: break
             case .backOff:
-                // Throws when the server stops; then the loop ends.
+                // The sleep throws when the server stops; then the loop ends.
                 try? await Task.sleep(for: configuration.backoff.delay(failures: failures))
             case .untilStored: await outbox.stored.wait(atMost: sleep(until: nextDue))
             }
@@ -136,14 +136,16 @@ package final class WebhookPoster: Sendable {
         case none
         /// A pause; newly stored events do not end it.
         case backOff
-        /// Until an event is stored, or due.
+        /// A wait until an event is stored or due.
         case untilStored
     }
 
+    /// Returns the wait after a round.
+    ///
     /// - Parameter failures: the number of failed rounds in a row.
     package static func pause(after round: Round, failures: inout Int) -> Pause {
         guard round.failed == 0 || round.posted > 0 else {
-            // The receiver is unreachable: do not try the rest at full speed.
+            // The receiver is unreachable, so the rest is not tried at full speed.
             failures += 1
             return .backOff
         }
@@ -162,11 +164,11 @@ package final class WebhookPoster: Sendable {
         }
     }
 
-    /// Posts due events, at most one batch.
+    /// Posts due events, no more than one batch.
     package func postDue() async throws(HermesError) -> Round {
         let due = try await outbox.store.dueWebhooks(now: time.now(), limit: Self.batch)
         guard !due.isEmpty else { return Round(posted: 0, failed: 0) }
-        // One line for each user, and one for each event without a user.
+        // Each user has one list of events, and each event without a user has a list of its own.
         var lines: [[StoredWebhook]] = []
         var places: [UserID: Int] = [:]
         for webhook in due {
@@ -197,7 +199,8 @@ package final class WebhookPoster: Sendable {
         return min(wait, Self.maxSleep)
     }
 
-    /// Posts events in order, up to the first that fails. The others wait for that one for a while.
+    /// Posts events in order. An event that fails stops the later ones, unless it has failed
+    /// ``WebhookEvent/attemptsInOrder`` times.
     private func post(_ line: [StoredWebhook]) async -> [WebhookSettlement] {
         var settlements: [WebhookSettlement] = []
         for webhook in line {
@@ -223,7 +226,7 @@ package final class WebhookPoster: Sendable {
                 settlements.append(.done(webhook.number))
                 continue
             }
-            // Cut off because the server stops: no fault of the receiver's.
+            // The attempt was cut off because the server stops, so it is not the receiver's fault.
             if Task.isCancelled { break }
             statisticsState.withLock { $0.failed += 1 }
             report(failure.reason)
@@ -240,7 +243,7 @@ package final class WebhookPoster: Sendable {
         let retryAfter: Duration?
     }
 
-    /// - Returns: the status of the answer, if there was one, and why the event was not taken.
+    /// - Returns: the status of the answer, if there was one, and the failure; nil: the event was accepted.
     private func post(_ event: WebhookEvent, now: Timestamp) async -> (status: Int?, failure: Failure?) {
         var headers = [
             ("content-type", "application/json"), ("user-agent", "hermes-webhooks"), ("hermes-event-id", event.id),

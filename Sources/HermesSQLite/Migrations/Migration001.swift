@@ -4,7 +4,7 @@
 internal import GRDB
 
 extension StoreSchema {
-    /// Times are milliseconds since 1970 (UTC), ids of users 1 … 2³¹−1.
+    /// Creates the first tables. Times are milliseconds since 1970 (UTC); ids of users are 1 … 2³¹−1.
     @Sendable static func createFirstTables(_ db: Database) throws {
         try db.execute(
             sql: """

@@ -5,8 +5,8 @@ internal import GRDB
 
 extension StoreSchema {
     @Sendable static func addEntryWeights(_ db: Database) throws {
-        // source: the sender of a 1:1 message (above 0), the group (below 0), or none. weight: the entry's size in
-        // InboxBudget. Earlier entries count nothing.
+        // source: above 0, the sender of a 1:1 message; below 0, the group; 0: none. weight: the entry's size in
+        // InboxBudget. Entries from before this migration have weight 0.
         for table in ["inbox", "inbox_fresh"] {
             try db.execute(
                 sql: """

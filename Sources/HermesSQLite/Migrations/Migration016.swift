@@ -4,8 +4,8 @@
 internal import GRDB
 
 extension StoreSchema {
-    /// Sessions belonged to names; now they belong to accounts by their numbers, and to names only where no account has
-    /// the name.
+    /// Gives sessions to accounts, by the accounts' numbers. Before, sessions belonged to names. They still belong to a
+    /// name where no account has this name.
     ///
     /// owner and payer: SessionOwner.stored, CommitSource.stored. renamed_at: the head of the queue when the owner was
     /// last renamed.

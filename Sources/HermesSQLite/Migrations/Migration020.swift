@@ -4,7 +4,8 @@
 internal import GRDB
 
 extension StoreSchema {
-    /// Jumps of the clock (``ClockJump``), with the first of the times that they concern and the one behind the last.
+    /// Creates the table of clock jumps (``ClockJump``). `first` is the first of the times that a jump concerns, and
+    /// `until` is the time after the last one.
     @Sendable static func createClockJumps(_ db: Database) throws {
         try db.execute(
             sql: """

@@ -4,8 +4,8 @@
 internal import GRDB
 
 extension StoreSchema {
-    /// Records which targets have a publication of QoS 2 that is stored in parts, until its last part is stored.
-    /// Records also the number of groups that each account is in, so that they need not be counted.
+    /// Records which targets have a publication of QoS 2 that is stored in parts, until its last part is stored. Also
+    /// records the number of groups that each account is in, so that the groups need not be counted.
     @Sendable static func rememberParts(_ db: Database) throws {
         try db.execute(
             sql: """

@@ -4,7 +4,7 @@
 internal import GRDB
 
 extension StoreSchema {
-    /// The names that accounts had (``KeptName``).
+    /// Creates the table of names that accounts had (``KeptName``).
     @Sendable static func keepNames(_ db: Database) throws {
         try db.execute(
             sql: """

@@ -6,13 +6,13 @@ import HermesCore
 
 /// Reads the list of an account's conversations on one connection's snapshot.
 ///
-/// Each query walks along one index in the order of the list and stops with the page.
+/// Each query walks along one index in the order of the list, and stops when the page is full.
 struct ConversationReader {
     let db: Database
     let damage: Damage
 
-    /// 1:1 conversations in the order of the other account's number: first lower numbers, then the account itself and
-    /// higher numbers. The groups come last. A test checks the plans.
+    /// The queries in the order of the list: 1:1 conversations by the number of the other account (lower numbers, then
+    /// the account itself and higher numbers), then groups. A test checks their plans.
     enum Query {
         static let lower = """
             SELECT c.a, p.nick_name, c.last_seq, c.last_at, r.seq, 0, c.quiet_b, 0, 0 FROM conversation c \

@@ -21,7 +21,7 @@ struct DeviceReader {
         return devices
     }
 
-    /// The newest first, among the newest that are looked at.
+    /// Returns matching devices, the newest first. Looks only at the newest devices (``StoreSettings/maxSearched``).
     func devices(containing text: String, limit: Int) throws -> [OwnedDevice] {
         let end = try Int64.fetchOne(
             db,
@@ -80,13 +80,13 @@ struct DeviceReader {
         }
     }
 
-    /// Whether a token is the account's.
+    /// Whether a token belongs to the account.
     func owns(_ token: TokenHash?, _ user: UserID) throws -> Bool {
         try token.flatMap { try owner(of: $0) }?.user == user
     }
 
     func account(_ key: AccountKey) throws -> StoredAccount? {
-        // One that is being deleted is not found.
+        // An account that is being deleted is not found.
         let select = """
             SELECT id, nick_name, nick_key, password, avatar_url, is_disabled, created_at FROM account
             WHERE is_disabled <> \(AccountRow.leaving) AND
@@ -120,7 +120,7 @@ struct DeviceReader {
         return StoredAccount(account: account, password: PasswordHash(phc: row.text(3) ?? ""))
     }
 
-    /// A newer server's value counts as the strongest.
+    /// Reads a stored proof. A value that only a newer version knows counts as the strongest proof.
     static func proof(_ stored: Int64) -> DeviceProof {
         Int(exactly: stored).flatMap(DeviceProof.init(rawValue:)) ?? .account
     }

@@ -9,10 +9,10 @@ struct InboxReader {
     let db: Database
     let epoch: UInt64
     let damage: Damage
-    /// To correct expiries (``ClockJump``).
+    /// The jumps of the clock, by which expiries are corrected (``ClockJump``).
     var jumps = ClockJumps()
 
-    /// The kind of an entry whose message is in a table of its own; the others are ``InboxEvent/StoredKind``.
+    /// The kind of an entry whose message is in a table of its own. The other kinds are ``InboxEvent/StoredKind``.
     static let messageKind: Int64 = 0
 
     func position(of user: UserID) throws -> InboxPosition {
@@ -28,7 +28,7 @@ struct InboxReader {
         let position = try position(of: user)
         var page = InboxPageBuilder(after: seq, limit: limit)
         guard seq < position.head else { return page.finish(position) }
-        // All fresh entries are newer than the settled ones.
+        // All fresh entries of an inbox are newer than its settled ones.
         for table in ["inbox", "inbox_fresh"] {
             try read(table, of: user, after: seq, into: &page)
         }
@@ -49,7 +49,7 @@ struct InboxReader {
         try query.forEachRow { row in
             let seq = row.unsigned(0)
             guard page.hasRoom(before: seq) else { return false }
-            // A damaged one is a hole, as if it had expired.
+            // A damaged entry leaves a hole, as if it had expired.
             try damage.skipping("entry \(seq) of user \(user.rawValue)") { try append(row, seq, to: &page) }
             return true
         }
@@ -67,7 +67,7 @@ struct InboxReader {
             guard var event = InboxEvent(kind: kind, stored: row.bytes(3)) else {
                 throw StoreFailure.damagedRow
             }
-            // The row's expiry may have been corrected since.
+            // The expiry in the row may have been corrected since the push was stored.
             if case .push(let push) = event, !row.isNull(4 + 16) {
                 event = .push(push.expiring(at: jumps.corrected(row.timestamp(4 + 16), storedAt: row.timestamp(2))))
             }
@@ -86,7 +86,8 @@ struct InboxReader {
             AND (m.content_until > ? OR m.committed_at < ?) ORDER BY m.conversation_seq DESC
             """
         )
-        // Rows of before a jump of the clock are corrected when they are purged.
+        // Rows from before a jump of the clock are corrected only when they are purged, so their times cannot be
+        // compared.
         let time = jumps.all.isEmpty ? query.time : nil
         let columns = ConversationColumns(query.conversation)
         select.bind(columns.kind, at: 1)

@@ -19,8 +19,8 @@ struct SocialReader {
         return try query.first { ContactRow(wants: $0.integer(0) != 0, blocks: $0.integer(1) != 0) } ?? ContactRow()
     }
 
-    /// The contact list of an account behind another account's id, up to a limit. Looks only at rows of the list; a
-    /// test counts the steps.
+    /// The query for an account's contacts whose ids are above a given id, up to a limit. It reads only rows of the
+    /// contact list; a test counts the steps.
     static let contactQuery = """
         SELECT a.id, a.nick_name, a.nick_key, a.avatar_url, a.is_disabled, a.created_at, c.wants, c.blocks, o.wants, \
         o.blocks FROM contact c INDEXED BY contact_listed \
@@ -100,13 +100,13 @@ struct SocialReader {
 
     /// The queries that list groups. None of them reads members; a test counts the steps.
     enum GroupQuery {
-        /// The groups of a user after a group's id, up to a limit.
+        /// The groups of a user whose ids are above a given id, up to a limit.
         static let ofUser = """
             SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, g.members, g.is_history_open \
             FROM group_member m JOIN chat_group g ON g.id = m.group_id \
             WHERE m.user = ?1 AND m.group_id > ?2 ORDER BY m.group_id LIMIT ?3
             """
-        /// The groups after one id and up to another, with a text in the name, up to a limit.
+        /// The groups whose ids are above one id and up to another, and whose names contain a text, up to a limit.
         static let named = """
             SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, g.members, g.is_history_open FROM chat_group g \
             WHERE g.id > ?1 AND g.id <= ?2 AND (?3 = '' OR instr(lower(g.name), ?3) > 0) ORDER BY g.id LIMIT ?4
@@ -128,7 +128,7 @@ struct SocialReader {
 
     func groups(after: GroupID?, named key: String, limit: Int) throws -> (found: [GroupSummary], next: GroupID?) {
         let after = Int64(after?.rawValue ?? 0)
-        // Whatever comes after the last of those that are looked at is left to the next call.
+        // This call looks only at groups up to this id; the next call continues after it.
         let place = try PreparedStatement(db, "SELECT id FROM chat_group WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?")
         place.bind(after, at: 1)
         place.bind(Int64(StoreSettings.maxSearched - 1), at: 2)
@@ -165,7 +165,7 @@ struct SocialReader {
         )
     }
 
-    /// ``Group/readableAfter(_:)`` without the other members.
+    /// Returns what ``Group/readableAfter(_:)`` returns, without reading the other members.
     func readableAfter(_ user: UserID, in group: GroupID) throws -> UInt64? {
         let query = try PreparedStatement(
             db,

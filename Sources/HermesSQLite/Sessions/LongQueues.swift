@@ -3,15 +3,15 @@
 
 import HermesCore
 
-/// The sessions whose queues are long. Their rows fill pages of the permanent table by themselves, so further ones go
-/// there directly: by way of the fresh table they would be written twice.
+/// The sessions whose queues are long. The rows of such a queue fill whole pages of the permanent table. So further
+/// rows go there directly: through the fresh table they would be written twice.
 ///
-/// A session's rows may go directly to the permanent table only while none of them is in the fresh one, because fresh
-/// rows count as newer than all others. So a session of this kind waits for a sweep to pass it. To forget one is always
-/// sound: its further rows are fresh.
+/// A session's rows may go directly to the permanent table only while the fresh table has none of them, because fresh
+/// rows count as newer than all others. So a session that gets a long queue first waits until a sweep has passed it. It
+/// is always safe to forget a session: its further rows then go to the fresh table.
 ///
-/// A commit writes a page for each of these sessions that gets something, so they are few. One that gets nothing for
-/// long makes room.
+/// A commit writes a page for each of these sessions that gets a message, so their number is limited. A session that
+/// gets nothing for a long time makes room for another.
 struct LongQueues {
     private struct Queue {
         /// Whether its rows go to the permanent table.
@@ -22,20 +22,20 @@ struct LongQueues {
 
     private var queues: [DurableSessionID: Queue] = [:]
 
-    /// The number of messages from which a queue is long: short messages then fill several pages.
+    /// The number of messages from which a queue is long. This number of short messages fills several pages.
     static let startRows = 256
-    /// The number below which a queue is long no more.
+    /// The number of messages below which a queue is no longer long.
     static let endRows = 128
     static let maxSessions = 64
-    /// A session that got nothing during so many sweeps is forgotten.
+    /// The largest number of sweeps for which a session is remembered while its queue does not grow.
     static let maxSweeps = 2
-    /// A queue is looked at whenever it has grown by so many messages.
+    /// The growth of a queue is noted at each multiple of this number of messages.
     private static let stride = 64
 
     /// Whether another row of the session goes to the permanent table.
     func takes(_ id: DurableSessionID) -> Bool { !queues.isEmpty && queues[id]?.isSettled == true }
 
-    /// A session has that many messages now.
+    /// Notes that the queue of a session has grown to this number of messages.
     mutating func grew(_ id: DurableSessionID, to rows: Int) {
         guard rows >= Self.startRows, rows % Self.stride == 0 else { return }
         guard queues[id] == nil else {
@@ -49,12 +49,12 @@ struct LongQueues {
         if rows < Self.endRows { forget(id) }
     }
 
-    /// The session has ended, or has fresh rows for another reason.
+    /// Forgets a session, because it has ended or its further rows must be fresh.
     mutating func forget(_ id: DurableSessionID) {
         if !queues.isEmpty { queues[id] = nil }
     }
 
-    /// A sweep has moved all fresh rows of the sessions with ids in `first..<end`.
+    /// Notes that a sweep has moved all fresh rows of the sessions with ids in `first..<end`.
     mutating func swept(from first: Int64, upTo end: Int64) {
         for id in queues.keys where id.rawValue >= first && id.rawValue < end {
             queues[id]?.isSettled = true

@@ -4,11 +4,12 @@
 import HermesCore
 import NIOCore
 
-/// The stored form of a publication without its payload. Append only: files outlive versions.
+/// The stored form of a publication without its payload. The form is only ever extended, because files outlive
+/// versions.
 enum PublicationCoding {
     // MARK: Flags
 
-    /// The delivery's flags (bits 0, 1, 2) and the publisher's (bits 4, 5, 6).
+    /// Returns the flags of the delivery (bits 0, 1, 2) and of the published packet (bits 4, 5, 6).
     static func flags(qos: QoS, retain: Bool, _ publication: StoredPublication) -> Int64 {
         Int64(qos.rawValue) | (retain ? 4 : 0) | Int64(publication.qos.rawValue) << 4 | (publication.retain ? 64 : 0)
     }
@@ -38,7 +39,7 @@ enum PublicationCoding {
 
     // MARK: Identifiers
 
-    /// Four bytes each, little-endian; nil for none.
+    /// Encodes subscription identifiers in four bytes each, little-endian; nil if there are none.
     static func encode(_ identifiers: [UInt32]) -> [UInt8]? {
         guard !identifiers.isEmpty else { return nil }
         var bytes: [UInt8] = []
@@ -56,7 +57,8 @@ enum PublicationCoding {
 
     // MARK: Targets
 
-    /// Who has a part of a publication: the number of sessions and their ids, then the shared subscriptions.
+    /// Encodes the targets that have a part of a publication: the number of sessions and their ids, then the shared
+    /// subscriptions.
     static func encode(_ targets: [PublicationTarget]) -> [UInt8] {
         var bytes: [UInt8] = []
         let sessions = targets.filter { $0.share == nil }
@@ -68,7 +70,7 @@ enum PublicationCoding {
         return bytes
     }
 
-    /// Adds those of a part to a publication.
+    /// Adds the targets of one part to a partial publication.
     static func read(_ bytes: [UInt8], into partial: inout PartialPublication) throws {
         var rest = bytes[...]
         guard let count = StoredForm.take(4, from: &rest), rest.count >= Int(count) * 8 else {
@@ -127,7 +129,7 @@ enum PublicationCoding {
         )
     }
 
-    /// The length in four bytes, then the bytes.
+    /// Appends the length in four bytes, then the bytes.
     private static func append(_ content: some Collection<UInt8>, to bytes: inout [UInt8]) {
         StoredForm.append(UInt64(content.count), count: 4, to: &bytes)
         bytes.append(contentsOf: content)

@@ -13,24 +13,25 @@ struct SessionCache {
         var isDirty = false
     }
 
-    /// Nonexistent sessions are never cached.
+    /// The heads by session. A session that does not exist is never cached.
     var heads: [DurableSessionID: Head] = [:]
 
-    /// Not carried over to the cache after a failed commit, which may have moved or not moved rows of them.
+    /// The sessions with long queues. After a failed commit this starts empty, because it depends on which rows are
+    /// fresh.
     var long = LongQueues()
 
-    /// An upper bound of the fresh rows.
+    /// An upper bound of the number of fresh rows.
     var freshRows = 0
     var freshBytes = 0
     /// The running sweep, if there are many fresh rows.
     var sweep: FreshSweep?
-    /// The fresh bytes when it began.
+    /// The fresh bytes when the sweep began.
     var sweptBytes = 0
 
-    /// Bounds memory with very many sessions: some 10 MB.
+    /// The largest number of sessions, which bounds memory to some 10 MB.
     static let maxEntries = 200_000
 
-    /// A session has ended, or its queue was changed elsewhere.
+    /// Forgets a session that has ended, or whose queue was changed elsewhere.
     mutating func forget(_ id: DurableSessionID) {
         heads[id] = nil
         long.forget(id)

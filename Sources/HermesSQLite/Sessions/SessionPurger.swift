@@ -4,7 +4,7 @@
 internal import GRDB
 import HermesCore
 
-/// Deletes remains of removed sessions and expired publications, a bounded amount in the writer's transaction.
+/// Deletes a bounded number of expired publications and of rows of removed sessions, in the writer's transaction.
 ///
 /// Every step finds its rows through an index that contains almost nothing else, like ``Purger``. It deletes or marks
 /// (``QueueExpiry``) each row that it finds there, so that the limit also bounds what it reads.
@@ -16,7 +16,7 @@ struct SessionPurger {
     private var done = 0
     /// The number of expired publications that left each queue.
     private(set) var expired: [DurableSessionID: Int] = [:]
-    /// The decrease of the owners' waiting messages.
+    /// The changes of the owners' waiting messages, as negative amounts.
     private(set) var queueChanges = OwnerTally()
     private var dereferenced: [Int64: Int64] = [:]
 
@@ -44,7 +44,7 @@ struct SessionPurger {
         static let retained = """
             SELECT topic FROM retained WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
             """
-        /// The rows of a removed session outside of its queue.
+        /// The deletions of a removed session's rows outside of its queue.
         static let leftovers = [
             ("session_subscription", "filter"), ("session_received", "packet_id"), ("session_released", "seq"),
             ("session_received_part", "packet_id, part"),
@@ -111,7 +111,7 @@ struct SessionPurger {
         count(rows)
     }
 
-    /// Deletes expired publications, but for those that were sent: these are marked, so that they are not found again.
+    /// Deletes expired publications that were not sent. Sent ones are marked, so that they are not found again.
     private mutating func deleteExpired() throws {
         for (table, sql) in zip(Query.tables, Query.expired) where remaining > 0 {
             let query = try PreparedStatement(db, sql)
@@ -150,7 +150,7 @@ struct SessionPurger {
                 try update.run()
                 payer.bind(session, at: 1)
                 let owner = try payer.first { $0.payer(0) }
-                // The remains of a removed session count for nobody any more.
+                // The rows of a removed session no longer count for anybody.
                 if let owner { queueChanges.add(Holding(entries: -1, bytes: -weight), of: owner) }
                 expired[DurableSessionID(rawValue: session), default: 0] += 1
             }

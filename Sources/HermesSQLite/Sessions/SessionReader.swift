@@ -7,7 +7,7 @@ import HermesCore
 /// Reads sessions, queues and retained publications on one snapshot.
 struct SessionReader {
     let db: Database
-    /// Nil: a damaged row is an error.
+    /// Gets the damaged rows, which are then skipped; nil: a damaged row is an error.
     var damage: Damage?
 
     // MARK: Sessions
@@ -18,7 +18,7 @@ struct SessionReader {
         """
     private static let tables = "session s JOIN session_head h ON h.session = s.id"
 
-    /// ``StoredSession/ownerName`` from ``SessionOwner/stored`` and the account, if there is one.
+    /// The SQL for ``StoredSession/ownerName``, from ``SessionOwner/stored`` and the account, if there is one.
     private static let ownerName = """
         CASE substr(s.owner, 1, 1) WHEN 's' THEN substr(s.owner, 2) ELSE coalesce(a.nick_key, '') END AS owner_name
         """
@@ -26,7 +26,7 @@ struct SessionReader {
         account a ON a.id = CASE substr(s.owner, 1, 1) WHEN 'u' THEN CAST(substr(s.owner, 2) AS INTEGER) END
         """
 
-    /// Without subscriptions, for operators.
+    /// Returns sessions without their subscriptions, for operators.
     func sessions(
         after id: DurableSessionID?,
         containing text: String,
@@ -45,7 +45,7 @@ struct SessionReader {
         query.bind(id?.rawValue ?? 0, at: 1)
         query.bind(Int64(max(0, limit)), at: 3)
         query.bind(end, at: 4)
-        // Names of sessions are searched as those of groups are.
+        // The text is normalized as in a search for groups.
         let wanted = Group.searchKey(text)
         var sessions: [StoredSession] = []
         try query.bind(wanted, at: 2) {
@@ -61,9 +61,9 @@ struct SessionReader {
         return sessions
     }
 
-    /// The id of the last session to look at.
+    /// Returns the id of the last session to look at.
     private func last(of searched: Int, after id: DurableSessionID?) throws -> Int64 {
-        // Counting them takes time, too.
+        // To count the sessions takes time, too.
         guard searched < .max else { return .max }
         let query = try PreparedStatement(db, "SELECT id FROM session WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?")
         query.bind(id?.rawValue ?? 0, at: 1)
@@ -102,7 +102,7 @@ struct SessionReader {
         return session
     }
 
-    /// The queued publications, by who pays for them.
+    /// Returns the queued publications, counted by the source that pays for them.
     func waiting() throws -> OwnerTally {
         let query = try PreparedStatement(
             db,
@@ -114,14 +114,14 @@ struct SessionReader {
         var tally = OwnerTally()
         try query.forEachRow { row in
             let (entries, bytes) = (row.soundAmount(1), row.soundAmount(2))
-            if entries == nil || bytes == nil { damage?.found("what waits for session \(row.integer(3))") }
+            if entries == nil || bytes == nil { damage?.found("queue size of session \(row.integer(3))") }
             tally.add(Holding(entries: entries ?? 0, bytes: bytes ?? 0), of: row.payer(0))
             return true
         }
         return tally
     }
 
-    /// Both are ordered by session.
+    /// Reads the subscriptions into `sessions`, which is ordered by session like the query.
     private func readSubscriptions(into sessions: inout [StoredSession]) throws {
         let query = try PreparedStatement(
             db,
@@ -217,11 +217,11 @@ struct SessionReader {
         isSharedOnly: Bool = false
     ) throws -> [QueuedPublication] {
         var page: [QueuedPublication] = []
-        // Remains of a removed session have no owner.
+        // The rows that are left of a removed session belong to nobody.
         guard try !numbers("SELECT 1 FROM session_head WHERE session = ?", of: id).isEmpty else { return page }
         var bytes = 0
         var last: TopicName?
-        // All fresh rows are newer than the settled ones.
+        // All fresh rows of a queue are newer than its settled ones.
         for table in ["session_queue", "session_queue_fresh"] {
             guard page.count < limit, bytes < maxBytes else { break }
             let query = try PreparedStatement(db, Self.queueSQL(table, isSharedOnly: isSharedOnly))
@@ -230,7 +230,7 @@ struct SessionReader {
             query.bind(Int64(limit - page.count), at: 3)
             try query.forEachRow { row in
                 bytes += row.amount(2)
-                let found = try skipping("place \(row.unsigned(0)) of session \(id.rawValue)") {
+                let found = try skipping("queue entry \(row.unsigned(0)) of session \(id.rawValue)") {
                     try queued(row, last: &last)
                 }
                 if let found { page.append(found) }
@@ -252,7 +252,7 @@ struct SessionReader {
     private func queued(_ row: PreparedStatement, last: inout TopicName?) throws -> QueuedPublication {
         let flags = row.integer(1)
         let delivery = try PublicationCoding.delivery(flags)
-        // The first column of the content.
+        // The first column of the content: of the queue's row itself, or of the shared publication.
         let first: Int32 = row.isNull(5) ? 6 : 10
         return QueuedPublication(
             seq: try row.sequence(0),
@@ -282,14 +282,14 @@ struct SessionReader {
         after topic: TopicName?,
         limit: Int
     ) throws -> (publications: [StoredPublication], next: TopicName?) {
-        // No topic is empty.
+        // No topic is empty, so all topics come after the empty text.
         let query = try PreparedStatement(db, "\(Self.selectRetained) WHERE topic > ? ORDER BY topic")
         var found: [StoredPublication] = []
         var next: TopicName?
         try query.bind(topic?.rawValue ?? "", at: 1) {
             try query.forEachRow { row in
                 if let publication = try retained(row) { found.append(publication) }
-                // A damaged row is no end of a page.
+                // A damaged row does not end a page.
                 next = found.count < limit ? nil : found.last?.topic
                 return next == nil
             }

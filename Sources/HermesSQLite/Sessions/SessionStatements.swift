@@ -5,7 +5,7 @@ internal import GRDB
 
 /// The frequent statements of a commit of sessions; parameters are bound by position.
 struct SessionStatements {
-    /// The statements for either of the two tables of a queue.
+    /// The statements for one of the two tables of a queue.
     struct Queue {
         struct SQL {
             let table: String

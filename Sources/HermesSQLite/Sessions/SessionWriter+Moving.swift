@@ -76,7 +76,8 @@ extension SessionWriter {
             MoveStatements.bind(session, seq, to: table.select)
             guard let (weight, added) = try table.select.first({ ($0.amount(0), $0.amount(1)) }) else { continue }
             let payer = try head(of: session).map { cache.heads.values[$0].payer } ?? .server
-            // It leaves one queue, so that an owner whose share is full can move it to another one of its own.
+            // The publication first counts as gone from its queue, so that an owner whose share is full can move it to
+            // another of the owner's queues.
             queueChanges.add(Holding(entries: -1, bytes: -weight), of: payer)
             let newWeight = max(0, weight - added) + target.addedWeight
             let new = try nextSeq(of: target.session, weight: newWeight)

@@ -46,20 +46,20 @@ extension SessionWriter {
         return seqs
     }
 
-    /// What rows of one publication have in common.
+    /// The values by which the plain rows of one publication are grouped.
     private struct PlainRow: Hashable {
         let flags: Int64
         let isFresh: Bool
     }
 
-    /// Inserts the rows of a publication that has a row of its own.
+    /// Inserts the queue rows of a publication that is stored in a row of its own.
     private mutating func insertShared(
         _ publication: StoredPublication,
         key: Int64,
         for targets: [PublicationTarget],
         _ seqs: [UInt64]
     ) throws {
-        /// Those without additions of their subscriptions.
+        /// The keys of rows without identifiers and share, which one statement can insert together.
         var plain: [PlainRow: [(owner: Int64, seq: UInt64)]] = [:]
         for (target, seq) in zip(targets, seqs) where seq > 0 {
             let isFresh = !cache.long.takes(target.session)
@@ -82,7 +82,7 @@ extension SessionWriter {
         }
     }
 
-    /// Records an identifier, unless parts of its publication are missing.
+    /// Records a received packet identifier, unless parts of its publication are missing.
     private func mark(_ received: ReceivedMark, _ extent: ReceivedMark.Extent) throws {
         switch extent {
         case .whole: break
@@ -102,7 +102,7 @@ extension SessionWriter {
         try statements.deleteParts.run()
     }
 
-    /// Remembers who has a publication of which parts are missing.
+    /// Remembers the targets that have a publication of which other parts are still missing.
     private func remember(
         _ targets: [PublicationTarget],
         of received: ReceivedMark,
@@ -117,16 +117,17 @@ extension SessionWriter {
         try insert.bind(PublicationCoding.encode(targets), at: 5) { try insert.run() }
     }
 
-    /// The largest publication in the queue's table: a larger one would not fit into a page of its tree and would slow
-    /// down its neighbours.
+    /// The largest weight, in bytes, of a publication that is stored in the queue's row. A larger one would not fit
+    /// into a page of the table's tree, and would slow down its neighbors.
     private static let maxOwnWeight = 700
 
-    /// The seq for another publication; 0 if the session is gone or its queue is full.
+    /// Reserves the seq for another publication. Returns 0 if the session is gone, or if its queue or its payer's share
+    /// is full.
     mutating func nextSeq(of id: DurableSessionID, weight: Int) throws -> UInt64 {
         guard let index = try head(of: id) else { return 0 }
         let head = cache.heads.values[index]
         guard head.queued < settings.maxQueuedMessages, head.bytes < settings.maxQueuedBytes else {
-            // A queue that takes nothing needs no place among the long ones.
+            // A full queue needs no place among the long ones, because it takes nothing.
             cache.long.forget(id)
             return 0
         }
@@ -201,7 +202,8 @@ extension SessionWriter {
     }
 
     /// Deletes acknowledged publications, in as few ranges as possible.
-    /// - Returns: how many of them were in the queue.
+    ///
+    /// - Returns: how many of them were in the queue or released.
     mutating func complete(_ id: DurableSessionID, _ seqs: [UInt64]) throws -> Int {
         let seqs = seqs.sorted()
         var start = 0
@@ -227,7 +229,7 @@ extension SessionWriter {
         return gone.rows
     }
 
-    /// Something has left a queue.
+    /// Counts publications or bytes that have left a queue.
     mutating func lessen(
         _ index: Dictionary<DurableSessionID, SessionCache.Head>.Index,
         rows: Int,
@@ -251,7 +253,7 @@ extension SessionWriter {
         lessen(index, rows: 0, bytes: gone.bytes)
     }
 
-    /// Removes a range from the queue, in whichever table it is.
+    /// Removes a range of seqs from the queue, from whichever table has them.
     mutating func take(
         _ range: ClosedRange<UInt64>,
         of id: DurableSessionID
@@ -272,7 +274,7 @@ extension SessionWriter {
                 Self.bind(id, range, to: table.delete)
                 try table.delete.run()
             }
-            // A range holds no more than its seqs.
+            // Once each seq of the range has a row, the other table has none of them.
             if UInt64(rows) > range.upperBound - range.lowerBound { break }
         }
         return (rows, bytes)

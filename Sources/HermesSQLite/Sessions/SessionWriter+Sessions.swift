@@ -4,7 +4,7 @@
 internal import GRDB
 import HermesCore
 
-/// Sessions and their subscriptions; rare compared with publications.
+/// Operations on sessions and their subscriptions, which are rare compared with publications.
 extension SessionWriter {
     mutating func open(_ key: SessionKey, clean: Bool, expiry: Duration?, payer: CommitSource) throws -> StoredSession {
         let arguments: StatementArguments = [key.owner.stored, key.clientID]
@@ -51,7 +51,7 @@ extension SessionWriter {
         session.queuedBytes = cache.heads.values[head].bytes
         session.payer = cache.heads.values[head].payer
         session.sentUpTo = found.map { UInt64(clamping: $0["sent_up_to"] as Int64) } ?? 0
-        // A damaged one counts for all that is queued.
+        // A damaged value counts as a renaming after all queued publications.
         session.renamedAt = found.map { UInt64(bitPattern: $0["renamed_at"] as Int64) } ?? 0
         let reader = SessionReader(db: db)
         session.subscriptions = try reader.subscriptions(of: id)
@@ -76,7 +76,7 @@ extension SessionWriter {
         try Self.removeRows(db, of: id.rawValue)
     }
 
-    /// The session's queue may be long and its subscriptions many, so the purge deletes those.
+    /// Deletes the session's own rows. Its queue may be long and its subscriptions many, so the purge deletes these.
     static func removeRows(_ db: Database, of id: Int64) throws {
         for sql in [
             "DELETE FROM session WHERE id = ?", "DELETE FROM session_head WHERE session = ?",

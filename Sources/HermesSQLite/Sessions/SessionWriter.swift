@@ -6,8 +6,9 @@ import HermesCore
 
 /// Applies one batch of session operations inside the writer's transaction, as ``BatchWriter`` does for messages.
 ///
-/// Each operation is checked before it writes, so that a refused one leaves nothing behind. Values that many operations
-/// of a batch change (heads, references, the retained publication of a topic) are written once, by ``finish()``.
+/// Each operation is checked before it writes, so that a refused operation leaves nothing behind. Values that many
+/// operations of a batch change (heads, references, the retained publication of a topic) are written once, by
+/// ``finish()``.
 struct SessionWriter: SlicedWriter {
     typealias Operation = SessionOperation
     typealias Outcome = SessionOutcome
@@ -22,20 +23,22 @@ struct SessionWriter: SlicedWriter {
     var dirtyHeads: [DurableSessionID] = []
     /// The number of removed references to each shared publication.
     var dereferenced: [Int64: Int64] = [:]
-    /// The fresh rows before this batch.
+    /// The number of fresh rows before this batch.
     private let freshBefore: Int
-    /// The newest of each topic.
+    /// The newest retained publication of each topic.
     var retained: [TopicName: StoredPublication] = [:]
-    /// The queued publications by owner before this batch, and how the batch changes them.
+    /// The queued publications by owner before this batch.
     let queues: QueueBudget
+    /// How this batch changes the queued publications.
     var queueChanges = OwnerTally()
     /// The number of publications that found no room in their owner's share.
     var refused = 0
-    /// The bytes of the publications of this batch. Retained ones are written at the end, when no time is measured.
+    /// The bytes of this batch's publications. Retained publications are written at the end, when no time is measured.
+    /// So their bytes also limit the batch.
     var publicationBytes = 0
 
-    /// The bytes of publications above which a transaction takes no further operation. All clients wait while the
-    /// transaction's pages are written to the log, which takes some 5 ms for each mebibyte.
+    /// The number of bytes of publications from which a transaction takes no further operation. All clients wait while
+    /// the transaction's pages are written to the log, which takes some 5 ms for each mebibyte.
     static let maxPublicationBytes = 1 << 20
 
     init(
@@ -57,15 +60,15 @@ struct SessionWriter: SlicedWriter {
         self.cache.trim()
     }
 
-    /// Whether another operation fits into the transaction; a sweep gets its share.
+    /// Whether another operation fits into the transaction. A running sweep gets a part of the time.
     var hasTime: Bool {
         time.elapsed < FreshSweep.share(of: time, beside: cache.sweep, isLate: cache.freshRows >= 4 * sweepRows)
     }
 
-    /// The transaction writes enough, however short it is.
+    /// Whether the transaction already writes enough, even if it has time left.
     var isFull: Bool { publicationBytes >= Self.maxPublicationBytes }
 
-    /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
+    /// - Throws: errors that fail the whole batch. A refused operation is an outcome, not an error.
     mutating func apply(_ operation: SessionOperation) throws -> SessionOutcome {
         switch operation {
         case .open(let key, let clean, let expiry, let payer, _):
@@ -143,15 +146,16 @@ struct SessionWriter: SlicedWriter {
         }
     }
 
-    /// Moves all fresh rows to their permanent table, at the start.
+    /// Moves all fresh rows to their permanent table, when the store is opened.
     static func settle(_ db: Database) throws {
         for sql in FreshTables.queue.moveAllSQL { try PreparedStatement(db, sql).run() }
     }
 
-    /// The largest size of fresh rows, in bytes: as many as fit into the writer's page cache.
+    /// The size of fresh rows, in bytes, that starts a sweep. This many bytes fit into the writer's page cache.
     static let maxFreshBytes = 8 << 20
 
-    /// The head of a session in the cache; nil if there is no such session.
+    /// Returns the index of a session's head in the cache, after reading the head if necessary; nil if there is no such
+    /// session.
     mutating func head(of id: DurableSessionID) throws -> Dictionary<DurableSessionID, SessionCache.Head>.Index? {
         if let index = cache.heads.index(forKey: id) { return index }
         statements.selectHead.bind(id.rawValue, at: 1)

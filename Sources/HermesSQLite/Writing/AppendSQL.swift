@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The SQL that appends a message, so that a plain loop can write the same rows for comparison.
+/// The SQL that appends a message, so that the benchmark can write the same rows in a plain loop for comparison.
 package enum AppendSQL {
     /// The statements that prepare a connection.
     ///
-    /// - Parameter durability: as that of the store.
+    /// - Parameter durability: the durability of the store to compare with.
     package static func pragmas(_ durability: SQLiteStore.Durability) -> [String] {
         SQLiteStore.tuning(durability)
             + ["PRAGMA wal_autocheckpoint = \(Checkpointer.startPages)", "PRAGMA secure_delete = ON"]

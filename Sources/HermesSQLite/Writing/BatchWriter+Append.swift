@@ -12,7 +12,7 @@ extension BatchWriter {
         do {
             recipients = try self.recipients(of: append)
         } catch let refusal as HermesError {
-            // A repetition gets the first receipt, also if the recipient has blocked the sender since.
+            // A repetition gets the receipt of the first message, even if the recipient has blocked the sender since.
             guard let clientID = draft.clientID, let first = try claimed(clientID, of: sender) else { throw refusal }
             return try repetition(of: append, key: first)
         }
@@ -96,8 +96,8 @@ extension BatchWriter {
         return .appended(receipt, deliveries: deliveries)
     }
 
-    /// The recipients that have room for a message, in their order. Fails if none but the sender has room, or too many of
-    /// the sender's messages are unread.
+    /// Returns the recipients that have room for a message, in their order. Throws if the message would reach nobody
+    /// but the sender, or if too many of the sender's messages are unread.
     private mutating func admitted(
         _ recipients: [UserID],
         for append: MessageAppend,
@@ -134,7 +134,7 @@ extension BatchWriter {
 
     /// Claims a client id for the message with this key.
     ///
-    /// - Returns: the key of the message that already has it; nil if it is claimed now.
+    /// - Returns: the key of an earlier message with this client id; nil if the new message has claimed it.
     private func claim(_ clientID: String, of sender: UserID, for key: Int64) throws -> Int64? {
         if let first = try settledClaim(clientID, of: sender) { return first }
         let insert = statements.insertClientID
@@ -144,7 +144,7 @@ extension BatchWriter {
         return try freshClaim(clientID, of: sender)
     }
 
-    /// The key of the message with this client id.
+    /// Returns the key of the message with this client id; nil if there is none.
     private func claimed(_ clientID: String, of sender: UserID) throws -> Int64? {
         try settledClaim(clientID, of: sender) ?? freshClaim(clientID, of: sender)
     }
@@ -161,7 +161,7 @@ extension BatchWriter {
         return try fresh.bind(clientID, at: 2) { try fresh.first { $0.integer(0) } }
     }
 
-    /// Changes a claim to another key, or removes it (nil).
+    /// Changes a claim to another key, or removes the claim if the key is nil.
     private func changeClaim(of append: MessageAppend, to key: Int64?) throws {
         guard let clientID = append.draft.clientID else { return }
         let change = try PreparedStatement(
@@ -175,7 +175,7 @@ extension BatchWriter {
         try change.bind(clientID, at: 2) { try change.run() }
     }
 
-    /// A message's place in its conversation, and the number of its inboxes.
+    /// A message's place in its conversation, and the number of inboxes that get the message.
     private struct Place {
         let conversation: Int64
         let seq: UInt64
@@ -262,7 +262,7 @@ extension BatchWriter {
         return outcome
     }
 
-    /// - Returns: nil for a conversation without messages.
+    /// - Returns: nil if the conversation has no messages.
     mutating func knownConversation(_ id: ConversationID) throws -> WriterCache.Conversation? {
         if let known = cache.conversations[id] { return known }
         let columns = ConversationColumns(id)
@@ -301,7 +301,7 @@ extension BatchWriter {
         )
     }
 
-    /// Counts a message, whose conversation is loaded.
+    /// Counts a message in its conversation, which must be loaded.
     private mutating func advance(_ append: MessageAppend) throws {
         let id = append.draft.conversation
         let sender = append.sender.user
@@ -313,7 +313,7 @@ extension BatchWriter {
         try statements.noteOwn.run()
     }
 
-    /// Changes a loaded conversation, which is written with the batch.
+    /// Changes a loaded conversation. The change is written with the batch.
     mutating func change(_ id: ConversationID, _ body: (inout WriterCache.Conversation) -> Void) {
         guard let index = cache.conversations.index(forKey: id) else { return }
         body(&cache.conversations.values[index])

@@ -6,15 +6,18 @@ import HermesCore
 
 /// Deletes accounts in bounded parts, one per commit.
 ///
-/// The first part hides the account (`is_disabled` is ``AccountRow/leaving``), and deletes its inbox's head and its
-/// credentials; from then on nobody finds it. Later parts delete its groups, contacts and sessions, as many as fit, and
-/// finally its row. Until then the row reserves the name; from then on `kept_name` does (``KeptName``). Each part
-/// finds what is left by looking for it, so no progress is stored.
+/// The first part hides the account (`is_disabled` is ``AccountRow/leaving``), and deletes its credentials and the head
+/// of its inbox. From then on nobody finds the account. Each part takes the account out of groups, and deletes its
+/// contacts, its sessions and other rows, as many as fit. The last part deletes the account's row. Until then this row
+/// reserves the name; from then on `kept_name` does (``KeptName``). Each part searches for the rows that are left, so
+/// no progress is stored.
 extension BatchWriter {
-    /// The number of rows that one commit writes for a deletion, plus one group: some milliseconds.
+    /// The number of rows after which a commit stops working on a deletion, which takes some milliseconds. The commit
+    /// still finishes the group that it is at.
     static let deletionRows = 500
 
-    /// Tables with a few rows of an account, by "user". The purge deletes its inbox, which may be long.
+    /// Tables with a few rows of an account, found by the column `user`. The purge deletes the account's inbox, which
+    /// may be long.
     private static let tables = ["token", "push_token", "device", "known_network", "webhook_mark", "inbox_head"]
 
     mutating func deleteAccount(_ user: UserID) throws -> WriteOutcome {
@@ -58,7 +61,7 @@ extension BatchWriter {
             select.bind(user, at: 1)
             guard let number = try select.first({ $0.integer(0) }) else { break }
             guard let id = Int32(exactly: number).flatMap(GroupID.init(rawValue:)), let group = try loadGroup(id) else {
-                // A membership of no group.
+                // The membership belongs to no existing group.
                 let delete = try PreparedStatement(db, "DELETE FROM group_member WHERE group_id = ? AND user = ?")
                 delete.bind(number, at: 1)
                 delete.bind(user, at: 2)
@@ -79,7 +82,7 @@ extension BatchWriter {
         let select = try PreparedStatement(db, "SELECT peer FROM contact WHERE owner = ? ORDER BY peer LIMIT ?")
         var peers: [UserID] = []
         select.bind(user, at: 1)
-        // A row for each of the two, and perhaps an event.
+        // Each contact has a row for each of the two accounts, and perhaps an event.
         select.bind(Int64(max(1, rows / 3)), at: 2)
         try select.forEachRow { row in
             peers.append(try row.user(0))
@@ -96,7 +99,7 @@ extension BatchWriter {
             delete.bind(peer, at: 2)
             try delete.run()
             rows = time.isSpent ? 0 : rows - 3
-            // The peer may be in deletion, too.
+            // The peer's account may be in deletion, too.
             guard let kind = farewell, try loadInbox(of: peer) else { continue }
             let event = ContactEvent(kind: kind, user: user, nickName: name, message: "")
             guard case .eventAppended(let told) = try appendEvent(.contact(event), to: [peer]) else {
@@ -107,7 +110,7 @@ extension BatchWriter {
         return deliveries
     }
 
-    /// Deletes an account's rows from a table in which there may be many.
+    /// Deletes an account's rows from a table that may have many of them.
     private func forget(_ table: String, by key: String, of user: UserID, rows: inout Int) throws {
         let delete = try PreparedStatement(
             db,

@@ -29,7 +29,7 @@ extension BatchWriter {
         device.description = opening.device
         device.lastSeenAt = now
         device.proof = max(device.proof, opening.proof)
-        // As the writer knows it, which may be ahead of the row.
+        // The cached cursor may be ahead of the row.
         device.cursor = beginsAnew ? start : cache.cursors[user]?[opening.device.id]?.seq ?? device.cursor
         try write(device, of: user)
         cache.cursors[user]?[opening.device.id] = InboxCursors.Cursor(seq: device.cursor, proof: device.proof)
@@ -74,7 +74,7 @@ extension BatchWriter {
         try insert.bind(token.bytes, at: 1) {
             try insert.bind(device.rawValue, at: 3) { try insert.run() }
         }
-        // By creation time; within one millisecond, the present token counts as the newest.
+        // Keeps the present token, and the newest others.
         let trim = try PreparedStatement(
             db,
             """

@@ -41,7 +41,7 @@ extension BatchWriter {
         guard try isMember(reader, of: conversation) else { return .refused(Group.notAMember) }
         guard let known = try knownConversation(conversation) else { return .eventAppended([]) }
         let mark = min(seq, known.lastSeq)
-        // The mark counts if it is ahead of the last; one statement checks and stores it.
+        // The mark is stored only if it is ahead of the last one. One statement checks and stores it.
         statements.moveReadMark.bind(reader, at: 1)
         statements.moveReadMark.bind(known.key, at: 2)
         statements.moveReadMark.bind(mark, at: 3)
@@ -72,7 +72,7 @@ extension BatchWriter {
         return .acknowledged(moved)
     }
 
-    /// A cursor has moved, or was added.
+    /// Updates up to where entries are released, after a cursor has moved or was added.
     mutating func release(_ index: Dictionary<UserID, WriterCache.Inbox>.Index) {
         let isCrowded = settings.inbox.isCrowded(cache.inboxes.values[index].use)
         let released = cache.cursors[cache.inboxes.keys[index]]?.released(isCrowded: isCrowded) ?? 0

@@ -34,7 +34,9 @@ extension BatchWriter {
 
     // MARK: Claims
 
-    /// - Returns: the earlier answer for the same claim.
+    /// Stores a claim, unless it was stored before.
+    ///
+    /// - Returns: the answer that was stored with the earlier claim; nil if the claim is new.
     private func take(_ claim: PushClaim?, leavesOpen: Bool = false) throws -> [UInt8]? {
         guard let claim else { return nil }
         if let first = try answer(to: claim) { return first }
@@ -57,7 +59,7 @@ extension BatchWriter {
         return nil
     }
 
-    /// The earlier answer for the same claim.
+    /// Returns the answer that was stored earlier with the same claim; nil if there is none.
     private func answer(to claim: PushClaim) throws -> [UInt8]? {
         let select = try PreparedStatement(
             db,
@@ -154,7 +156,7 @@ extension BatchWriter {
                 var bytes = row.bytes(1)[...]
                 guard let push = Push(stored: &bytes) else { throw StoreFailure.damagedRow }
                 let users = row.isNull(2) ? nil : row.bytes(2)
-                // Behind its users, a job has an index here.
+                // If a job has a list of users, its cursor is an index into this list.
                 let cursor = row.integer(3)
                 guard cursor >= 0, users.map({ cursor <= $0.count / 4 }) ?? true else { throw StoreFailure.damagedRow }
                 return Job(
@@ -168,7 +170,9 @@ extension BatchWriter {
         }
     }
 
-    /// - Parameter cursor: nil: the job is done.
+    /// Stores a job's new cursor.
+    ///
+    /// - Parameter cursor: nil: the job is done, and is deleted.
     private func move(_ job: Job, to cursor: Int64?) throws {
         let statement = try PreparedStatement(
             db,

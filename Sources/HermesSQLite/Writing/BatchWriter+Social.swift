@@ -8,7 +8,7 @@ import HermesCore
 extension BatchWriter {
     // MARK: Permission
 
-    /// The accounts whose inboxes get a message; all of them are loaded.
+    /// Returns the accounts whose inboxes get a message, and loads their inboxes.
     ///
     /// - Throws: `HermesError` with the refusal, before anything is written.
     mutating func recipients(of append: MessageAppend) throws -> [UserID] {
@@ -114,12 +114,13 @@ extension BatchWriter {
         return .groupChanged(outcome.group, deliveries: try tell(outcome))
     }
 
-    /// Checks that new members may be in another group.
+    /// Checks that the new members are not in too many groups already.
     private mutating func checkGroups(_ command: GroupCommand, by user: UserID) throws {
         let joining = command.group == nil ? command.added + [user] : command.added
         guard !joining.isEmpty else { return }
         let group = try command.group.flatMap { try loadGroup($0) }
-        // Not counted: a request adds hundreds of members, each of which may be in as many groups.
+        // The number of a user's groups is stored, so that it need not be counted: a request may add hundreds of
+        // members, each of whom may be in hundreds of groups.
         let select = try PreparedStatement(db, "SELECT groups FROM groups_of_user WHERE user = ?")
         for member in joining where group?.member(member) == nil {
             select.bind(member, at: 1)
@@ -128,7 +129,7 @@ extension BatchWriter {
         }
     }
 
-    /// Delivers the notices of a written change.
+    /// Delivers the notices of a change that was written.
     mutating func tell(_ outcome: Group.Outcome) throws -> [InboxDelivery] {
         cache.groups[outcome.group.id] = outcome.isDissolved ? nil : outcome.group
         var deliveries: [InboxDelivery] = []
@@ -136,7 +137,7 @@ extension BatchWriter {
             // A member whose account is being deleted has no inbox.
             let recipients = try notice.recipients.filter { try loadInbox(of: $0) }
             guard !recipients.isEmpty else { continue }
-            // Otherwise the group would change without its members being told.
+            // Without this error, the group would change without its members being told.
             guard case .eventAppended(let told) = try appendEvent(.group(notice.event), to: recipients) else {
                 throw StoreFailure.damagedRow
             }
@@ -146,7 +147,7 @@ extension BatchWriter {
     }
 
     private func create(name: String, members: [UserID], by user: UserID) throws -> Group.Outcome {
-        // Checked before the number is taken: a refused operation writes nothing.
+        // The group is checked before it takes a number, because a refused operation must write nothing.
         guard let probe = GroupID(rawValue: .max) else { throw StoreFailure.damagedRow }
         _ = try Group.created(probe, name: name, members: members, by: user, now: now)
         let insert = try PreparedStatement(
@@ -163,7 +164,7 @@ extension BatchWriter {
         return outcome
     }
 
-    /// Writes the differences.
+    /// Writes the differences between a group and its state before the change.
     func write(_ outcome: Group.Outcome, before: Group) throws {
         let group = outcome.group
         for member in before.members where group.member(member.user) == nil {

@@ -26,14 +26,14 @@ struct BatchWriter: SlicedWriter {
     /// Sessions that were deleted with their accounts.
     var removedSessions: [DurableSessionID] = []
     var inboxChanges = InboxLedger.Changes()
-    /// The entries that waited for those, as a negative number.
+    /// The entries in the queues of ``removedSessions``, as a negative amount.
     var removedQueues = OwnerTally()
-    /// The changes of each account's unread bytes since the last commit.
+    /// The changes of each account's unread bytes by this batch.
     var unreadChanges: [UserID: Int] = [:]
     let unread: UnreadLedger
-    /// Reused for each message.
+    /// A buffer that is reused for each message.
     var deliveryBytes: [UInt8] = []
-    /// The fresh entries before this batch.
+    /// The number of fresh entries before this batch.
     private let freshBefore: Int
 
     struct DeviceKey: Hashable {
@@ -62,13 +62,13 @@ struct BatchWriter: SlicedWriter {
         self.cache.trim()
     }
 
-    /// Whether another operation fits into the transaction; a sweep gets its share.
+    /// Whether another operation fits into the transaction. A running sweep gets a part of the time.
     var hasTime: Bool {
         let isLate = cache.freshEntries >= 4 * sweepRows
         return time.elapsed < FreshSweep.share(of: time, beside: cache.sweep, isLate: isLate)
     }
 
-    /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
+    /// - Throws: errors that fail the whole batch. A refused operation is an outcome, not an error.
     mutating func apply(_ operation: WriteOperation) throws -> WriteOutcome {
         do {
             return try applyUnlessRefused(operation)
@@ -146,14 +146,14 @@ struct BatchWriter: SlicedWriter {
         }
     }
 
-    /// Moves all fresh rows to their permanent tables, at the start.
+    /// Moves all fresh rows to their permanent tables, when the store is opened.
     static func settle(_ db: Database) throws {
         for sql in settlingSQL { try PreparedStatement(db, sql).run() }
     }
 
     static let settlingSQL = FreshTables.inbox.moveAllSQL + FreshTables.clientIDs.moveAllSQL
 
-    /// Reads the inbox's row into the cache.
+    /// Reads an inbox's row into the cache, unless it is there already.
     ///
     /// - Returns: false if there is no such account.
     mutating func loadInbox(of user: UserID) throws -> Bool {
@@ -184,7 +184,7 @@ struct BatchWriter: SlicedWriter {
         return try statements.selectBlock.first { _ in true } ?? false
     }
 
-    /// Whether the owner of a loaded inbox has no contact with an account.
+    /// Whether `owner` has neither asked for nor accepted `sender` as a contact. No account is a stranger to itself.
     func isStranger(_ sender: UserID, to owner: UserID) throws -> Bool {
         guard sender != owner else { return false }
         statements.selectContact.bind(owner, at: 1)
@@ -219,7 +219,7 @@ struct BatchWriter: SlicedWriter {
         statements.selectShare.bind(source.numbers.lowerBound, at: 2)
         statements.selectShare.bind(source.numbers.upperBound, at: 3)
         statements.selectShare.bind(source.formerNumber ?? source.number, at: 4)
-        // Entries of this batch are in the table already.
+        // The result includes the entries of this batch, which are in the table already.
         let share = try Self.use(statements.selectShare)
         cache.inboxes[user]?.shares[source] = share
         return share
@@ -227,7 +227,7 @@ struct BatchWriter: SlicedWriter {
 
     /// Whether an entry other than a message fits into a loaded inbox.
     ///
-    /// - Parameter actor: the account that causes it; nil: a back end.
+    /// - Parameter actor: the account that causes the entry; nil: a back end.
     mutating func hasReserve(in user: UserID, by actor: UserID?, _ weight: Int) throws -> Bool {
         let use = cache.inboxes[user]?.use ?? Holding()
         var hasRoom = settings.inbox.hasReserve(in: use, adding: weight)
@@ -248,7 +248,7 @@ struct BatchWriter: SlicedWriter {
         if case .user(let sender) = source, sender != user { unreadChanges[sender, default: 0] += weight }
     }
 
-    /// Returns the inbox's next seq.
+    /// Advances an inbox's head and returns it, as the seq of a new entry.
     mutating func advanceInbox(of user: UserID) -> UInt64 {
         guard let index = cache.inboxes.index(forKey: user) else { return 0 }
         cache.inboxes.values[index].head += 1

@@ -8,11 +8,12 @@ import Synchronization
 
 /// Writes the log back into the database file, on a connection and thread of its own, while commits continue.
 ///
-/// SQLite alone would do this inside a commit, which then waits for the disk twice. The log starts again from its
-/// beginning only once all of it is written back. After a few passes, commits add only little meanwhile, and the writer
-/// itself writes back that rest. While the disk is slow, the log grows instead.
+/// SQLite alone would do this inside a commit, which would then wait for the disk twice. SQLite begins the log anew
+/// only after the whole log was written back. Each pass writes back the pages that commits have added since the last
+/// pass began. After a few passes few pages are left, and the writer itself writes back this rest. While the disk is
+/// slow, the writer does not do so, and the log grows instead.
 final class Checkpointer: Sendable {
-    /// The connection for everything but the rest.
+    /// The connection for the passes. The rest is written back on the writer's connection.
     private let queue: DatabaseQueue
     private let pool: DatabasePool
     private let clock: any TimeSource
@@ -20,17 +21,17 @@ final class Checkpointer: Sendable {
     private let start: Atomic<Int>
     /// The log's pages after the last commit.
     private let pages = Atomic(0)
-    /// The number of pages at which to try again, after readers kept a part of the log.
+    /// The number of pages at which to try again, after the log could not be written back as a whole.
     private let again = Atomic(0)
     private let isBusy = Atomic(false)
 
     /// The log's size, in pages of 4 KiB (32 MB), at which it is written back: large enough that frequently changed
     /// pages are written once for many commits.
     static let startPages = 8192
-    /// The largest number of pages that the writer writes back: some milliseconds.
+    /// The largest rest, in pages, that the writer usually writes back, which takes some milliseconds.
     private static let restPages = 256
     private static let maxPasses = 8
-    /// If the last pass took longer, the disk is busy, and the rest could take seconds.
+    /// If the last pass took longer than this, the disk is busy, and writing back the rest could take seconds.
     private static let maxRestTime = Duration.milliseconds(25)
 
     init(
@@ -56,7 +57,7 @@ final class Checkpointer: Sendable {
     /// Called on the writer's thread after each commit.
     private func committed(_ pages: Int) {
         let last = self.pages.exchange(pages, ordering: .relaxed)
-        // The log began again.
+        // The log has begun anew.
         if pages < last { again.store(0, ordering: .relaxed) }
         guard pages >= max(start.load(ordering: .relaxed), again.load(ordering: .relaxed)) else { return }
         guard !isBusy.exchange(true, ordering: .acquiring) else { return }
@@ -71,11 +72,11 @@ final class Checkpointer: Sendable {
         }
     }
 
-    /// Its connections may be closed.
+    /// Whether ``close()`` was called, so that the connections may be closed.
     private var isClosed: Bool { start.load(ordering: .sequentiallyConsistent) == .max }
 
-    /// Whether the writer itself writes back the rest. Commits that are quicker than the disk wait once the log is much
-    /// too long.
+    /// Whether the writer itself writes back the rest. If the log has grown to eight times its usual size, the writer
+    /// does so even if commits must wait long.
     static func takesRest(_ left: Int, after time: Duration, _ log: (pages: Int, start: Int)) -> Bool {
         log.pages / 8 >= log.start || left <= restPages && time <= maxRestTime
     }
@@ -88,7 +89,7 @@ final class Checkpointer: Sendable {
         isBusy.store(false, ordering: .releasing)
     }
 
-    /// Writes back the log, with the pages that commits add meanwhile.
+    /// Writes back the log, including the pages that commits add meanwhile.
     ///
     /// - Returns: the pages left, and the time of the last pass. That pass waited for the disk twice, as writing back
     ///   the rest will.
@@ -100,10 +101,10 @@ final class Checkpointer: Sendable {
             let written = try db.checkpoint(.passive).checkpointedFrameCount
             time = clock.uptime() - start
             let now = max(0, pages.load(ordering: .relaxed) - written)
-            // Readers keep the rest, or commits are as quick as the disk.
+            // Readers still need the rest, or commits add pages as quickly as the disk takes them.
             guard now < left else { break }
             left = now
-            // The time of a long pass says nothing about the rest.
+            // After a long pass another pass follows, because the time of a long pass says nothing about the rest.
             if left == 0 || left <= Self.restPages / 4 && time <= Self.maxRestTime { break }
         }
         return (left, time)
@@ -116,7 +117,7 @@ final class Checkpointer: Sendable {
         do {
             _ = try await queue.writeWithoutTransaction { [self] db in try passes(db) }
             try await pool.writeWithoutTransaction { db in
-                // Waits only briefly for readers, because commits wait as well.
+                // Waits only briefly for readers, because commits wait meanwhile.
                 try db.execute(sql: "PRAGMA busy_timeout = 20")
                 defer { try? db.execute(sql: "PRAGMA busy_timeout = \(Int(SQLiteStore.busyTimeout * 1000))") }
                 _ = try db.checkpoint(.truncate)
@@ -127,24 +128,25 @@ final class Checkpointer: Sendable {
         }
     }
 
-    /// Ends it; a running pass is completed first.
+    /// Closes the checkpointer; a running pass is completed first.
     func close() {
         start.store(.max, ordering: .sequentiallyConsistent)
         try? queue.close()
     }
 }
 
-/// Tells after each commit how many pages the log has.
+/// Reports after each commit how many pages the log has.
 final class LogWatch: Sendable {
     let committed = Hook<Int>()
 
-    /// Replaces the write-back that SQLite does itself on a connection. The connection must not outlive this object.
+    /// Observes the commits of a connection. This replaces the automatic checkpoint that SQLite does on the connection.
+    /// The connection must not outlive this object.
     func attach(to connection: OpaquePointer?) {
         sqlite3_wal_hook(
             connection,
             { context, _, _, pages in
                 guard let context else { return SQLITE_OK }
-                // Alive as long as the connection, whose configuration holds it.
+                // This object lives as long as the connection, whose configuration holds it.
                 let watch = Unmanaged<LogWatch>.fromOpaque(context).takeUnretainedValue()
                 watch.committed(Int(pages))
                 return SQLITE_OK

@@ -52,14 +52,15 @@ struct FreshTables {
 
     private var range: String { "(\(owner), \(key)) > (?1, ?2) AND (\(owner), \(key)) <= (?3, ?4)" }
 
-    /// Moves everything in the order of the primary key, at the start, when nothing else runs.
+    /// The SQL that moves all rows in the order of the primary key, when the store is opened and nothing else runs.
     var moveAllSQL: [String] {
         ["INSERT INTO \(settled) SELECT * FROM \(fresh) ORDER BY \(owner), \(key)", "DELETE FROM \(fresh)"]
     }
 
     /// Moves up to `limit` rows after `place`.
     ///
-    /// - Returns: the number of moved rows, and the place of the last; nil: there are no more.
+    /// - Returns: the number of moved rows, and the place of the last one. The place is nil if all rows after `place`
+    ///   were moved.
     func move(_ db: Database, after place: Place, limit: Int) throws -> (rows: Int, last: Place?) {
         let select = try PreparedStatement(db, selectSQL)
         select.bind(place.owner, at: 1)
@@ -70,7 +71,7 @@ struct FreshTables {
                 Place(owner: row.integer(0), key: isText ? .text(row.text(1) ?? "") : .number(row.integer(1)))
             }
         }
-        // No row has this owner: the bound covers all remaining rows.
+        // No row has the largest owner, so this bound covers all remaining rows.
         let end = last ?? Place(owner: .max, key: .number(.max))
         var rows = 0
         for sql in [insertSQL, deleteSQL] {
@@ -101,18 +102,20 @@ struct FreshTables {
     }
 }
 
-/// One pass through fresh tables, a slice with each commit, in the order of their keys. So each page of the large
-/// tables is written once per pass, as if all rows moved at once, and an inbox's older entries move first.
+/// One pass through fresh tables in the order of their keys, which moves a slice of their rows with each commit. So
+/// each page of the large tables is written once per pass, as if all rows moved at once, and an inbox's older entries
+/// move first.
 ///
-/// Part of the writer's caches, so that a failed commit also undoes its slice.
+/// The sweep is part of the writer's caches, so that a failed commit also undoes its slice.
 struct FreshSweep {
     /// The number of rows that starts a sweep: enough for many rows per page.
     static let startRows = 20_000
-    /// The least number of rows that one commit moves if it has the time: a few milliseconds.
+    /// The smallest number of rows of a table that one commit moves if it has the time. This takes a few milliseconds.
     static let sliceRows = 250
 
     private var left: [(tables: FreshTables, place: FreshTables.Place)]
-    /// Rows added since the sweep began; those that it has already passed wait for the next sweep.
+    /// The number of rows added since the sweep began. Rows at places that the sweep has already passed wait for the
+    /// next sweep.
     private(set) var appended = 0
     private var stepSize = StepSize()
 
@@ -120,16 +123,17 @@ struct FreshSweep {
 
     var isDone: Bool { left.isEmpty }
 
-    /// How far it has come in the first of its tables, which is the last to be moved; nil: to the end.
+    /// The place that the sweep has reached in the first of the tables that are left; nil: no table is left.
     var place: FreshTables.Place? { left.first?.place }
 
-    /// The part of a ``TimeSlice`` for operations: all of it if there is no sweep. The rest is for the sweep. A sweep
-    /// that is far behind gets more, so that it always ends.
+    /// Returns the part of a ``TimeSlice`` for operations: all of it if there is no sweep. The rest is for the sweep. A
+    /// sweep that is far behind gets more time, so that it always ends.
     static func share(of time: TimeSlice, beside sweep: FreshSweep?, isLate: Bool) -> Duration {
         sweep == nil ? time.duration : time.duration / (isLate ? 4 : 2)
     }
 
-    /// Moves the next slice: more rows than the commit added, so that a sweep ends; fewer if the time is spent.
+    /// Moves the next slice of each table: twice as many rows as the commit added, so that the sweep ends, and at least
+    /// ``sliceRows``. Moves fewer rows if the time is spent.
     mutating func step(_ db: Database, appended rows: Int, _ time: TimeSlice) throws {
         appended += rows
         let limit = max(Self.sliceRows, 2 * rows)

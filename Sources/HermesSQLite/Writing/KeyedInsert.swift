@@ -5,18 +5,18 @@ internal import GRDB
 
 /// Inserts rows that differ only in their key of two columns, such as the queue entries of one publication.
 ///
-/// To start and to end a statement takes longer than to insert a row, so one run inserts many rows.
+/// It takes longer to start and to end a statement than to insert a row, so one run inserts many rows.
 final class KeyedInsert {
     struct SQL {
-        /// One text for each of ``sizes``.
+        /// One SQL text for each of ``sizes``.
         fileprivate let texts: [String]
 
         /// The text for one row.
         var single: String { texts[texts.count - 1] }
 
         /// - Parameters:
-        ///   - key: two columns.
-        ///   - columns: those that all rows share, for the parameters from 1 on.
+        ///   - key: the two columns of the key.
+        ///   - columns: the columns that all rows share. Their parameters begin with number 1.
         init(into table: String, key: [String], columns: [String]) {
             let shared = columns.indices.map { "?\($0 + 1)" }
             texts = KeyedInsert.sizes.map { size in
@@ -25,7 +25,8 @@ final class KeyedInsert {
                     let own = key.indices.map { "?\(first + $0)" }
                     return "(\((own + shared).joined(separator: ", ")))"
                 }
-                // An error fails the transaction or the savepoint. So SQLite need not keep what a statement has changed.
+                // An error fails the whole transaction or savepoint. So SQLite need not remember how to undo a single
+                // statement (`OR FAIL`).
                 return """
                     INSERT OR FAIL INTO \(table) (\((key + columns).joined(separator: ", "))) \
                     VALUES \(rows.joined(separator: ", "))
@@ -44,7 +45,8 @@ final class KeyedInsert {
 
     private let db: Database
     private let sql: SQL
-    /// Those that were needed: most transactions are short.
+    /// The prepared statements, in the order of ``sizes``. Each is prepared when it is first needed, because most
+    /// transactions are short.
     private var statements: [PreparedStatement?] = Array(repeating: nil, count: sizes.count)
 
     init(_ db: Database, _ sql: SQL) {

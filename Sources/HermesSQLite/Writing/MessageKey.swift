@@ -3,11 +3,11 @@
 
 import HermesCore
 
-/// The primary key of a message's row: the upper half of its id, which begins with the time, or one of the next few
-/// numbers if other ids have the same upper half.
+/// The primary key of a message's row. It is the upper half of the message's id, which begins with the time. If other
+/// ids have the same upper half, it is one of the next few numbers.
 enum MessageKey {
-    /// The number of ids that may share their upper half. A generator's own differ; those of another one in the same
-    /// millisecond may not.
+    /// The largest difference between a key and the upper half of its message's id. All ids of one generator have
+    /// different upper halves, but ids of two generators in the same millisecond may share one.
     static let maxShift: Int64 = 4095
 
     /// The possible keys of a message with this id.

@@ -4,7 +4,7 @@
 internal import GRDB
 import HermesCore
 
-/// Decides which parts of a message stay when its inbox entries go.
+/// Decides which parts of a message stay when the message's inbox entries are removed.
 struct MessageReleaser {
     private let correction: ClockCorrection
     private let settings: StoreSettings
@@ -48,8 +48,8 @@ struct MessageReleaser {
         let storedAt: Timestamp
     }
 
-    /// Removes references to a message. When none is left, the content may stay for history, the record for repetitions
-    /// and recalls, or nothing stays.
+    /// Removes references to a message. When no reference is left, the content stays for history, or the record alone
+    /// stays for repetitions and recalls, or nothing stays.
     func release(_ key: Int64, references count: Int64) throws {
         select.bind(key, at: 1)
         let found = try select.first { row in

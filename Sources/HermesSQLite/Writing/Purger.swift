@@ -4,7 +4,7 @@
 internal import GRDB
 import HermesCore
 
-/// Deletes rows that are no longer needed, a bounded amount in the writer's transaction.
+/// Deletes a bounded number of rows that are no longer needed, in the writer's transaction.
 ///
 /// Every step finds its rows through an index that contains almost nothing else, so that a purge without work costs
 /// nothing, however large the store is.
@@ -18,9 +18,9 @@ struct Purger {
     private var done = 0
     /// The users whose inboxes were changed.
     private(set) var users: Set<UserID> = []
-    /// What their inboxes lost.
+    /// The entries that these users' inboxes lost.
     private(set) var removals: [UserID: InboxRemoval] = [:]
-    /// The decrease of each account's unread bytes.
+    /// The changes of each account's unread bytes, as negative numbers.
     private(set) var unreadChanges: [UserID: Int] = [:]
     private(set) var inboxChanges = InboxLedger.Changes()
     /// The number of removed references to each message.
@@ -56,7 +56,7 @@ struct Purger {
         static let dueMessages = """
             SELECT key, committed_at FROM message WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?
             """
-        /// Push records outside of inbox entries.
+        /// The deletions of push records that are not inbox entries.
         static let expiredPushRecords = [
             """
             DELETE FROM push_claim WHERE (owner, key) IN \
@@ -68,7 +68,7 @@ struct Purger {
             """,
         ]
         static let all = [acknowledged, expiredMessages, dueMessages] + entries + expiredEvents + expiredPushRecords
-        /// In the order of seqs.
+        /// The two tables of an inbox, in the order of their seqs.
         static let tables = ["inbox", "inbox_fresh"]
     }
 
@@ -84,7 +84,7 @@ struct Purger {
         guard !released.isEmpty || !due.isEmpty else { return done }
         let messages = try MessageReleaser(db: db, settings: settings, now: now, correction: correction)
         for (key, count) in released + due.map({ (key: $0, value: 0) }) {
-            // Read before anything of it is written.
+            // A damaged message can be skipped, because it is read before anything of it is written.
             try damage.skipping("message \(key)") { try messages.release(key, references: count) }
         }
         count(due.count)
@@ -103,7 +103,7 @@ struct Purger {
         remaining = max(remaining - rows, 0)
     }
 
-    /// Deletes inboxes of deleted accounts.
+    /// Deletes the inboxes of deleted accounts.
     private mutating func deleteGone() throws {
         let query = try PreparedStatement(db, Query.gone)
         while remaining > 0, let user = try query.first({ try $0.user(0) }) {
@@ -166,7 +166,7 @@ struct Purger {
         var found: [(key: Int64, storedAt: Timestamp, deliveries: [(user: UserID, seq: UInt64)])] = []
         var damaged = 0
         repeat {
-            // Damaged rows stay at the front.
+            // Damaged rows stay at the front of the index, so the query skips those that were found.
             query.bind(now, at: 1)
             query.bind(Int64(remaining), at: 2)
             query.bind(Int64(damaged), at: 3)
@@ -184,7 +184,7 @@ struct Purger {
                 count(1)
                 continue
             }
-            // Release all references, so that it is not found here again.
+            // Releases all references, so that the message is not found here again.
             released[key] = Int64(Int32.max)
             for (user, seq) in deliveries {
                 for table in Query.tables {
@@ -270,14 +270,14 @@ struct Purger {
     }
 }
 
-/// What a purge took from an inbox.
+/// The entries that a purge removed from an inbox.
 struct InboxRemoval {
-    /// By the stored form of ``EntrySource``.
+    /// The removed entries by source, in the stored form of ``EntrySource``.
     var bySource: [Int64: Holding] = [:]
-    /// The inbox's oldest entry from now on; nil if the inbox is gone.
+    /// The seq of the inbox's oldest entry from now on; nil if the inbox is gone.
     var oldest: UInt64?
 
-    /// - Parameter right: the later one.
+    /// - Parameter right: the later removal.
     static func + (left: Self, right: Self) -> Self {
         var sum = left
         for (source, holding) in right.bySource { sum.bySource[source, default: Holding()] += holding }
@@ -287,14 +287,15 @@ struct InboxRemoval {
 }
 
 extension WriterCache.Inbox {
-    /// The same inbox after a purge, so that its entries need not be counted again.
+    /// Returns the inbox as it is after a purge, so that its entries need not be counted again; nil if the inbox is
+    /// gone.
     func without(_ removal: InboxRemoval) -> Self? {
         guard let oldest = removal.oldest else { return nil }
         var inbox = self
         inbox.oldest = oldest
         inbox.shares = [:]
         for removed in removal.bySource.values { inbox.use += -removed }
-        // Very many are rather counted again than kept.
+        // Very many shares are not worth keeping: they are counted again when they are needed.
         guard shares.count <= Self.maxShares else { return inbox }
         for (source, share) in shares where share.entries > 0 {
             var share = share
@@ -310,6 +311,6 @@ extension WriterCache.Inbox {
         return inbox
     }
 
-    /// The most shares that stay in the cache.
+    /// The largest number of shares that stay in the cache.
     private static let maxShares = 64
 }

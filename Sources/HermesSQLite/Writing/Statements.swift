@@ -84,7 +84,7 @@ struct Statements {
         static let updateConversation = """
             UPDATE conversation SET last_seq = ?, last_at = ?, quiet_a = ?, quiet_b = ? WHERE id = ?
             """
-        /// The same as ``RecentSeqs/insert(_:)``: SQLite shifts by 64 and more to 0.
+        /// The SQL for what ``RecentSeqs/insert(_:)`` does. In SQLite, a shift by 64 bits or more gives 0.
         static let noteOwn = """
             UPDATE group_member SET own = (own << (?1 - own_seq)) | 1, own_seq = ?1 WHERE group_id = ?2 AND user = ?3
             """

@@ -6,13 +6,14 @@ import HermesCore
 /// The time that a transaction works before it leaves the rest to the next one, so that no client waits long for
 /// another's data.
 struct TimeSlice {
-    /// The time of a transaction that can be cut. Writing its pages to the log takes some 0.1 ms more. A message waits
-    /// for the running transaction and for its own: on the way there, and again for the answer.
+    /// The time of a transaction that can leave work to the next one. Writing its pages to the log takes some 0.1 ms
+    /// more. A message waits for the running transaction and for its own, and so does a message that answers it.
     static let duration = Duration.milliseconds(5)
-    /// The time if each commit waits for the disk, which takes about as long or longer.
+    /// The time of such a transaction if each commit waits for the disk, which takes about as long as the work or
+    /// longer.
     static let durationWithSync = Duration.milliseconds(20)
-    /// The time of a transaction that nobody waits for but those who keep it busy. Its own cost, and that of pages that
-    /// many rows share, is borne by more rows.
+    /// The longest time of a transaction, if nobody waits for it but the clients that keep it busy. More rows then
+    /// share the cost of the transaction and of common pages.
     static let longest = Duration.milliseconds(20)
 
     private(set) var duration: Duration
@@ -26,19 +27,19 @@ struct TimeSlice {
         start = clock.uptime()
     }
 
-    /// The time since its start.
+    /// The time since the start of the slice.
     var elapsed: Duration { clock.uptime() - start }
 
     var isSpent: Bool { elapsed >= duration }
 
-    /// The transaction may go on.
+    /// Extends the transaction to ``longest``.
     mutating func extend() { duration = max(duration, Self.longest) }
 
-    /// The transaction, which has gone on, ends soon: what it has to do besides operations gets half of a usual slice.
+    /// Ends an extended transaction soon. Its work besides operations gets half of a usual slice.
     mutating func end(_ slice: Duration) { duration = min(duration, elapsed + slice / 2) }
 }
 
-/// Applies operations in a transaction that is to be short.
+/// Applies operations in a transaction that should be short.
 protocol SlicedWriter {
     associatedtype Operation
     associatedtype Outcome
@@ -46,7 +47,7 @@ protocol SlicedWriter {
     var time: TimeSlice { get set }
     /// Whether another operation fits into the transaction.
     var hasTime: Bool { get }
-    /// The transaction writes enough, however short it is.
+    /// Whether the transaction already writes enough, even if it has time left.
     var isFull: Bool { get }
 
     mutating func apply(_ operation: Operation) throws -> Outcome
@@ -55,12 +56,12 @@ protocol SlicedWriter {
 extension SlicedWriter {
     var isFull: Bool { false }
 
-    /// Applies operations as long as it is given some and the transaction has time.
+    /// Applies operations as long as `next` gives some and the transaction has time.
     ///
     /// - Parameters:
-    ///   - next: as of `MessageStore.commit(taking:now:)`.
-    ///   - slice: the time after which the transaction ends for others.
-    ///   - isAwaited: whether others wait for the writer.
+    ///   - next: gives the next operation (`MessageStore.commit(taking:now:)`).
+    ///   - slice: the usual time of a transaction.
+    ///   - isAwaited: whether other changes wait for the writer; then a transaction that has used its time ends.
     ///   - operations: gets each operation before it is applied, so that it can be applied again if it fails.
     mutating func apply(
         taking next: (_ isLong: Bool) -> Operation?,
@@ -84,8 +85,8 @@ extension SlicedWriter {
     }
 }
 
-/// The number of rows of a step that takes a small part of a ``TimeSlice``; follows the time that the last steps took,
-/// because rows from a cold disk take much longer than those in memory.
+/// The number of rows in a step, so that a step takes a small part of a ``TimeSlice``. It follows the time that the
+/// last steps took, because rows from a cold disk take much longer than rows in memory.
 struct StepSize {
     private(set) var rows = 64
 

@@ -5,16 +5,16 @@ internal import GRDB
 import HermesCore
 import Synchronization
 
-/// The bytes of each account's unread 1:1 messages in the inboxes of others. Counted when the store is opened, then
-/// updated by commits and purges.
+/// The bytes of each account's unread 1:1 messages in the inboxes of others. They are counted when the store is opened,
+/// then updated by commits and purges.
 ///
-/// State: a `Mutex` around a table, which is changed on the writer's queue, after the transaction.
+/// State: a `Mutex` around a table, which is changed after each transaction.
 final class UnreadLedger: Sendable {
     private let bytes: Mutex<[UserID: Int]>
     /// The entries in all inboxes when the store was opened.
     let lying: Holding
 
-    /// - Parameter damage: gets the entries with an impossible weight; they count as nothing.
+    /// - Parameter damage: gets the entries with an impossible weight, which count as 0 bytes.
     init(_ db: Database, damage: Damage) throws {
         var found: [UserID: Int] = [:]
         var lying = Holding()
@@ -46,7 +46,7 @@ final class UnreadLedger: Sendable {
 
     subscript(_ user: UserID) -> Int { bytes.withLock { $0[user] ?? 0 } }
 
-    /// - Parameter changes: those of a committed transaction.
+    /// - Parameter changes: the changes by a committed transaction.
     func apply(_ changes: [UserID: Int]) {
         guard !changes.isEmpty else { return }
         bytes.withLock { bytes in

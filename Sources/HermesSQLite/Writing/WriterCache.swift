@@ -5,18 +5,18 @@ import HermesCore
 
 /// The writer's cache of frequently changed rows, so that a commit reads almost nothing.
 ///
-/// Valid as of the last commit: it is taken out during a transaction and returned only if that commits. Used only on
-/// the writer's queue; the `Mutex` in ``SQLiteStore`` shows that to the compiler.
+/// The cache is valid as of the last commit: it is taken out during a transaction, and put back only if the transaction
+/// commits. It is used only on the writer's queue; the `Mutex` in ``SQLiteStore`` shows that to the compiler.
 struct WriterCache {
     struct Inbox {
         var head: UInt64
         var oldest: UInt64
         var acknowledged: UInt64
-        /// Whether this inbox refuses the messages of some accounts; the accounts are looked up when it matters.
+        /// Whether the inbox's owner blocks some accounts; the accounts are looked up when it matters.
         var blocksSomebody = false
-        /// The entries that wait in it.
+        /// The entries that wait in the inbox.
         var use = Holding()
-        /// The use by source, for the sources that were looked up (``InboxBudget/needsShare(_:adding:)``).
+        /// The use by source, for the sources that were looked up (``InboxBudget/needsShare(_:of:adding:)``).
         var shares: [EntrySource: Holding] = [:]
         var isDirty = false
     }
@@ -24,11 +24,12 @@ struct WriterCache {
     struct Conversation {
         let key: Int64
         var lastSeq: UInt64
-        /// When the last message was sent; nil: not known.
+        /// When the last message was sent; nil: unknown.
         var lastAt: Timestamp?
-        /// The messages that do not count as unread, for the lower account and for the higher one: their own, and
-        /// recalled ones. For a group, the first set has the recalled ones.
+        /// The messages that do not count as unread for the account with the lower id: its own messages, and recalled
+        /// ones. For a group: the recalled messages.
         var quietLow: RecentSeqs
+        /// The messages that do not count as unread for the account with the higher id.
         var quietHigh: RecentSeqs
         var isDirty = false
 
@@ -50,7 +51,7 @@ struct WriterCache {
         }
     }
 
-    /// Nonexistent accounts are never cached.
+    /// The inboxes by account. An account that does not exist is never cached.
     var inboxes: [UserID: Inbox] = [:]
     var conversations: [ConversationID: Conversation] = [:]
     /// The cursors of all devices of a user.
@@ -58,14 +59,14 @@ struct WriterCache {
     /// Recently used groups.
     var groups: [GroupID: Group] = [:]
 
-    /// An upper bound of the fresh entries.
+    /// An upper bound of the number of fresh entries.
     var freshEntries = 0
-    /// The running sweep, if there are many.
+    /// The running sweep, which starts when there are many fresh entries; nil: none.
     var sweep: FreshSweep?
 
-    /// Bounds memory with very many accounts: some 30 MB.
+    /// The largest number of entries of each kind, which bounds memory to some 30 MB.
     static let maxEntries = 200_000
-    /// At most 500 members each, 16 bytes a member.
+    /// The largest number of groups. Each has at most 500 members, with 24 bytes for each member.
     static let maxGroups = 2_000
 
     mutating func trim() {

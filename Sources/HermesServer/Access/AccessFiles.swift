@@ -8,9 +8,9 @@ import Logging
 import ServiceLifecycle
 import Synchronization
 
-/// The files with access rules: topic rules and token keys. Read at start and on SIGHUP. The rules are also read when
-/// their file has changed, once it has been the same for ``interval``; a file that has become empty needs SIGHUP,
-/// because editors and shells empty a file before they write it.
+/// Reads the files that grant access, topic rules and token keys, at start and on SIGHUP. Topic rules are also read
+/// again after their file has changed and has then stayed the same for one ``interval``. A rule file that has become
+/// empty is read again only on SIGHUP, because editors and shells empty a file before they write it.
 final class AccessFiles: Service, Sendable {
     /// The interval of checks of the rule file.
     static let interval = Duration.seconds(1)
@@ -23,11 +23,11 @@ final class AccessFiles: Service, Sendable {
 
     /// Reads the files.
     ///
-    /// - Throws: the error in one of them, and its place.
+    /// - Throws: the error in one of the files, and the setting that names the file.
     init(_ settings: AccessSettings, logger: Logger) throws(ServerFailure) {
         self.settings = settings
         self.logger = logger
-        // Before the file is read: a change from then on is noticed, also during the start.
+        // The stamp is taken before the file is read, so that a change during or after the read is noticed.
         watch = Mutex(FileWatch(read: settings.rulesPath.flatMap { FileStamp($0) }))
         var rules = TopicRules()
         if let path = settings.rulesPath {
@@ -68,7 +68,7 @@ final class AccessFiles: Service, Sendable {
         }
     }
 
-    /// Reads everything again; an unreadable file changes nothing.
+    /// Reads all files again. If a file is unusable, its old contents stay in use.
     func reload() {
         reloadRules()
         guard let verifier else { return }
@@ -106,19 +106,20 @@ final class AccessFiles: Service, Sendable {
     }
 
     private struct Changing: Error, CustomStringConvertible {
-        var description: String { "it changes at this moment" }
+        var description: String { "the file is being changed" }
     }
 }
 
 /// Decides when a file that has changed is read again. Pure.
 struct FileWatch {
-    /// The file as it was read last.
+    /// The properties that the file had when it was last read successfully.
     var read: FileStamp? {
         didSet { judged = nil }
     }
-    /// As it was at the last look.
+    /// The properties that the file had at the last check.
     private var seen: FileStamp?
-    /// One that was to be read since then; it may be of no use.
+    /// The properties for which ``isDue(_:)`` last returned true. If reading that version of the file failed, it is not
+    /// due again.
     private var judged: FileStamp?
 
     init(read: FileStamp?) {
@@ -126,8 +127,9 @@ struct FileWatch {
         seen = read
     }
 
-    /// Whether to read the file. Its present properties are `stamp`; nil: there is no file. A file that is missing or
-    /// empty, or has changed since the last look, is taken to be in the middle of its replacement.
+    /// Whether to read the file now. `stamp` holds the present properties of the file; nil means that there is no file.
+    /// A file that is missing or empty, or that has changed since the last check, is assumed to be in the middle of its
+    /// replacement.
     mutating func isDue(_ stamp: FileStamp?) -> Bool {
         defer { seen = stamp }
         guard let stamp, stamp == seen, stamp != read, stamp != judged, !stamp.isEmpty else { return false }
@@ -150,9 +152,9 @@ struct FileStamp: Equatable {
         self.number = number
     }
 
-    /// Of the file behind all symbolic links, which may be switched to another file.
+    /// Reads the properties of the file behind all symbolic links, because a link may be switched to another file.
     init?(_ path: String) {
-        // False for a link to nothing.
+        // This is false for a link whose target does not exist.
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         let path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else { return nil }

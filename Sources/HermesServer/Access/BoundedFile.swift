@@ -9,12 +9,13 @@ enum BoundedFile {
         let description: String
     }
 
-    /// The beginning of a file.
+    /// Reads the beginning of a file.
     ///
     /// - Parameter count: the largest number of bytes that are read.
-    /// - Throws: the reason why it cannot be read. A pipe is refused: whoever reads one waits for its writer.
+    /// - Throws: the reason why the file cannot be read. A pipe is refused, because reading a pipe waits for its
+    ///   writer.
     static func read(_ path: String, atMost count: Int) throws -> Data {
-        // Without O_NONBLOCK, opening a pipe waits, too. It changes nothing for files.
+        // Without O_NONBLOCK, even opening a pipe waits for its writer. The flag changes nothing for regular files.
         let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { throw Refusal(description: String(cString: strerror(errno))) }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)

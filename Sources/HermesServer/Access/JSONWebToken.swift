@@ -13,7 +13,7 @@ struct JSONWebToken: Sendable {
         let crit: [String]?
     }
 
-    /// The longest token that is examined.
+    /// The size of the largest token that is parsed, in bytes.
     static let maxBytes = 8_192
 
     let header: Header
@@ -22,7 +22,8 @@ struct JSONWebToken: Sendable {
     let signed: Data
     let signature: Data
 
-    /// Whether a text has the form of a token: three parts, the first of which begins as a JSON object.
+    /// Whether a text has the form of a token: three parts, the first of which is the base64url of a text that begins
+    /// with `{"`.
     static func hasForm(_ text: String) -> Bool {
         text.hasPrefix("eyJ") && text.utf8.reduce(0) { $0 + ($1 == UInt8(ascii: ".") ? 1 : 0) } == 2
     }
@@ -43,7 +44,7 @@ struct JSONWebToken: Sendable {
         signed = Data(text.utf8.dropLast(parts[2].count + 1))
     }
 
-    /// base64url without padding.
+    /// Decodes base64url without padding.
     static func decode(_ text: some Collection<UInt8>) -> Data? {
         var base64: [UInt8] = []
         base64.reserveCapacity(text.count + 3)

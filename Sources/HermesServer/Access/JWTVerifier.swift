@@ -8,7 +8,7 @@ import Synchronization
 
 /// Verifies JSON Web Tokens with the keys of a file.
 ///
-/// State: one `Mutex` around the keys, replaced as a whole when the file is read again.
+/// State: one `Mutex` around the keys. When the file is read again, all keys are replaced at once.
 final class JWTVerifier: TokenVerifier {
     private let settings: AccessSettings.Tokens
     private let keys: Mutex<TokenKeys>
@@ -31,7 +31,7 @@ final class JWTVerifier: TokenVerifier {
         guard let token = JSONWebToken(text), token.header.crit == nil,
             let algorithm = AccessSettings.TokenAlgorithm(rawValue: token.header.alg),
             settings.algorithms.contains(algorithm)
-        else { throw Self.invalid("it is not one that this server takes") }
+        else { throw Self.invalid("its format or its algorithm is not accepted") }
         let candidates = keys.withLock { $0.candidates(algorithm, identifier: token.header.kid) }
         guard candidates.contains(where: { $0.key.isValid(token.signature, for: token.signed) }) else {
             throw Self.invalid("its signature is wrong")

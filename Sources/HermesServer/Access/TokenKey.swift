@@ -7,8 +7,8 @@ import Foundation
 import HermesGateways
 import NIOSSL
 
-/// A key that checks signatures of JSON Web Tokens (RFC 7518, section 3). It is valid for one algorithm only: a public
-/// key is never a secret.
+/// A key that checks signatures of JSON Web Tokens (RFC 7518, section 3). Each key is valid for one algorithm only, so
+/// a public key is never used as a secret.
 enum TokenKey: Sendable {
     /// A secret, for HS256.
     case secret(SymmetricKey)
@@ -37,7 +37,7 @@ enum TokenKey: Sendable {
                 padding: .insecurePKCS1v1_5
             )
         case .p256(let key):
-            // Of another length than 64 bytes it is none.
+            // Data whose length is not 64 bytes is not a signature.
             (try? P256.Signing.ECDSASignature(rawRepresentation: signature))
                 .map { key.isValidSignature($0, for: signed) } ?? false
         }
@@ -45,7 +45,7 @@ enum TokenKey: Sendable {
 
     /// The key in a PEM block: a public key, or a certificate with one.
     ///
-    /// - Returns: nil if it holds no key of a kind that tokens are signed with.
+    /// - Returns: nil if the block holds no key for RS256 or ES256.
     init?(pem: String) {
         if pem.hasPrefix("-----BEGIN CERTIFICATE") {
             guard let certificate = try? NIOSSLCertificate(bytes: Array(pem.utf8), format: .pem),

@@ -55,7 +55,7 @@ struct TokenKeys: Sendable {
         guard keys.count <= Self.maxKeys else { throw Refusal(description: "it holds more than \(Self.maxKeys) keys") }
     }
 
-    /// The keys with which a token may be signed.
+    /// Returns the keys that may have signed a token with this algorithm and this key identifier (`kid`).
     func candidates(_ algorithm: AccessSettings.TokenAlgorithm, identifier: String?) -> [Named] {
         keys.filter { named in
             guard named.key.algorithm == algorithm else { return false }
@@ -98,7 +98,7 @@ struct TokenKeys: Sendable {
         let keys: [Entry]
     }
 
-    /// One key of a JWKS (RFC 7517); keys of other kinds or uses are left out.
+    /// One key of a JWKS (RFC 7517). Keys of unsupported types, and keys that are not for signatures, are skipped.
     private struct Entry: Decodable {
         let kty: String
         let alg: String?
@@ -139,7 +139,7 @@ struct TokenKeys: Sendable {
         case ("EC", "ES256"), ("EC", ""):
             guard entry.crv == "P-256" else { return nil }
             guard let x = entry.x, let y = entry.y else { throw Refusal(description: "an EC key lacks x or y") }
-            // A point that is not compressed (SEC 1, section 2.3.3).
+            // An uncompressed point (SEC 1, section 2.3.3).
             return .p256(try P256.Signing.PublicKey(x963Representation: Data([4]) + number(x, "x") + number(y, "y")))
         case ("oct", "HS256"):
             guard let secret = entry.k.flatMap({ JSONWebToken.decode($0.utf8) }) else {

@@ -5,10 +5,11 @@ import Foundation
 import HermesCore
 import HermesWire
 
-/// The contents of a JSON Web Token; `docs/access.md` lists the claims. Decoded only after its signature was verified.
+/// The payload of a JSON Web Token, decoded only after the token's signature was verified. `docs/access.md` lists the
+/// claims.
 struct TokenPayload: Decodable, Sendable {
     let subject: String
-    /// Seconds since 1970, as `exp` and `nbf` are.
+    /// The claim `exp`, in seconds since 1970, like the claim `nbf`.
     let expiresAt: Double?
     let notBefore: Double?
     let audience: [String]
@@ -34,7 +35,7 @@ struct TokenPayload: Decodable, Sendable {
     init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         subject = try values.decode(String.self, forKey: .subject)
-        // A claim that is there has a value: an issuer that writes `null` for a limit did not mean that there is none.
+        // A claim that is present must have a value: an issuer that writes `null` for a limit did not mean "no limit".
         func claim<Value: Decodable>(_ key: CodingKeys) throws -> Value? {
             values.contains(key) ? try values.decode(Value.self, forKey: key) : nil
         }
@@ -50,7 +51,7 @@ struct TokenPayload: Decodable, Sendable {
         subscribe = try claim(.subscribe)
     }
 
-    /// Reads the payload of a token; nil if it is not one, or names a claim twice.
+    /// Reads the payload of a token. Returns nil if the JSON is not a valid payload, or if it names a claim twice.
     init?(json: Data) {
         guard (try? JSONParser.parse([UInt8](json))) != nil,
             let payload = try? JSONDecoder().decode(TokenPayload.self, from: json)
@@ -58,7 +59,7 @@ struct TokenPayload: Decodable, Sendable {
         self = payload
     }
 
-    /// The error in the token; nil: none.
+    /// Returns the reason why this server must refuse the token at this time; nil if there is none.
     func problem(audience wanted: String?, issuer wantedIssuer: String?, now: Timestamp) -> String? {
         let now = Double(now.rawValue) / 1000
         if let expiresAt, !(expiresAt > now) { return "it has expired" }
@@ -72,9 +73,10 @@ struct TokenPayload: Decodable, Sendable {
         return nil
     }
 
-    /// The topics that it allows.
+    /// Returns the topics that the token allows.
     ///
-    /// - Returns: nil if the claims cannot be understood; the token then allows nothing.
+    /// - Returns: nil if the claims cannot be understood; the token is then invalid. `.some(nil)` if there are no such
+    ///   claims.
     func claims() -> TopicClaims?? {
         if publish == nil, subscribe == nil { return .some(nil) }
         guard let publish = Self.filters(publish), let subscribe = Self.filters(subscribe) else { return nil }
@@ -88,7 +90,7 @@ struct TokenPayload: Decodable, Sendable {
         return filters
     }
 
-    /// When it expires.
+    /// The time when the token expires; nil if it does not expire.
     var expiry: Timestamp? {
         guard let expiresAt, expiresAt.isFinite else { return nil }
         return Timestamp(rawValue: Int64(min(max(expiresAt, 0), 1e15) * 1000))

@@ -5,12 +5,12 @@ import Crypto
 import Foundation
 
 /// Distinguishes a secret from a public key in an unsupported form. A public key is not secret: if one were used as the
-/// secret of HS256, everybody could sign.
+/// secret of HS256, everybody could sign tokens.
 ///
 /// A random secret is never mistaken for a key, in whatever form it is written. The modulus of a key looks random, so
-/// it is recognized only if something beside it names it.
+/// it is recognized only by a name or a `00:` before it.
 enum TokenSecret {
-    /// Returns the kind of key that the bytes look like, human-readable; nil: they may be a secret.
+    /// Returns what the bytes look like instead of a secret, in words for people; nil if they may be a secret.
     static func mistake(in bytes: Data) -> String? {
         if isDER(bytes) { return "a key in DER; write it as PEM: openssl pkey -pubin -inform DER -in FILE" }
         let marks: [[UInt8]] = [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE]]
@@ -32,17 +32,17 @@ enum TokenSecret {
         return mistake(in: String(bare))
     }
 
-    /// - Parameter text: without white space and quotes around it.
+    /// - Parameter text: the text without the white space and quotes around it.
     private static func mistake(in text: String) -> String? {
         if let inner = hex(text) {
             if let kind = kind(of: inner) { return "\(kind) in hexadecimal digits" }
-            // As openssl prints it: the zero says that the number is not negative.
+            // openssl prints a modulus like this: the leading zero byte says that the number is not negative.
             if text.hasPrefix("00:"), isModulus(inner.dropFirst()) { return "the modulus of a key" }
         } else if let inner = base64(text[...].utf8), let kind = kind(of: inner) {
             return "\(kind) in base64 without the lines of PEM around it"
         }
-        // The beginning of a SEQUENCE of more than 255 bytes that begins with another or a number, also if the rest is
-        // damaged.
+        // This is the base64 of the beginning of a DER SEQUENCE of more than 255 bytes whose first element is a
+        // SEQUENCE or an INTEGER. The rest may be damaged.
         if text.hasPrefix("MII"), let start = base64(text.prefix(8).utf8), start.count == 6,
             [0x02, 0x30].contains(start[4])
         {
@@ -59,7 +59,7 @@ enum TokenSecret {
         return nil
     }
 
-    /// Whether it is a name that precedes the value of a key.
+    /// Whether the text is a name of the kind that precedes the value of a key, such as `modulus`.
     private static func isName(_ text: Substring) -> Bool {
         let text = text.drop { $0 == "\"" || $0 == "'" }.prefix { $0 != "\"" && $0 != "'" }
         if text == "n" { return true }
@@ -69,11 +69,12 @@ enum TokenSecret {
         return isWord && names.contains(where: lower.contains)
     }
 
-    /// The kind of a public key, human-readable; nil: the bytes may be a secret.
+    /// Returns the kind of key that the bytes look like, in words for people; nil if they may be a secret.
     private static func kind(of bytes: Data) -> String? {
         if isDER(bytes) { return "a key" }
         if bytes.range(of: Data("-----BEGIN".utf8)) != nil { return "a PEM file" }
-        // A point of P-256 that is not compressed (SEC 1, section 2.3.3). Random bytes are not on the curve.
+        // An uncompressed point of P-256 (SEC 1, section 2.3.3). Random bytes are practically never a point on the
+        // curve.
         if bytes.count == 65, bytes.first == 4 {
             if (try? P256.Signing.PublicKey(x963Representation: bytes)) != nil { return "the point of a key" }
         }
@@ -124,8 +125,8 @@ enum TokenSecret {
         )
     }
 
-    /// Whether the bytes are exactly one SEQUENCE of DER (X.690, section 8.1), like all keys and certificates. It
-    /// begins with another SEQUENCE or a number, and its elements fill it. A line break may follow.
+    /// Whether the bytes are exactly one DER SEQUENCE (X.690, section 8.1), as all keys and certificates are. The
+    /// SEQUENCE must begin with another SEQUENCE or an INTEGER, and its elements must fill it. A line break may follow.
     private static func isDER(_ bytes: Data) -> Bool {
         let bytes = Array(bytes)
         guard bytes.first == 0x30, let whole = element(at: 0, of: bytes),
@@ -140,7 +141,7 @@ enum TokenSecret {
         return true
     }
 
-    /// The content of the element of DER that begins at a place.
+    /// Returns the range of the content of the DER element that begins at `place`.
     private static func element(at place: Int, of bytes: [UInt8]) -> Range<Int>? {
         guard place + 2 <= bytes.count else { return nil }
         var start = place + 2

@@ -5,7 +5,7 @@
 package struct BoundAddress: Sendable, Hashable, CustomStringConvertible {
     /// The listener's name in the configuration.
     package let name: String
-    /// Or the path of a Unix socket.
+    /// The host, or the path of a Unix socket.
     package let host: String
     /// The actual port, even if the configuration said 0.
     package let port: Int

@@ -5,7 +5,7 @@ import HermesCore
 import Logging
 import ServiceLifecycle
 
-/// Keeps the clients' reports about deliveries in the data directory. Writes them now and then, and at the end.
+/// Saves the clients' reports about deliveries in the data directory, every 300 seconds and when the server stops.
 struct ClientStatisticsService: Service {
     static let fileName = "deliveries"
     private static let interval = Duration.seconds(300)
@@ -14,7 +14,7 @@ struct ClientStatisticsService: Service {
     private let file: KeptFile
     private let logger: Logger
 
-    /// Continues with the reports of the last run. A damaged file counts as none.
+    /// Continues with the reports that the last run saved. If the file is damaged, the statistics begin anew.
     init(_ statistics: ClientStatistics, directory: String, logger: Logger) {
         self.statistics = statistics
         self.logger = logger

@@ -5,9 +5,9 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Ends the process with exit code 0 on SIGTERM or SIGINT during the start, when there are no clients that must be
-/// told. From ``ready()`` on, only the service group handles the signals. SIGHUP never ends the process; a SIGHUP
-/// during the start is remembered.
+/// Ends the process with exit code 0 on SIGTERM or SIGINT during the start, when there are no clients yet that must be
+/// told of the shutdown. From ``ready()`` on, only the service group handles the signals. SIGHUP never ends the
+/// process; a SIGHUP during the start is remembered.
 ///
 /// State: one atomic flag. Unchecked, because the sources are created once and only kept alive.
 package final class EarlySignals: @unchecked Sendable {
@@ -17,7 +17,8 @@ package final class EarlySignals: @unchecked Sendable {
 
     private let isReady = Flag()
     private let sources: [any DispatchSourceSignal]
-    /// Yields one element for all SIGHUPs since the last element was taken, or since the creation; for one reader.
+    /// Yields one element for all SIGHUPs since the last element was taken or since this object was created. Only one
+    /// reader may use this stream.
     package let hangups: AsyncStream<Void>
 
     /// - Parameter log: gets the name of the signal that ends the process.
@@ -31,7 +32,8 @@ package final class EarlySignals: @unchecked Sendable {
             queue: DispatchQueue(label: "hermes.hangups")
         )
         hangupSource.setEventHandler { hangup.yield() }
-        // Until it is registered, which another thread does, a signal is lost.
+        // Another thread registers the source, and a signal that arrives before that is lost. So wait for the
+        // registration.
         let registered = DispatchSemaphore(value: 0)
         hangupSource.setRegistrationHandler { registered.signal() }
         hangupSource.resume()
@@ -50,6 +52,6 @@ package final class EarlySignals: @unchecked Sendable {
         sources = ends + [hangupSource]
     }
 
-    /// The server can be drained from now on.
+    /// Leaves SIGTERM and SIGINT to the service group, because the server can be drained from now on.
     package func ready() { isReady.isSet.store(true, ordering: .releasing) }
 }

@@ -38,7 +38,8 @@ struct GatewaysService: Service {
         return (listeners, webSockets)
     }
 
-    /// Starts the listeners of one gateway, except stricter ones, which get a gateway of their own.
+    /// Starts the enabled listeners of one protocol. They share a gateway, except listeners that forbid anonymous
+    /// access while the server allows it: each of these gets a gateway of its own.
     private static func listen<G: Gateway>(
         _ type: G.Type,
         _ environment: GatewayEnvironment,

@@ -8,8 +8,8 @@ import ServiceLifecycle
 
 /// Deletes delivered or expired entries, a few at a time.
 struct HousekeepingService: Service {
-    /// The time between two rounds. Short, because recent entries are cheap to delete, and because a round deletes a
-    /// bounded amount and must keep up under load.
+    /// The time between two rounds. It is short because recent entries are cheap to delete, and because each round
+    /// deletes a bounded number of entries and must keep up under load.
     private static let interval = Duration.seconds(1)
 
     let messenger: Messenger
@@ -26,7 +26,7 @@ struct HousekeepingService: Service {
                     )
                     purged.increment(by: count)
                 } catch {
-                    // Cut off because the server stops.
+                    // The round was cut off because the server stops.
                     if error.code == .shuttingDown { break }
                     logger.warning("housekeeping failed", metadata: ["error": "\(error.message)"])
                 }

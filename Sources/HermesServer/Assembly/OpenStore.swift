@@ -21,7 +21,7 @@ struct OpenStore: Sendable {
     /// Tries a write, and reports what prevents it.
     let tryWrite: Readiness.Probe
 
-    /// Creates it from one object that implements all ports.
+    /// Creates the ports from one object that implements all of them.
     private init(
         _ store: some AccountStore & MessageStore & SocialStore & SessionStore & PushTokenStore & WebhookStore
             & APIKeyStore & AdministratorStore,
@@ -43,8 +43,8 @@ struct OpenStore: Sendable {
     /// Opens the data directory, or creates a store in memory.
     ///
     /// - Parameters:
-    ///   - memory: the store to use in place of a new one in memory.
-    ///   - checking: called before a check of the whole file, which takes time.
+    ///   - memory: an existing store in memory, which is used instead of a new one.
+    ///   - checking: called before a check of the whole database file, which takes time.
     static func open(
         _ settings: ServerSettings,
         memory: MemoryStore? = nil,

@@ -21,7 +21,7 @@ struct OutboundServices: Service {
 
     /// Reads the keys, and connects to the core's events.
     ///
-    /// - Throws: the error in the configuration, and its place.
+    /// - Throws: the error in the configuration, and the setting with the error.
     static func start(
         _ settings: ServerSettings,
         messenger: Messenger,
@@ -74,9 +74,9 @@ struct OutboundServices: Service {
         }
     }
 
-    /// Reads the keys and keeps nothing.
+    /// Reads the certificate authority, the keys and the webhooks' secret to check them, and keeps none of them.
     ///
-    /// - Returns: the problems with the keys, one sentence each.
+    /// - Returns: the problems, one sentence each.
     static func problems(of settings: ServerSettings) async -> [String] {
         let push = settings.push
         let authority = push.certificateAuthority
@@ -127,7 +127,7 @@ struct OutboundServices: Service {
         }
         if let webPush = settings.webPush {
             let (file, setting) = (webPush.privateKeyFile, "push.webPush.privateKeyFile")
-            // Kept when the key is read again.
+            // The names are kept when the key is read again.
             let names = PublicNames(time: time)
             services.webPush = try await ReloadableSender(file: file, setting: setting) {
                 () async throws(PushConfigurationError) in
@@ -176,12 +176,12 @@ struct OutboundServices: Service {
                 try? await gracefulShutdown()
             }
         }
-        // Outside of the cancelled tasks: noted events must still be stored.
+        // This is outside of the cancelled tasks, because events that were noted must still be stored.
         await outbox?.flush()
         await http?.shutdown()
     }
 
-    /// Reads the push services' keys again; an unusable one leaves the old one in use.
+    /// Reads the keys of the push services again. If a key is unusable, the old one stays in use.
     func reloadKeys(logger: Logger) async {
         await push.reload { service, result in
             switch result {
@@ -198,15 +198,17 @@ struct OutboundServices: Service {
         }
     }
 
-    /// Closes it after a start that failed later.
+    /// Shuts the HTTP client down, if a later step of the server's start has failed.
     func close() async { await http?.shutdown() }
 }
 
-/// Counts the answers of push services, and logs some of those that are no success.
+/// Counts the answers of push services, and logs refusals and retries: for each service and kind, at most one line a
+/// minute.
 ///
 /// State: a `Mutex` around the allowances of log lines.
 final class PushMetrics: Sendable {
-    /// Any account can cause any number of refusals, so they get one line a minute of each kind.
+    /// The limit on log lines of one kind. Any account can cause any number of refusals, so each kind gets one line a
+    /// minute.
     private struct Allowance {
         var next = Duration.zero
         var skipped = 0
@@ -221,7 +223,8 @@ final class PushMetrics: Sendable {
         self.time = time
     }
 
-    /// The number of lines left out since the last; nil: this one is left out too.
+    /// Returns the number of lines of this kind that were left out since the last one was logged; nil if this line must
+    /// be left out, too.
     private func skipped(_ kind: String) -> Int? {
         let now = time.uptime()
         return allowances.withLock { allowances in

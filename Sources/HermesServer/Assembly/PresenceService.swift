@@ -4,9 +4,9 @@
 import HermesCore
 import ServiceLifecycle
 
-/// Tells watchers of the presence of users of whom they were not told at once.
+/// Tells watchers and observers about changes of presence of which they were not told at once.
 struct PresenceService: Service {
-    /// The time between two looks while nobody waits. A user waits for a second at least.
+    /// The time between two checks while no change waits. A change waits for a second at least.
     private static let interval = Duration.milliseconds(500)
 
     let devices: DeviceRegistry

@@ -11,7 +11,7 @@ struct ReloadService: Service {
     let certificates: ServerCertificates
     let files: AccessFiles
     let pushKeys: @Sendable () async -> Void
-    /// SIGHUPs, also those of the start (``EarlySignals``).
+    /// The SIGHUPs, including those that arrived during the start (see ``EarlySignals``).
     let hangups: AsyncStream<Void>
 
     func run() async throws {
@@ -29,13 +29,13 @@ struct ReloadService: Service {
 /// The certificates of all listeners.
 package struct ServerCertificates: Sendable {
     let listeners: [Listener]
-    /// The HTTP port's; nil: not encrypted.
+    /// The HTTP port's certificate; nil if the port is not encrypted.
     let http: TLSContextBox?
-    /// The console's; nil: not encrypted.
+    /// The console's certificate; nil if the console is not encrypted.
     let console: TLSContextBox?
     let logger: Logger
 
-    /// Reads all of them again, for new connections; an unusable one changes nothing.
+    /// Reads all certificates again, for new connections. If a certificate is unusable, the old one stays in use.
     package func reload() {
         for listener in listeners where listener.isEncrypted {
             reload(listener.name) { try listener.reloadCertificate() }

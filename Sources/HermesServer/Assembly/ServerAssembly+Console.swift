@@ -9,7 +9,7 @@ import ServiceLifecycle
 import Synchronization
 
 extension ServerAssembly {
-    /// The console's operations. The tests use the same list.
+    /// Creates the console's operations. The tests use the same list.
     func consoleCore(_ port: ConsolePort) -> ConsoleCore {
         ConsoleCore(
             api: core,
@@ -23,7 +23,7 @@ extension ServerAssembly {
         )
     }
 
-    /// The console, if its port is open.
+    /// Returns the console's service, if the console's port is open.
     func consoleServices(_ signal: ReadySignal) -> [any Service] {
         console.map { [consoleService($0, signal)] } ?? []
     }
@@ -60,7 +60,7 @@ extension ServerAssembly {
         )
     }
 
-    /// Logs how to create the first administrator, while there is none.
+    /// Logs how to create the first administrator, if there is none yet.
     func suggestAdministrator() async {
         guard console != nil, let all = try? await administrators.administrators(), all.isEmpty else { return }
         logger.notice(

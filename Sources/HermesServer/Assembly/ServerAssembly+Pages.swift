@@ -7,9 +7,9 @@ import HermesGateways
 import HermesPush
 
 extension ServerAssembly {
-    /// The pages of the HTTP port.
+    /// Creates the pages of the HTTP port.
     ///
-    /// - Parameter routes: the routes of the HTTP API; nil: it is switched off.
+    /// - Parameter routes: the routes of the HTTP API; nil if the API is switched off.
     static func pages(_ settings: ServerSettings, routes: [APIRoute]?, core: APICore) -> Pages {
         Pages(
             settings.pages,
@@ -28,11 +28,11 @@ extension ServerAssembly {
         )
     }
 
-    /// The first page names the listeners once all are open.
+    /// Shows the listeners on the home page, once all are open.
     func showListeners(_ addresses: [BoundAddress]) { pages.home.opened(homeListeners(addresses)) }
 
-    /// The list on the page at `/`. Strangers need to know neither the console nor a port whose address clients get
-    /// from the server.
+    /// Returns the listeners for the page at `/`. The console and the STUN port are private: strangers do not need the
+    /// console, and clients get the address of the STUN port from the server.
     private func homeListeners(_ addresses: [BoundAddress]) -> [HomePage.Listener] {
         var listed = addresses.map { address in
             let (gateway, isEncrypted) = settings.kind(ofListener: address.name)

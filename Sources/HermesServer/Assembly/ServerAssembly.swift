@@ -11,8 +11,8 @@ import ServiceLifecycle
 import Synchronization
 import UnixSignals
 
-/// A server assembled from its settings: everything that can fail at start has been opened, and only the listeners
-/// serve yet.
+/// A server assembled from its settings. Everything that can fail at the start has been opened. The gateways' listeners
+/// already serve clients; the other services start in ``run(signals:stop:ready:)``.
 package final class ServerAssembly: Sendable {
     package let settings: ServerSettings
     package let messenger: Messenger
@@ -27,9 +27,10 @@ package final class ServerAssembly: Sendable {
     let administrators: AdministratorService
     let core: APICore
     let gauges: StateGauges
-    /// Nil if nothing can show them: no console, no control socket, and no HTTP API.
+    /// The figures over time; nil if nothing can show them, because there is no console, no control socket and no HTTP
+    /// API.
     let figures: Figures?
-    /// Nil: nothing is kept on the disk.
+    /// Saves the delivery statistics; nil if nothing is kept on the disk.
     private let reports: ClientStatisticsService?
     private let files: AccessFiles
     private let memory: MemoryBudget
@@ -40,9 +41,9 @@ package final class ServerAssembly: Sendable {
     private let health: HealthState
     private let counter: ConnectionCounter
     let logger: Logger
-    /// The last lines of the log; nil: they are not kept.
+    /// The last lines of the log; nil if they are not kept.
     let tail: LogTail?
-    /// The listeners, once all are open.
+    /// The addresses of the listeners; empty until all are open.
     let opened = Mutex<[BoundAddress]>([])
 
     private init(
@@ -116,15 +117,15 @@ package final class ServerAssembly: Sendable {
         self.logger = logger
     }
 
-    /// Opens the HTTP port (which reports the start), then the data directory, builds the core and opens the listeners,
-    /// in that order. After a failure it closes what it opened.
+    /// Opens the HTTP port, which reports the progress of the start, and then the data directory. Then it builds the
+    /// core and opens the listeners. If a step fails, it closes what it has opened.
     ///
     /// - Parameters:
     ///   - settings: the configuration.
     ///   - logger: gets one line per event.
-    ///   - tail: the last of these lines, for the console; nil: they are not kept.
+    ///   - tail: keeps the last of these lines for the console; nil if they are not kept.
     ///   - time: the clocks.
-    ///   - memory: the store for the setting "memory"; nil: a new one.
+    ///   - memory: the store to use if `store.kind` is `memory`; nil for a new one.
     package static func start(
         _ settings: ServerSettings,
         logger: Logger,
@@ -276,12 +277,12 @@ package final class ServerAssembly: Sendable {
         }
     }
 
-    /// Serves until the task is cancelled, `stop` is triggered, or a signal arrives.
+    /// Serves until the task is cancelled, the function that `stop` received is called, or a signal arrives.
     ///
     /// - Parameters:
-    ///   - signals: SIGTERM and SIGINT stop the server, SIGHUP reads certificates, rules and keys again; nil: none is
-    ///     handled.
-    ///   - control: gets the means to stop the server from elsewhere.
+    ///   - signals: SIGTERM and SIGINT stop the server, and SIGHUP makes it read certificates, rules and keys again. If
+    ///     this is nil, no signal is handled.
+    ///   - stop: receives a function that stops the server.
     ///   - ready: called once, when all listeners are open.
     package func run(
         signals: EarlySignals? = nil,
@@ -307,7 +308,7 @@ package final class ServerAssembly: Sendable {
         await suggestAdministrator()
         let result: Result<Void, any Error>
         do { result = .success(try await group.run()) } catch { result = .failure(error) }
-        // All connections are closed; the threads end here.
+        // All connections are closed by now, so the threads can end.
         try? await self.group.shutdownGracefully()
         switch result {
         case .success: logger.info("stopped")
@@ -316,7 +317,7 @@ package final class ServerAssembly: Sendable {
         }
     }
 
-    /// Connections that are counted now: of gateways, by WebSocket too, and others of the HTTP port.
+    /// The numbers of open connections: those of gateways, WebSockets included, and the other ones of the HTTP port.
     package var openConnections: (gateways: Int, http: Int) { (counter.open, counter.openHTTP) }
 
     /// The certificates in use.
@@ -324,10 +325,11 @@ package final class ServerAssembly: Sendable {
         ServerCertificates(listeners: listeners, http: http?.tls, console: console?.tls, logger: logger)
     }
 
-    /// Reads the push services' keys again, like SIGHUP.
+    /// Reads the push services' keys again, as SIGHUP does.
     @Sendable package func reloadPushKeys() async { await outbound.reloadKeys(logger: logger) }
 
-    /// The services in the order of starting. They stop in the reverse order: each after all that started later.
+    /// Returns the services in the order in which they start. They stop in reverse order: each service stops after all
+    /// those that started later.
     private func services(_ signal: ReadySignal, _ signals: EarlySignals?) -> [any Service] {
         let gateways = GatewaysService(
             listeners: listeners,
@@ -426,13 +428,14 @@ package final class ServerAssembly: Sendable {
                 logger: logger
             )
         } catch {
-            // The server works without; "hermes user" then says that the directory is in use.
+            // The server works without a control socket. Then "hermes user" only says that the directory is in use.
             logger.warning("no control socket", metadata: ["error": "\(error)"])
             return nil
         }
     }
 
-    /// Raises the level of libraries' loggers, whose lines matter only when something is wrong.
+    /// Returns a copy of a logger that logs warnings and worse only. Libraries get it, because their lines matter only
+    /// when something is wrong.
     func quiet(_ logger: Logger) -> Logger {
         var logger = logger
         logger.logLevel = max(logger.logLevel, .warning)

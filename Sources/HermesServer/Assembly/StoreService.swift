@@ -5,7 +5,7 @@ import HermesCore
 import Logging
 import ServiceLifecycle
 
-/// Outlives every other service: commits their last operations, then closes the store.
+/// Outlives every other service, then commits their last operations and closes the store.
 struct StoreService: Service {
     let messenger: Messenger
     let store: OpenStore

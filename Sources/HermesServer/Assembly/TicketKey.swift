@@ -8,14 +8,15 @@ import HermesCore
 enum TicketKey {
     private static let fileName = "reconnect.key"
 
-    /// The key in the data directory; created on first use.
+    /// Returns the key in the data directory, and creates it on first use.
     ///
-    /// - Returns: nil if it cannot be read or written. Tickets then end with the process; this prevents no login.
+    /// - Returns: nil if the key can be neither read nor created. Tickets then become invalid when the process ends,
+    ///   but clients can still log in without them.
     static func inDirectory(_ directory: String) -> [UInt8]? {
         let file = URL(filePath: directory).appending(path: fileName)
         if let data = try? Data(contentsOf: file), data.count == ReconnectTickets.keyBytes { return Array(data) }
         let key = ReconnectTickets.randomKey()
-        // One of another length is damaged.
+        // A file of another length is damaged.
         try? FileManager.default.removeItem(at: file)
         return PrivateFile.create(file.path, contents: key) ? key : nil
     }

@@ -5,16 +5,16 @@ import Foundation
 import Logging
 import ServiceLifecycle
 
-/// Ends a process that was told to stop and does not end. Nothing is lost: everything acknowledged is already
-/// committed.
+/// Ends the process if it was told to stop and does not end in time. Nothing is lost, because everything that was
+/// acknowledged is already committed.
 struct WatchdogService: Service {
-    /// Counted from the request to stop.
+    /// The time that the process gets to stop, counted from the request to stop.
     let patience: Duration
     let logger: Logger
 
     func run() async throws {
         try? await gracefulShutdown()
-        // On a thread of its own, because Swift's pool may be what hangs.
+        // The timer has a thread of its own, because Swift's thread pool may be what hangs.
         Thread.detachNewThread { [patience, logger] in
             Thread.sleep(forTimeInterval: patience / .seconds(1))
             logger.critical("did not stop in time; ending now", metadata: ["after": "\(patience)"])

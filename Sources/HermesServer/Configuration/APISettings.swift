@@ -6,7 +6,7 @@ import HermesGateways
 /// The HTTP API for back ends.
 package struct APISettings: Sendable, Hashable {
     package var isEnabled: Bool
-    /// Per key.
+    /// The sustained rate of requests of one key.
     package var requestsPerSecond: Int
     /// The largest number of requests of one key at once.
     package var burst: Int
@@ -28,13 +28,13 @@ extension APISettings {
         "http.api.requestsPerSecond",
         default: 100,
         in: 1...1_000_000,
-        "Sustained requests per second of one API key."
+        "Requests per second that one API key may send on average."
     )
     private static let burst = Setting.number(
         "http.api.burst",
         default: 200,
         in: 1...1_000_000,
-        "Requests of one API key at once, after a pause."
+        "Requests that one API key may send at once, after a pause."
     )
 
     static let all: [SettingDescriptor] = [enabled.descriptor, requestsPerSecond.descriptor, burst.descriptor]

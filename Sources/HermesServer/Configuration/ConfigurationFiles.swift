@@ -6,10 +6,10 @@ import HermesGateways
 import Logging
 import NIOSSL
 
-/// Reads the files that a configuration names, as the start of the server does, and reports all problems with them. It
-/// starts nothing and keeps nothing.
+/// Reads the files that a configuration names, as the server does when it starts, and reports all problems with them.
+/// It starts nothing, and keeps nothing that it has read.
 enum ConfigurationFiles {
-    /// One sentence each, with the setting, the file and, where there is one, the line.
+    /// Returns the problems, one sentence each, with the setting, the file and, if there is one, the line.
     static func problems(of settings: ServerSettings) async -> [String] {
         var problems: [String] = []
         let others = [("http", settings.http), ("console", settings.console.listener)]
@@ -35,7 +35,8 @@ enum ConfigurationFiles {
         let found = problems.compactMap(\.self)
         guard found.isEmpty else { return found }
         do {
-            // Checks that key and certificate belong together, and the revocation lists, which need the authorities.
+            // Checks that the key and the certificate belong together. Also checks the revocation lists, which need the
+            // authorities.
             _ = try TLSContextBox(tls)
             return []
         } catch let error as RevokedCertificates.Unusable {
@@ -50,7 +51,7 @@ enum ConfigurationFiles {
         let certificates = blocks.filter { $0.label.hasSuffix("CERTIFICATE") }
         guard !certificates.isEmpty else { return "\(key): \"\(path)\" holds no \"-----BEGIN CERTIFICATE-----\"" }
         for block in certificates where (try? NIOSSLCertificate(bytes: Array(block.text.utf8), format: .pem)) == nil {
-            return "\(key): \"\(path)\", line \(block.line): this is no whole certificate"
+            return "\(key): \"\(path)\", line \(block.line): the certificate is incomplete or damaged"
         }
         return nil
     }
@@ -65,7 +66,7 @@ enum ConfigurationFiles {
                 + "openssl pkey -in FILE"
         }
         guard (try? NIOSSLPrivateKey(file: path, format: .pem)) != nil else {
-            return "\(key): \"\(path)\", line \(block.line): this is no whole private key"
+            return "\(key): \"\(path)\", line \(block.line): the private key is incomplete or damaged"
         }
         return nil
     }
@@ -93,16 +94,16 @@ enum ConfigurationFiles {
     }
 }
 
-/// A block of a PEM file (RFC 7468), and its place.
+/// A block of a PEM file (RFC 7468), and its position in the file.
 struct PEMBlock: Hashable {
-    /// Such as "CERTIFICATE".
+    /// The label of the block, such as "CERTIFICATE".
     let label: String
-    /// The number of its first line, from 1.
+    /// The number of the block's first line, counted from 1.
     let line: Int
-    /// With its first and last line; without a last one if the file ends before.
+    /// The block with its BEGIN line and its END line; a block that is cut off has no END line.
     let text: String
 
-    /// The largest file, in bytes.
+    /// The largest number of bytes of a file that are read.
     private static let maxBytes = 16 << 20
 
     /// - Returns: nil if the file cannot be read.

@@ -5,7 +5,7 @@ import HermesGateways
 
 /// Writes the list of settings as files for people: `docs/hermes.yaml` and `docs/configuration.md`.
 package enum ConfigurationText {
-    /// A configuration file with all defaults.
+    /// Returns a configuration file with all defaults.
     package static func annotatedFile() -> String {
         var text = """
             # Every setting of Hermes with its default. Leave out what you do not change; `hermes serve` needs no file.
@@ -34,17 +34,17 @@ package enum ConfigurationText {
 
     private static func capitalized(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
 
-    /// The protocols that a further listener may serve, beside MQTT.
+    /// The names of the protocols other than MQTT that a further listener may serve.
     private static let otherProtocols = GatewayCatalog.all.map { $0.name }.filter { $0 != MQTTGateway.name }.sorted()
         .joined(separator: ", ")
 
-    /// The reference, as Markdown.
+    /// Returns the reference of all settings, as Markdown.
     package static func reference() -> String {
         var text = """
             # Configuration
 
-            Every setting has a default that works on a laptop; `hermes serve` needs no file. The same setting can be given in
-            three places; the first that has it wins:
+            Every setting has a default that works on a laptop; `hermes serve` needs no file. A setting can be given in three
+            places. If more than one of them has it, the first one in this list counts:
 
             1. the command line: `hermes serve --listeners.impb.port 7000`
             2. the environment: `HERMES_LISTENERS_IMPB_PORT=7000`
@@ -56,15 +56,15 @@ package enum ConfigurationText {
 
             Sizes and durations are written with a unit: `64 KiB`, `10 s`.
 
-            A protocol may have further listeners. Each has an unused name of lower-case letters and digits, the settings of
-            `listeners.mqtt` except `unixSocket`, and a port that must be given:
+            A protocol may have further listeners. Each needs a name of lower-case letters and digits that is not in use, a
+            protocol and a port. Its other settings are those of `listeners.mqtt`, without `unixSocket`:
 
                 listeners:
                   factory:
                     protocol: mqtt        # or \(otherProtocols)
                     host: 192.0.2.10
                     port: 8884
-                    anonymous: false      # each client needs an account here
+                    anonymous: false      # anonymous clients are refused here
                     tls:
                       certificate: factory.pem
                       privateKey: factory.key
@@ -89,12 +89,12 @@ package enum ConfigurationText {
         return text
     }
 
-    /// The values in force and their sources, one line per setting.
+    /// Returns the values in force and their sources, one line per setting.
     static func effective(_ values: SettingValues, of settings: [SettingDescriptor]) -> String {
         inForce(values, of: settings).map { "\($0.key): \(yaml($0.text))  # \($0.origin)\n" }.joined()
     }
 
-    /// The values in force.
+    /// Returns the values in force and their sources.
     static func inForce(_ values: SettingValues, of settings: [SettingDescriptor]) -> [ConfiguredValue] {
         settings.map { setting in
             let given = values.given[setting.key]
@@ -114,7 +114,7 @@ package enum ConfigurationText {
 /// A setting's value in force.
 package struct ConfiguredValue: Sendable, Hashable {
     package let key: String
-    /// "…" for a secret.
+    /// The value; "…" if it is a secret that was given.
     package let text: String
     /// The source of the value: "default", "command line", a variable, or a line of a file.
     package let origin: String

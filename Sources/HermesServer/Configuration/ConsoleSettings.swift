@@ -8,7 +8,7 @@ package import HermesGateways
 package struct ConsoleSettings: Sendable, Hashable {
     package var listener: ListenerSettings
     package var sessions: ConsoleSessions.Limits
-    /// The origins under which a proxy offers it.
+    /// The origins under which a proxy offers the console.
     package var origins: [String]
 
     package init(
@@ -35,13 +35,14 @@ extension ConsoleSettings {
         "console.lifetime",
         default: defaults.lifetime,
         in: .seconds(60) ... .seconds(30 * 86_400),
-        "A login to the console ends after this time, used or not."
+        "A login to the console ends after this time, even if it is in use."
     )
 
     private static let proxied = Setting<[String]>.origins(
         "console.origins",
         maxCount: 16,
-        "Origins under which a proxy on this machine offers the console. On a loopback address, these and localhost alone."
+        "Origins under which a proxy on this machine offers the console. If the console listens on a loopback address, "
+            + "it answers only under these origins and under local names such as localhost."
     )
 
     static let listenerSettings: [SettingDescriptor] = keys.all

@@ -42,7 +42,7 @@ extension StoreSettings {
         let defaults = StoreSettings()
         self.init(
             historyPeriod: .seconds(settings.historyDays * 86_400),
-            // A message can be recalled as long as its record is there.
+            // A message can be recalled only while its record exists.
             recordPeriod: max(defaults.recordPeriod, settings.recallWindow),
             eventPeriod: settings.retention,
             maxQueuedMessages: settings.gateways.broker.maxQueuedMessages,

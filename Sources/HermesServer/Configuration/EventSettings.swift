@@ -39,31 +39,33 @@ extension EventSettings {
         "http.events.streams",
         default: defaults.maxStreams,
         in: 0...10_000,
-        "Streams of /v1/events that are open at once; 0: none. Each is a connection of the HTTP port, too."
+        "Streams of /v1/events that may be open at once; 0: none. Each also counts as a connection of the HTTP port."
     )
     private static let maxStreamsPerKey = Setting.number(
         "http.events.streamsPerKey",
         default: defaults.maxStreamsPerKey,
         in: 1...10_000,
-        "Streams that one API key has open at once."
+        "Streams that one API key may have open at once."
     )
     private static let eventsPerSecond = Setting.number(
         "http.events.eventsPerSecond",
         default: defaults.eventsPerSecond,
         in: 1...1_000_000,
-        "Events per second of one API key, over all its streams. Further ones are dropped, and the reader is told how many."
+        "Events per second for one API key, over all its streams. Further events are dropped, and the reader is told "
+            + "how many."
     )
     private static let maxQueuedBytes = Setting.byteCount(
         "http.events.queue",
         default: defaults.maxQueuedBytes,
         in: 64 << 10...64 << 20,
-        "Bytes that wait for one slow reader of a stream. Further events are dropped, and the reader is told how many."
+        "Bytes that may wait for one slow reader of a stream. Further events are dropped, and the reader is told how "
+            + "many."
     )
     private static let maxPayloadBytes = Setting.byteCount(
         "http.events.payload",
         default: defaults.maxPayloadBytes,
         in: 1 << 10...1 << 20,
-        "The largest payload that an event carries. Of a larger one, it tells only the size."
+        "The largest payload that an event carries. For a larger payload, the event has only the topic and the size."
     )
     private static let heartbeat = Setting.duration(
         "http.events.heartbeat",

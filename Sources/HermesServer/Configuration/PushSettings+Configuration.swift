@@ -10,7 +10,8 @@ extension PushSettings {
         "push.handOff",
         default: .seconds(10),
         in: .milliseconds(100) ... .seconds(3600),
-        "How long a connected device has to acknowledge before it gets a push; an absent one gets it at once."
+        "How long a connected device may take to acknowledge a message before it gets a push. A device that is not "
+            + "connected gets it at once."
     )
     private static let preview = Setting<PushTextComposer.Preview>.choice(
         "push.preview",
@@ -21,31 +22,35 @@ extension PushSettings {
         "push.certificateAuthority",
         default: "",
         isEmptyAllowed: true,
-        "PEM file of authorities to trust in place of the system's, for push services and webhooks."
+        "PEM file of the authorities to trust for push services and webhooks, in place of the system's."
     )
     private static let apnsKey = Setting.path(
         "push.apns.keyFile",
         default: "",
         isEmptyAllowed: true,
-        "Apple's signing key (.p8) for APNs; empty: no APNs; read again on SIGHUP."
+        "File with Apple's signing key (.p8) for APNs; empty: no APNs. It is read again on SIGHUP."
     )
     private static let apnsKeyID = identifier(
         "push.apns.keyID",
-        "The key's id, ten characters; empty: from the file's name AuthKey_<id>.p8, links resolved."
+        "The key's id, ten characters. Empty: taken from the file name AuthKey_<id>.p8, after links are resolved."
     )
     private static let apnsTeam = identifier("push.apns.teamID", "The developer team's id, ten characters.")
-    private static let apnsTopic = identifier("push.apns.topic", "The app's bundle id, for devices that give none.")
+    private static let apnsTopic = identifier(
+        "push.apns.topic",
+        "The app's bundle id, for devices that did not register one."
+    )
     private static let apnsSandbox = Setting.flag(
         "push.apns.sandbox",
         default: false,
-        "Whether all APNs tokens belong to Apple's sandbox; if false, only those that are registered for it do."
+        "Whether all APNs tokens belong to Apple's sandbox. If false, only tokens that were registered for the sandbox "
+            + "do."
     )
     private static let apnsEndpoint = endpoint("push.apns.endpoint", "The URL to use in place of Apple's hosts.")
     private static let fcmAccount = Setting.path(
         "push.fcm.serviceAccountFile",
         default: "",
         isEmptyAllowed: true,
-        "The service account's JSON file for Firebase Cloud Messaging; empty: no FCM; read again on SIGHUP."
+        "The service account's JSON file for Firebase Cloud Messaging (FCM); empty: no FCM. It is read again on SIGHUP."
     )
     private static let fcmEndpoint = endpoint("push.fcm.endpoint", "The URL to use in place of Google's host.")
     private static let webPublicKey = identifier(
@@ -56,18 +61,18 @@ extension PushSettings {
         "push.webPush.privateKeyFile",
         default: "",
         isEmptyAllowed: true,
-        "The VAPID private key, PEM or base64url; empty: no Web Push; read again on SIGHUP."
+        "File with the VAPID private key, in PEM or base64url; empty: no Web Push. It is read again on SIGHUP."
     )
     private static let webSubject = identifier(
         "push.webPush.subject",
-        "The contact for push services: mailto: or https:."
+        "The contact that push services get, a mailto: or https: address."
     )
     private static let webHosts = Setting<[String]>.texts(
         "push.webPush.hosts",
         maxCount: 100,
         maxBytes: 255,
-        "Allowed hosts of subscriptions; *.NAME: all below NAME; empty: those of today's browsers; *: any. "
-            + "NAME:PORT allows a port other than 443."
+        "Hosts that subscriptions may name. *.NAME: all hosts below NAME; *: every host; empty: the hosts of today's "
+            + "browsers. NAME:PORT allows a port other than 443."
     )
     private static let webEndpoint = endpoint(
         "push.webPush.endpoint",
@@ -152,7 +157,7 @@ extension WebhookSettings {
         "webhooks.secretFile",
         default: "",
         isEmptyAllowed: true,
-        "File with the secret that signs events, 16 bytes or more; empty: no signatures."
+        "File with the secret (16 bytes or more) that signs events; empty: no signatures."
     )
     private static let events = Setting<[WebhookNotice.Kind]>.choices(
         "webhooks.events",
@@ -163,7 +168,8 @@ extension WebhookSettings {
         "webhooks.queue",
         default: 100_000,
         in: 100...10_000_000,
-        "The number of events that wait while the receiver is away; beyond it the oldest are dropped."
+        "The number of events that may wait while the receiver is away; beyond this number, the oldest events are "
+            + "dropped."
     )
 
     /// The settings below `webhooks`.

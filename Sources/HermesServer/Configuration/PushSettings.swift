@@ -5,21 +5,21 @@ package import HermesCore
 package import HermesGateways
 package import HermesPush
 
-/// The configuration for devices that are not connected.
+/// The settings of push notifications, which are for devices that are not connected.
 package struct PushSettings: Sendable {
-    /// The time for a connected device to acknowledge before its push service is used.
+    /// The time that a connected device has to acknowledge a message before its push service is used.
     package var handOff: Duration
     package var preview: PushTextComposer.Preview
-    /// PEM, replaces the system's authorities; empty: no.
+    /// The path of a PEM file with authorities that replace the system's; empty to use the system's.
     package var certificateAuthority: String
-    /// Nil: off.
+    /// The settings of APNs. They are nil if the service is off, like those of the two services below.
     package var apns: APNsSender.Configuration?
     package var fcm: FCM?
     package var webPush: WebPushSender.Configuration?
 
     package struct FCM: Sendable {
         package var serviceAccountFile: String
-        /// Replaces Google's host; empty: no.
+        /// The URL to use in place of Google's host; empty to use Google's.
         package var endpoint: String
 
         package init(serviceAccountFile: String, endpoint: String = "") {
@@ -45,13 +45,13 @@ package struct PushSettings: Sendable {
     }
 }
 
-/// The configuration for the operator's back end.
+/// The settings of webhooks, which report events to the operator's back end.
 package struct WebhookSettings: Sendable {
-    /// Empty: off.
+    /// The URL that events are posted to; empty if webhooks are off.
     package var url: String
     package var secretFile: String
     package var kinds: [WebhookNotice.Kind]
-    /// The number of waiting events.
+    /// The largest number of events that wait for the receiver.
     package var queue: Int
 
     package init(

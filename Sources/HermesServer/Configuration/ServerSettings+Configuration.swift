@@ -19,19 +19,19 @@ extension ServerSettings {
     private static let durability = Setting<Durability>.choice(
         "store.durability",
         default: .normal,
-        "The faults that acknowledged data survive: normal a killed process, full also a power cut."
+        "What acknowledged data survives. normal: the end of the process; full: also a power cut."
     )
     private static let historyDays = Setting.number(
         "store.historyDays",
         default: 0,
         in: 0...3650,
-        "The number of days after sending for which delivered messages stay readable; 0 keeps messages only until delivery."
+        "How many days after sending a delivered message stays readable; 0: messages are kept only until delivery."
     )
     private static let retention = Setting.duration(
         "store.retention",
         default: .seconds(30 * 86_400),
         in: .seconds(60) ... .seconds(3650 * 86_400),
-        "How long a message waits for a device."
+        "How long a message waits for devices that have not acknowledged it."
     )
     private static let messageBytes = Setting.byteCount(
         "limits.message",
@@ -43,31 +43,31 @@ extension ServerSettings {
         "limits.inboxEntries",
         default: 100_000,
         in: 1000...100_000_000,
-        "Entries that wait in one account's inbox; one sender, and one group, may use a quarter, "
-            + "and all non-contacts together half. From an eighth on, an entry waits only for the first device that "
-            + "takes it."
+        "The number of entries in one account's inbox. One sender may use a quarter, and one group may use a quarter. "
+            + "Once half is used, entries from non-contacts are refused. Once an eighth is used, an entry that one "
+            + "device has taken waits for no other device."
     )
     private static let inboxBytes = Setting.byteCount(
         "limits.inbox",
         default: 128 << 20,
         in: (8 << 20)...(1 << 40),
-        "The total size of the entries in one account's inbox; one sender, and one group, may use a quarter, "
-            + "and all non-contacts together half. From an eighth on, an entry waits only for the first device that "
-            + "takes it."
+        "The total size of the entries in one account's inbox. One sender may use a quarter, and one group may use a "
+            + "quarter. Once half is used, entries from non-contacts are refused. Once an eighth is used, an entry "
+            + "that one device has taken waits for no other device."
     )
     private static let unreadBytes = Setting.byteCount(
         "limits.unreadPerAccount",
         default: 128 << 20,
         in: (8 << 20)...(1 << 40),
-        "The total size of one account's unread messages in the inboxes of others; messages to "
-            + "groups count only for the inboxes. Once half is used, one receiver may hold one message or a 64th."
+        "The total size of one account's unread messages in other inboxes. Messages to groups do not count here. Once "
+            + "half is used, each receiver may hold one message, or messages up to a 64th of the limit."
     )
     private static let storedBytes = Setting.byteCount(
         "limits.storedPerAccountPerDay",
         default: 4 << 30,
         in: (16 << 20)...(1 << 50),
-        "The total size of the messages that one account may send per day, with 256 bytes for each; it may be used "
-            + "at once."
+        "The total size of the messages that one account may send per day, plus 256 bytes for each message and 16 "
+            + "bytes for each of its recipients. All of it may be used at once."
     )
     private static let recallWindow = Setting.duration(
         "messages.recallWindow",
@@ -78,14 +78,14 @@ extension ServerSettings {
     private static let acceptedFrom = Setting<MessageSettings.Senders>.choice(
         "messages.from",
         default: .everyone,
-        "Who may write to an account and add it to groups, apart from those that it blocks: every account, or its "
-            + "contacts alone. In a group every member may write."
+        "Who may write to an account and add it to groups: every account, or only its contacts. Accounts that it "
+            + "blocks never may. In a group, every member may write."
     )
     private static let contactRequests = Setting.number(
         "limits.contactRequestsPerHour",
         default: 200,
         in: 1...1_000_000,
-        "Contact requests of one account per hour."
+        "Contact requests that one account may send per hour."
     )
     private static let groupEntries = Setting.number(
         "limits.groupEntriesPerHour",
@@ -97,13 +97,14 @@ extension ServerSettings {
         "accounts.devices",
         default: 50,
         in: 1...1000,
-        "Devices of an account; a further one is refused until one is removed."
+        "Devices of an account. At the limit, a new device is refused until another one is removed."
     )
     private static let maxGroups = Setting.number(
         "accounts.groups",
         default: 1_000,
         in: 1...100_000,
-        "Groups that an account may be in. Non-contacts can add it to at most half of them."
+        "Groups that an account may be in. Non-contacts can add it to a group only while it is in fewer than half of "
+            + "this number."
     )
     private static let registration = Setting<RegistrationRule>.choice(
         "accounts.registration",
@@ -115,26 +116,28 @@ extension ServerSettings {
         "limits.registrationsPerAddress",
         default: 60,
         in: 0...1_000_000,
-        "Accounts per hour that clients of one IP address may create without invitation; an IPv6 network of 64 bits is "
-            + "one address; 0 is no limit."
+        "Accounts per hour that clients of one IP address may create without an invitation; 0: no limit. An IPv6 /64 "
+            + "network counts as one address."
     )
     private static let registrationsPerHour = Setting.number(
         "limits.registrationsPerHour",
         default: 1000,
         in: 0...10_000_000,
-        "Accounts per hour that all clients together may create without invitation; 0 is no limit."
+        "Accounts per hour that all clients together may create without an invitation; 0: no limit."
     )
     private static let passwordHashesAtOnce = Setting.number(
         "accounts.passwordHashesAtOnce",
         default: 2,
         in: 1...64,
-        "Login passwords hashed at once, plus half as many new ones; each takes 16 MiB meanwhile."
+        "The number of login passwords that are hashed at once. Half as many new passwords, but at least one, may be "
+            + "hashed at the same time. Each hash takes 16 MiB."
     )
     private static let loginFailures = Setting.number(
         "limits.loginFailuresPerAddress",
         default: 20,
         in: 1...1_000_000,
-        "Failed logins per minute from one IP address before further ones are delayed."
+        "Failed logins per minute from one IP address. Beyond this number, further logins from it are delayed, unless "
+            + "the account has used this device or this address before."
     )
     private static let httpKeys = ListenerSettings.Keys(
         "http",
@@ -153,9 +156,9 @@ extension ServerSettings {
         "http.websocket.origins",
         maxCount: 100,
         maxBytes: 255,
-        "Origins whose web pages may open a WebSocket, such as https://example.org. If it is empty and "
-            + "access.anonymous or listeners.http.anonymous is false, every origin may. Otherwise the "
-            + "server's own pages may, and on a loopback address this machine's."
+        "Origins whose web pages may open a WebSocket, such as https://example.org. On a loopback address, pages of "
+            + "this machine always may. On another address, the server's own pages may if the list is empty. Every "
+            + "origin may if the list is empty and access.anonymous or listeners.http.anonymous is false."
     )
     private static let homePage = Setting.flag(
         "http.pages.home",
@@ -165,7 +168,7 @@ extension ServerSettings {
     private static let apiPage = Setting.flag(
         "http.pages.api",
         default: true,
-        "Whether /api shows the HTTP API for people."
+        "Whether /api shows a readable page about the HTTP API."
     )
     private static let chatPage = Setting.flag(
         "http.pages.chat",
@@ -180,12 +183,14 @@ extension ServerSettings {
     private static let frames = Setting<[String]>.origins(
         "http.pages.frames",
         maxCount: 100,
-        "Origins whose web pages may show a live room in a frame; https://*.example.org: all below example.org; empty: none."
+        "Origins whose web pages may show a live room in a frame. https://*.example.org stands for all hosts below "
+            + "example.org; empty: none."
     )
     private static let trustedProxies = Setting<[IPNetwork]>.networks(
         "http.trustedProxies",
         maxCount: 100,
-        "Proxies whose X-Forwarded-For or Forwarded is trusted; from others these headers are ignored."
+        "Proxies whose X-Forwarded-For and Forwarded headers are trusted; the server ignores these headers if anybody "
+            + "else sends them."
     )
     private static let logLevel = Setting<Logger.Level>.choice(
         "log.level",
@@ -207,7 +212,7 @@ extension ServerSettings {
         "eventLoops",
         default: 0,
         in: 0...1024,
-        "Threads that serve connections; 0 takes one per core."
+        "Threads that serve connections; 0: one for each core."
     )
 
     /// All settings, in the order of the documentation.
@@ -284,8 +289,8 @@ extension ServerSettings {
         try refuseAnonymousOverHTTP()
     }
 
-    /// Refuses open registration if names are proved elsewhere: otherwise anybody could own such a name by registering
-    /// it first.
+    /// Refuses registration by clients if tokens or certificates prove names: otherwise somebody could own such a name
+    /// by registering it first.
     private func refuseTakenNames() throws(SettingsError) {
         guard registration != .closed else { return }
         let trusting = gateways.listeners.first {
@@ -296,7 +301,7 @@ extension ServerSettings {
             ? "access.jwt.keys" : trusting.map { "listeners.\($0.name).tls.identityFromCertificate" }
         guard let key else { return }
         throw SettingsError(problems: [
-            "\(key) lets others vouch for a client's name, while anybody may register that name: "
+            "\(key) lets others vouch for a client's name, while clients may register that name themselves: "
                 + "set accounts.registration: closed"
         ])
     }
@@ -316,14 +321,14 @@ extension ServerSettings {
         var pages: WebPages = []
         if try values.value(of: homePage) { pages.insert(.home) }
         if try values.value(of: apiPage) { pages.insert(.api) }
-        // Both talk over a WebSocket.
+        // Both pages below need a WebSocket.
         guard try values.value(of: webSocketEnabled) else { return pages }
         if try values.value(of: chatPage) { pages.insert(.chat) }
         if try values.value(of: roomPage) { pages.insert(.room) }
         return pages
     }
 
-    /// The gateway behind a listener, and whether the listener is encrypted.
+    /// Returns the name of the gateway behind a listener, and whether the listener is encrypted.
     func kind(ofListener name: String) -> (gateway: String, isEncrypted: Bool) {
         if name == "http" { return ("http", http.tls != nil) }
         if name == "console" { return ("console", console.listener.tls != nil) }
@@ -334,11 +339,12 @@ extension ServerSettings {
     /// Whether somebody may connect over WebSocket without an account.
     var isAnonymousAllowedOverHTTP: Bool { gateways.access.isAnonymousAllowed && http.isAnonymousAllowed }
 
-    /// The settings in force if nothing is configured.
-    /// - Throws: never, unless a default is not allowed, which is tested.
+    /// Returns the settings in force if nothing is configured.
+    ///
+    /// - Throws: only if a default is not an allowed value; tests make sure that this cannot happen.
     package static func defaults() throws(SettingsError) -> ServerSettings { try ServerSettings(SettingValues()) }
 
-    /// Reads and checks all sources.
+    /// Reads all sources, and checks the settings.
     package static func load(_ sources: SettingSources) throws(SettingsError) -> ServerSettings {
         let all = all(for: sources)
         let values = try sources.load(all)
@@ -347,7 +353,7 @@ extension ServerSettings {
         return settings
     }
 
-    /// All settings, including those of the listeners that the sources name.
+    /// Returns all settings, including those of the listeners that the sources name.
     package static func all(for sources: SettingSources) -> [SettingDescriptor] {
         all + sources.furtherListeners().flatMap(FurtherListener.settings)
     }

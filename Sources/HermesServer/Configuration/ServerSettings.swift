@@ -17,31 +17,31 @@ package struct WebSocketSettings: Sendable, Hashable {
     }
 }
 
-/// The whole configuration, checked.
+/// The whole configuration, after it was checked.
 package struct ServerSettings: Sendable {
     /// The store of accounts and messages.
     package enum StoreKind: String, CaseIterable, Sendable {
         case sqlite
-        /// Lost when the server ends.
+        /// In memory: the data is lost when the server ends.
         case memory
     }
 
-    /// The meaning of "committed".
+    /// The faults that committed data survives.
     package enum Durability: String, CaseIterable, Sendable {
-        /// Survives the death of the process.
+        /// Committed data survives the death of the process.
         case normal
-        /// Survives a power cut as well.
+        /// Committed data survives a power cut as well.
         case full
     }
 
     package var dataDirectory: String
     package var store: StoreKind
     package var durability: Durability
-    /// The number of days for which delivered messages are kept; 0: none.
+    /// The number of days after sending for which delivered messages are kept; 0 keeps them only until delivery.
     package var historyDays: Int
     /// Undelivered messages are deleted after this time.
     package var retention: Duration
-    /// The largest content of one message.
+    /// The largest content of one message, in bytes.
     package var maxMessageBytes: Int
     /// The limits of one account's inbox.
     package var inbox: InboxBudget
@@ -51,16 +51,16 @@ package struct ServerSettings: Sendable {
     package var maxStoredBytes: Int
     /// The time after sending within which a message can be recalled.
     package var recallWindow: Duration
-    /// The accounts that may write to another one, unless that one blocks them.
+    /// The accounts that may write to an account that does not block them.
     package var acceptedFrom: MessageSettings.Senders
     package var registration: RegistrationRule
-    /// The accounts that one address may register in an hour; 0: no limit.
+    /// The largest number of accounts that one address may register in an hour; 0: no limit.
     package var registrationsPerAddress: Int
-    /// The accounts that may be registered in an hour; 0: no limit.
+    /// The largest number of accounts that may be registered in an hour; 0: no limit.
     package var registrationsPerHour: Int
     /// The number of contact requests of one account in an hour.
     package var contactRequestsPerHour: Int
-    /// The number of inbox entries that one account may cause by groups in an hour.
+    /// The largest number of inbox entries that one account may cause in an hour by creating and changing groups.
     package var groupEntriesPerHour: Int
     package var maxDevices: Int
     package var maxGroups: Int
@@ -80,7 +80,7 @@ package struct ServerSettings: Sendable {
     package var httpLimits = HTTPExchange.Limits()
     package var api: APISettings
     package var console = ConsoleSettings()
-    /// The values as they were given, for people to see; empty unless they were read by ``load(_:)``.
+    /// The values of all settings and their sources, for people to see; empty unless ``load(_:)`` read the settings.
     package var inForce: [ConfiguredValue] = []
     /// The event streams of the API.
     package var events = EventSettings()
@@ -90,6 +90,6 @@ package struct ServerSettings: Sendable {
     package var logLevel: Logger.Level
     package var logFormat: LogFormat
     package var shutdownDeadline: Duration
-    /// 0: one per core.
+    /// The number of threads that serve connections; 0: one per core.
     package var eventLoops: Int
 }

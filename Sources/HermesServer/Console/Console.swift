@@ -13,7 +13,7 @@ import NIOHTTP1
 
 /// The HTTP side of the console: registers its routes, with their common checks.
 struct Console: Sendable {
-    /// Below it are the routes.
+    /// The path below which all routes are.
     static let prefix = "/console/api"
     private static let methods: [HTTPRequest.Method] = [.get, .put, .post, .delete, .patch, .head, .options]
 
@@ -82,8 +82,9 @@ struct Console: Sendable {
             return Self.response(answer, route.route.success)
         } catch {
             let problem = problem(error, route)
-            // A login notes its failures itself; strangers leave no other trace. What is not admitted counts like a
-            // change. Beyond that it is not noted, or else somebody could push everything else out of the audit log.
+            // A login records its own failures. Other requests without a session leave no trace. A change that was not
+            // admitted counts against the session's rate, too. Beyond that rate it is not recorded, or else somebody
+            // could push everything else out of the audit log.
             let isPaid = caller.session != nil || caller.token.map(administrators.mayChange) ?? false
             if route.isChange, route.access != .everybody, isPaid {
                 await note(route, caller, target, problem.detail, code: problem.code)
@@ -92,7 +93,7 @@ struct Console: Sendable {
         }
     }
 
-    /// Checks who asks, and whether they may.
+    /// Checks who sends the request, and whether this caller may make it.
     private func admit(
         _ request: Request,
         _ route: ConsoleRoute,
@@ -118,7 +119,7 @@ struct Console: Sendable {
                 )
             }
         }
-        // The audit log has streams, too.
+        // Opening a stream is limited, too, because the audit log records it.
         let isLimited = route.isChange || route.route.isStream || route.searches(request)
         guard !isLimited || administrators.mayChange(token) else {
             throw APIProblem(
@@ -131,7 +132,7 @@ struct Console: Sendable {
         return admitted
     }
 
-    /// Refuses what a page of another origin sends.
+    /// Refuses changes that a page of another origin requests.
     static func checkOrigin(_ request: Request, _ route: ConsoleRoute) throws(APIProblem) {
         guard route.isChange else { return }
         let isForeign: Bool
@@ -143,7 +144,7 @@ struct Console: Sendable {
             )
             isForeign = host == nil || host != request.head.authority
         } else {
-            // Not a browser.
+            // The client is not a browser.
             isForeign = false
         }
         guard isForeign else { return }
@@ -169,10 +170,10 @@ struct Console: Sendable {
         _ result: String,
         code: HermesError.Code? = nil
     ) async {
-        // A login is noted with what it found.
+        // A login records its own result.
         guard route.access != .everybody else { return }
         let session = caller.session ?? caller.token.flatMap { administrators.session($0, isUse: false) }
-        // Without a session there is nobody to name, and no bound.
+        // Without a session, there is no name to record, and no limit on the number of entries.
         guard let session else { return }
         await administrators.record(
             AuditEvent(
@@ -187,10 +188,11 @@ struct Console: Sendable {
         )
     }
 
-    /// The fields of a body that name what a request is about; all others, such as passwords, are left out.
+    /// The fields of a body that the audit log shows, because they name what a request is about. All others, such as
+    /// passwords, are left out.
     private static let namingFields = ["nick_name", "name", "topic", "scopes", "disabled", "role"]
 
-    /// The objects in the path, before anything is checked.
+    /// Returns the values of the path's parameters, before anything is checked.
     private static func target(of context: HTTPContext, _ route: APIRoute) -> String {
         route.pathParameters.compactMap { context.parameters.get($0.name)?.removingPercentEncoding }
             .joined(separator: " ")
@@ -214,7 +216,7 @@ struct Console: Sendable {
     private func problem(_ error: any Error, _ route: ConsoleRoute) -> APIProblem {
         if let problem = error as? APIProblem { return problem }
         if let error = error as? HermesError, error.code != .internalError {
-            // The caller is logged in, or not; wrong credentials are neither.
+            // Wrong credentials get 403: to the page, 401 means that there is no session or that it has ended.
             if error.code == .wrongCredentials { return APIProblem(.forbidden, error.code, error.message) }
             return APIProblem(error)
         }
@@ -236,18 +238,18 @@ struct Console: Sendable {
 
     static func response(_ problem: APIProblem) -> Response {
         var response = API.response(problem, Pages.headers("", [.cacheControl: "no-store"]))
-        // The console has no such scheme.
+        // The console authenticates with a cookie, for which this field has no scheme.
         response.headers[.wwwAuthenticate] = nil
         return response
     }
 }
 
 extension HTTPField.Name {
-    // Constants of this file, all of them tokens.
+    // These names are constants and valid, so the fields after `??` are never used.
     static let requestToken = HTTPField.Name("X-CSRF-Token") ?? .ifMatch
     static let fetchSite = HTTPField.Name("Sec-Fetch-Site") ?? .ifMatch
     static let forwardedFields = ["X-Forwarded-For", "Forwarded"].compactMap { HTTPField.Name($0) }
-    /// The fields that proxies add. Only those above count where a client's address matters.
+    /// The fields that proxies add. Only ``forwardedFields`` are read for a client's address.
     static let proxyFields =
         forwardedFields
         + ["X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"].compactMap { HTTPField.Name($0) }

@@ -9,7 +9,11 @@ import HermesWire
 /// MQTT clients, their kept sessions, and accounts by a part of their names.
 extension ConsoleCore {
     private static let maxPage = 200
-    private static let page = APIRoute.Parameter("limit", .integer(1...Int64(maxPage)), "The most in a page.")
+    private static let page = APIRoute.Parameter(
+        "limit",
+        .integer(1...Int64(maxPage)),
+        "The largest number of elements in a page."
+    )
 
     private static func text(_ what: String) -> APIRoute.Parameter {
         APIRoute.Parameter("text", .string(length: 1...256), "Only \(what) that contain it.")

@@ -33,7 +33,11 @@ extension ConsoleCore {
                         "A part of the name, with ASCII letters in either case."
                     ),
                     APIRoute.Parameter("after", .integer(0...Int64(Int32.max)), "Only groups with a higher number."),
-                    APIRoute.Parameter("limit", .integer(1...Int64(Self.maxPage)), "The most in a page."),
+                    APIRoute.Parameter(
+                        "limit",
+                        .integer(1...Int64(Self.maxPage)),
+                        "The largest number of elements in a page."
+                    ),
                 ],
                 searchGroups
             ),

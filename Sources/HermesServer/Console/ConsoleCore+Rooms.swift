@@ -7,7 +7,7 @@ import HermesCore
 import HermesGateways
 import HermesWire
 
-/// Rooms: watching and closing; saying and removing are operations of the HTTP API.
+/// Watching and closing rooms. Saying something in a room and removing somebody from it are operations of the HTTP API.
 extension ConsoleCore {
     var roomRoutes: [ConsoleRoute] {
         [

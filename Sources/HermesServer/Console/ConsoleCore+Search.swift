@@ -9,10 +9,11 @@ import HermesWire
 
 /// The search box: one text, looked for in everything that the caller may see.
 ///
-/// A search costs a bounded time: it finds a few of each kind, and examines no more than ``StoreSettings/maxSearched``
-/// accounts, devices, groups and sessions each. It counts as a change against the session's rate.
+/// A search takes a bounded time: it finds a few results of each kind, and examines at most
+/// ``StoreSettings/maxSearched`` accounts, and as many devices, groups and sessions. It counts as a change against the
+/// session's rate.
 extension ConsoleCore {
-    /// The places that a search examines, in the order of its answer.
+    /// The kinds of results, in the order in which the answer lists them.
     private enum Kind: String, CaseIterable {
         case account
         case device
@@ -30,7 +31,7 @@ extension ConsoleCore {
         case log
         case administrator
 
-        /// The role that its view needs.
+        /// The role that is needed to see results of this kind.
         var role: AdministratorRole {
             switch self {
             case .account, .device, .group, .room, .invitation: .viewer
@@ -42,7 +43,7 @@ extension ConsoleCore {
 
     /// Something that was found.
     private struct Hit {
-        /// Names it in its view.
+        /// The identifier of the result in the view that shows it.
         let id: String
         let title: String
         var detail = ""
@@ -51,7 +52,7 @@ extension ConsoleCore {
     /// The largest number of results of one kind.
     private static let maxHits = 10
     private static let maxCharacters = 256
-    /// The number of entries of the audit log that one search looks at, the newest.
+    /// The number of the newest audit log entries that one search examines.
     private static let maxAudited = 2_000
 
     var searchRoutes: [ConsoleRoute] {
@@ -91,7 +92,7 @@ extension ConsoleCore {
         return String(rest.dropLast(rest.reversed().prefix { $0.isWhitespace }.count))
     }
 
-    /// One more than are shown, if there are.
+    /// Finds up to one more result than is shown, so that the caller knows whether there are more.
     private func find(_ text: String, in kind: Kind) async throws -> [Hit] {
         let limit = Self.maxHits + 1
         switch kind {
@@ -126,7 +127,7 @@ extension ConsoleCore {
                 Hit(id: $0.id, title: $0.id, detail: $0.clientID ?? "")
             }
         case .webhook:
-            // Each event once, however often it was tried.
+            // Each event is listed once, however often it was posted.
             var shown: Set<String> = []
             let attempts = outbound.poster?.attempts.newest(WebhookAttempts.maxAttempts) ?? []
             let found = attempts.filter { $0.event.id == text && shown.insert($0.event.id).inserted }
@@ -135,7 +136,7 @@ extension ConsoleCore {
             return Self.names(configuration.map(\.key), containing: text).map { Hit(id: $0, title: $0) }
         case .audit: return try await audited(text, limit)
         case .log:
-            // The newest first.
+            // The newest lines come first.
             return (log?.lines(containing: text, limit: limit) ?? []).reversed().map { line in
                 let message = String(line.message.prefix(Self.maxCharacters))
                 return Hit(id: message, title: message, detail: String(line.fields.prefix(Self.maxCharacters)))
@@ -149,14 +150,14 @@ extension ConsoleCore {
         }
     }
 
-    /// The elements that contain a text, in either case: the first in alphabetical order.
+    /// Returns the elements that contain a text in upper or lower case: the first ones in alphabetical order.
     private static func names(_ all: [String], containing text: String) -> [String] {
         let wanted = text.lowercased()
         return Array(all.filter { $0.lowercased().contains(wanted) }.sorted().prefix(maxHits + 1))
     }
 
     private func accounts(_ text: String, _ limit: Int) async throws -> [Hit] {
-        // The one with this number or whole name is found however many there are.
+        // An account with exactly this number or name is found, however many accounts there are.
         var keys: [AccountKey] = UserID(text).map { [.id($0)] } ?? []
         if let name = try? NickName(text) { keys.append(.nickName(name)) }
         var found: [Account] = []
@@ -177,7 +178,7 @@ extension ConsoleCore {
             let name = device.description.name
             hits.append(
                 Hit(
-                    // The view of its account shows it.
+                    // The view of the owner's account shows the device.
                     id: String(device.owner.rawValue),
                     title: device.description.id.rawValue,
                     detail: [name, owner?.nickName.rawValue ?? ""].filter { !$0.isEmpty }.joined(separator: " · ")
@@ -187,7 +188,8 @@ extension ConsoleCore {
         return hits.sorted { ($0.title, $0.id) < ($1.title, $1.id) }
     }
 
-    /// The topic with exactly this name first, however many there are; then those that contain the text.
+    /// Returns the topic with exactly this name first, however many topics there are, and then topics that contain the
+    /// text.
     private func retained(_ text: String, _ limit: Int) -> [Hit] {
         let retained = api.messenger.retained
         let now = api.messenger.time.now()
@@ -198,7 +200,8 @@ extension ConsoleCore {
         return found.prefix(limit).map { Hit(id: $0, title: $0) }
     }
 
-    /// Entries of the audit log whose name, address, action, object or result contains a text, the newest first.
+    /// Returns entries of the audit log whose name, address, action, object or result contains a text, the newest
+    /// first.
     private func audited(_ text: String, _ limit: Int) async throws -> [Hit] {
         let wanted = Group.searchKey(text)
         let entries = try await administrators.auditLog(before: nil, limit: Self.maxAudited)
@@ -236,7 +239,7 @@ extension ConsoleCore {
 }
 
 extension UserID {
-    /// A number as it is written; nil for all other texts.
+    /// Reads a decimal number; nil for all other texts.
     fileprivate init?(_ text: String) {
         guard let number = Int32(text) else { return nil }
         self.init(rawValue: number)

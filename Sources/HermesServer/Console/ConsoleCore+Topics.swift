@@ -9,11 +9,11 @@ import HermesGateways
 import HermesWire
 import NIOCore
 
-/// Topics: watching them and listing what is retained. Publishing, and reading and removing one retained publication,
-/// are operations of the HTTP API.
+/// Watching topics, and listing retained publications. Publishing, and reading or removing a single retained
+/// publication, are operations of the HTTP API.
 extension ConsoleCore {
     private static let maxPage = 200
-    /// The part of a payload that lists show.
+    /// The number of bytes of a payload that lists show.
     private static let shownBytes = 256
 
     private static let filter = APIRoute.Parameter(
@@ -77,13 +77,13 @@ extension ConsoleCore {
         APIAnswer(stream: try await stream(of: try filter(of: call), to: call))
     }
 
-    /// Opens a stream for an operator; it ends when the person is no longer an operator.
+    /// Opens a stream for an operator. The stream ends when the person is no longer an operator.
     func stream(of filter: TopicFilter, to call: APICall) async throws -> EventStream {
         guard let token = call.console?.token else {
             throw APIProblem(.unauthorized, .notAuthenticated, "Log in to the console; the session has ended.")
         }
         return try await api.events.open(watching: filter) { [administrators] in
-            // The role may have changed, which ends the session.
+            // A change of the role ends the session, and a caller without a session counts as a viewer.
             (administrators.session(token, isUse: false)?.role ?? .viewer) >= .operator
         }
     }
@@ -115,9 +115,10 @@ extension ConsoleCore {
         ])
     }
 
-    /// A payload as text; nil if it is not text.
+    /// Returns a payload as text; nil if it is not text.
     ///
-    /// - Parameter isCut: whether the payload may end within a character; the beginning of that character is left out.
+    /// - Parameter isCut: whether the payload may end within a character. Then the beginning of that character is left
+    ///   out.
     static func shownText(_ bytes: some BidirectionalCollection<UInt8>, isCut: Bool) -> String? {
         // A character has at most four bytes.
         for rest in 0...(isCut ? 3 : 0) {

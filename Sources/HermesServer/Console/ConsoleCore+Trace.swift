@@ -6,7 +6,7 @@ import HermesCore
 import HermesWire
 import Logging
 
-/// The way of a message through the server, and the log.
+/// The steps of a message through the server, and the log.
 extension ConsoleCore {
     private static let maxLines = 500
 

@@ -6,7 +6,8 @@ import HTTPTypes
 import HermesCore
 import HermesWire
 
-/// The operations of the console: logging in, its own views, and those of the HTTP API that administrators may use.
+/// The operations of the console: logging in, the console's own views, and the operations of the HTTP API that
+/// administrators may use.
 struct ConsoleCore: Sendable {
     typealias Field = APISchema.Field
 
@@ -16,12 +17,12 @@ struct ConsoleCore: Sendable {
     let figures: Figures?
     let log: LogTail?
     let outbound: OutboundServices
-    /// The values in force.
+    /// The values of the settings in force.
     let configuration: [ConfiguredValue]
     /// The listeners, once they are open.
     let listeners: @Sendable () -> [BoundAddress]
 
-    /// All of them.
+    /// All operations of the console.
     var routes: [ConsoleRoute] {
         loginRoutes + viewRoutes + searchRoutes + traceRoutes + clientRoutes + webhookRoutes + roomRoutes + topicRoutes
             + groupRoutes + allGroupRoutes + keyRoutes + reusedRoutes
@@ -29,8 +30,8 @@ struct ConsoleCore: Sendable {
 
     // MARK: The HTTP API
 
-    /// The operations of the HTTP API that the console offers, by their ids. Operations that act as an account, or read
-    /// its messages, are not among them.
+    /// The ids of the operations of the HTTP API that the console offers, with the roles that they need. Operations
+    /// that act as an account, or that read its messages, are not among them.
     static let reused: [String: AdministratorRole] = [
         "listUsers": .viewer, "getUser": .viewer, "listDevices": .viewer, "listTokens": .viewer,
         "listInvitations": .viewer,
@@ -41,7 +42,7 @@ struct ConsoleCore: Sendable {
         "createInvitation": .administrator, "revokeInvitation": .administrator,
     ]
 
-    /// The operations among them that the page requests by itself.
+    /// The ids of the reused operations that the page requests by itself.
     private static let polled: Set<String> = ["getDeliveryStatistics", "getDeliverySeries"]
 
     private var reusedRoutes: [ConsoleRoute] {
@@ -103,7 +104,8 @@ struct ConsoleCore: Sendable {
         ]
     }
 
-    /// Nobody is no error, because the page asks before each login, and browsers write errors into their logs.
+    /// It is no error if nobody is logged in, because the page asks before each login, and browsers write errors into
+    /// their logs.
     private func showSession(_ call: APICall) async throws -> APIAnswer {
         let session = call.console?.token.flatMap { administrators.session($0, isUse: true) }
         return APIAnswer(["session": session.map(Self.document) ?? .null])
@@ -126,7 +128,7 @@ struct ConsoleCore: Sendable {
         }
     }
 
-    /// ``Console`` records it under the name of the session, which it read before.
+    /// Ends the session. ``Console`` records the logout under the session's name, which it read before.
     private func logOut(_ call: APICall) async throws -> APIAnswer {
         if let token = call.console?.token { administrators.logOut(token) }
         var answer = APIAnswer.empty
@@ -142,7 +144,7 @@ struct ConsoleCore: Sendable {
         ]
     }
 
-    /// Null: never.
+    /// Returns a time as JSON; null means never.
     static func time(_ time: Timestamp?) -> JSON { time.map { .integer($0.rawValue) } ?? .null }
 
     // MARK: Views

@@ -5,11 +5,11 @@
 import HermesCore
 import Hummingbird
 
-/// Refuses requests to the console under a name that is not its own.
+/// Refuses requests to the console that address it by a host name that is not its own.
 ///
-/// A page from elsewhere can make its own name resolve to this machine (DNS rebinding). Its requests then differ from
-/// the console's own only by that name. A console that other machines reach has TLS; its certificate stops such
-/// requests.
+/// A page of another site can make its own host name resolve to this machine (DNS rebinding). Then its requests differ
+/// from the console's own requests only by that name. A console that other machines can reach has TLS, and its
+/// certificate, which is not valid for that name, stops such requests.
 struct ConsoleHosts: RouterMiddleware {
     typealias Context = HTTPContext
 

@@ -12,13 +12,13 @@ struct ConsoleRoute: Sendable {
     enum Access: Sendable, Hashable {
         /// Nobody needs to be logged in.
         case everybody
-        /// This role, and those with more rights.
+        /// Administrators with this role, or with a role that has more rights.
         case role(AdministratorRole)
     }
 
     let route: APIRoute
     let access: Access
-    /// The page requests it by itself, so it does not keep a session alive.
+    /// Whether the page requests this operation by itself. If so, the operation does not keep a session alive.
     var isPolled = false
     /// Whether it changes something. It then needs the session's request token, and the audit log records it.
     var isChange: Bool { route.method != .get }
@@ -33,9 +33,9 @@ struct ConsoleRoute: Sendable {
 /// The caller of a request to the console.
 struct ConsoleCaller: Sendable {
     let address: String
-    /// The hash of the cookie that came with the request, valid or not.
+    /// The hash of the session's token in the request's cookie, whether it is valid or not.
     let token: TokenHash?
-    /// Nil where nobody needs to be logged in.
+    /// The caller's session; nil if the operation needs no login.
     let session: ConsoleSessions.Session?
 
     var name: String { session?.name.rawValue ?? "" }
@@ -45,19 +45,21 @@ struct ConsoleCaller: Sendable {
 struct ConsoleCookie: Sendable, Hashable {
     let isEncrypted: Bool
 
-    /// With the prefix, a browser takes it only over TLS and from this host (RFC 6265bis, section 4.1.3.2).
+    /// The cookie's name. With the prefix `__Host-`, a browser accepts the cookie only over TLS and only from this host
+    /// (RFC 6265bis, section 4.1.3.2).
     var name: String { isEncrypted ? "__Host-hermes" : "hermes-console" }
 
     private var attributes: String {
         "; Path=\(isEncrypted ? "/" : "/console"); HttpOnly; SameSite=Strict\(isEncrypted ? "; Secure" : "")"
     }
 
-    /// The value of `Set-Cookie`; the browser forgets it when it is closed.
+    /// Returns the value of `Set-Cookie` for a token. The browser forgets the cookie when it is closed.
     func setting(_ token: AccessToken) -> String { "\(name)=\(token.text)\(attributes)" }
 
     var removing: String { "\(name)=\(attributes); Max-Age=0" }
 
-    /// The token in `Cookie` fields. Two cookies of this name count as none, because one of them is somebody else's.
+    /// Returns the hash of the token in `Cookie` fields. Two cookies of this name count as none, because one of them is
+    /// somebody else's.
     func token(in fields: [String]) -> TokenHash? {
         var found: Substring?
         for field in fields {

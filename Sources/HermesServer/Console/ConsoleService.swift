@@ -12,18 +12,19 @@ import ServiceLifecycle
 
 /// The open port of the console, before it serves anything.
 struct ConsolePort: Sendable {
-    /// The largest number of connections. The console needs few; the others are for those who hold connections without
-    /// a login. Other listeners' connections do not count here.
+    /// The largest number of connections. The console needs few of them; the rest is a reserve against peers that hold
+    /// connections open without a login. Other listeners' connections do not count here.
     private static let maxConnections = 2_048
-    /// The time between two requests. Longer than the pages' own intervals, so that they need no new connection.
+    /// The longest time between two requests on a connection. It is longer than the intervals at which the pages send
+    /// requests, so that they need no new connection.
     private static let idle = Duration.seconds(15)
 
     let listener: HTTPListener
-    /// The certificate; nil: not encrypted.
+    /// The certificate; nil if the console is not encrypted.
     let tls: TLSContextBox?
 
-    /// - Returns: nil if the console is switched off or there is no store for administrators. Also nil, with a warning,
-    ///   if its port is taken: the server works without the console.
+    /// - Returns: nil if the console is switched off, or if the store is in memory and has no administrators. Also nil,
+    ///   with a warning, if the port cannot be opened: the server works without the console.
     /// - Throws: if its certificate cannot be used.
     static func open(
         _ settings: ServerSettings,
@@ -81,7 +82,7 @@ struct ConsoleService: Service {
     let pages: Pages
     let hosts: ConsoleHosts
     let logger: Logger
-    /// Called with the port once it is served.
+    /// Called with the port's number once the console is served.
     let listening: @Sendable (Int) -> Void
 
     func run() async throws {

@@ -11,20 +11,21 @@ import Synchronization
 
 /// One of the figures that the server keeps over time.
 struct Figure: Sendable {
-    /// The figure's derivation from the metrics.
+    /// The way in which a figure is derived from the metrics.
     enum Source: Sendable {
-        /// The value of a gauge: the sum of the series whose labels contain the text.
+        /// The value of a gauge: the sum of the series whose labels contain the second text.
         case gauge(String, String = "")
-        /// The growth of counters per second, likewise.
+        /// The growth of counters per second: the sum of the series whose labels contain the text `labels`.
         case rate([(name: String, labels: String)])
-        /// The growth of one counter, in thousandths, divided by the growth of another.
+        /// The growth of one counter divided by the growth of another, times 1,000.
         case mean(String, each: String)
         /// Measured by ``Figures`` itself.
         case measured(Measurement)
     }
 
     enum Measurement: Sendable {
-        /// A percentile, in milliseconds: this share of the deliveries since the last sample took no longer.
+        /// A percentile of the delivery times since the last sample, in milliseconds: `share` of the deliveries took no
+        /// longer.
         case delivery(share: Double)
         case loopDelay
         case processor
@@ -33,7 +34,7 @@ struct Figure: Sendable {
         case freeBytes
     }
 
-    /// The part before the dot is the plot's name.
+    /// The part of the name before the dot is the name of the plot that shows the figure.
     let name: String
     let source: Source
 
@@ -42,9 +43,9 @@ struct Figure: Sendable {
         self.source = source
     }
 
-    /// All of them.
+    /// Returns all figures.
     ///
-    /// - Parameter gateways: the listeners, and the WebSockets behind the HTTP port.
+    /// - Parameter gateways: the names of the listeners, and of the WebSockets behind the HTTP port.
     static func all(gateways: [String]) -> [Figure] {
         gateways.prefix(32).map { Figure("connections.\($0)", .gauge("hermes_connections_open", "gateway=\"\($0)\"")) }
             + [
@@ -105,7 +106,7 @@ struct Figure: Sendable {
     }
 }
 
-/// Reads the metrics every ten seconds, and keeps the figures. Thread-safe.
+/// Keeps the figures over time: reads the metrics every ten seconds. Thread-safe.
 ///
 /// State: one `Mutex` around the history and the counters' last values.
 final class Figures: Sendable {
@@ -130,7 +131,7 @@ final class Figures: Sendable {
     private let loopDelay = Gauge(label: "hermes_event_loop_delay_seconds")
 
     /// - Parameters:
-    ///   - directory: the data directory; nil: nothing is kept on the disk.
+    ///   - directory: the data directory; nil if nothing is kept on the disk.
     ///   - loops: the loops whose delay is measured.
     init(
         gateways: [String],
@@ -169,7 +170,7 @@ final class Figures: Sendable {
         }
     }
 
-    /// Reads all figures.
+    /// Reads all figures, and adds their values to the history.
     func sample(at time: Timestamp, uptime: Duration) {
         gauges.read(isForMetrics: false)
         let snapshot = registry.snapshot()
@@ -223,7 +224,7 @@ final class Figures: Sendable {
         /// The number of values in the sum; only for ``Figure/Source/mean(_:each:)``.
         var count = 0.0
 
-        /// In thousandths; nil if none came.
+        /// Returns the mean of the values since the last total, times 1,000; nil if there are no new values.
         func mean(since last: Total) -> Double? {
             count > last.count ? 1000 * (value - last.value) / (count - last.count) : nil
         }
@@ -241,7 +242,7 @@ final class Figures: Sendable {
         }
     }
 
-    /// The bytes of the data directory, and the free bytes of its file system.
+    /// Returns the bytes of the data directory, and the free bytes of its file system.
     private static func disk(_ directory: String) -> (stored: Double, free: Double?) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         let stored = names.reduce(0.0) { sum, name in
@@ -267,9 +268,9 @@ final class Figures: Sendable {
     }
 }
 
-/// Samples the figures, and writes them to the disk now and then and at the end.
+/// Samples the figures, and writes them to the disk every 300 seconds and when the server stops.
 struct FiguresService: Service {
-    /// Between two probes of the event loops.
+    /// The time between two probes of the event loops.
     private static let probeInterval = Duration.seconds(1)
     private static let saveInterval = Duration.seconds(300)
 
@@ -285,7 +286,8 @@ struct FiguresService: Service {
                 figures.probe()
                 let now = time.uptime()
                 let latest = time.latest()
-                // Each row once: ten seconds after the last sample may be in the row after the next.
+                // There is one sample for each row of the history. A fixed wait of ten seconds could end in the row
+                // after the next.
                 let row = latest.rawValue / FigureHistory.interval
                 if row != sampled {
                     sampled = row

@@ -3,8 +3,8 @@
 
 import HermesCore
 
-/// Administrators of the console. Anybody who can reach the control socket may do all of this; the audit log records
-/// it.
+/// Requests about the administrators of the console. Anybody who can reach the control socket may make all of them. The
+/// audit log records the changes.
 extension Administration {
     /// The largest number of audit log entries in one answer.
     static let maxAuditPage = 1_000

@@ -22,7 +22,7 @@ extension Administration {
             after = known
         }
         let request = InboxRequest.conversations(after: after, limit: max(1, limit))
-        // Operators wait for one another, not for the account.
+        // Requests of operators wait for one another, and not for the account's own requests.
         let answer = try await messenger.inbox.answer(request, for: account.id, source: .server)
         guard case .conversations(let page) = answer else {
             throw HermesError(.internalError, "the core answered another request")
@@ -47,7 +47,7 @@ extension Administration {
             guard let clientID = await assembly.core.loops.disconnectClient(number) else {
                 throw HermesError(
                     .notFound,
-                    "There is no connection \(number) any more. \"hermes clients list\" shows those that there are."
+                    "There is no connection \(number) any more. \"hermes clients list\" shows the open connections."
                 )
             }
             await note("disconnectClient", "\(number) \(clientID)")
@@ -62,7 +62,7 @@ extension Administration {
 }
 
 extension FigureHistory {
-    /// The kept values of the named figures; of all figures if none is named.
+    /// Returns the kept values of the named figures, or of all figures if none is named.
     fileprivate func part(_ wanted: [String], isMonth: Bool) throws(HermesError) -> ControlHistory {
         for name in wanted where !names.contains(name) {
             let known = names.joined(separator: ", ")
@@ -71,7 +71,7 @@ extension FigureHistory {
         let ring = isMonth ? means : recent
         let rows = ring.rows(after: nil)
         func values(_ ring: FigureRing, _ column: Int) -> [Double?] {
-            // JSON has no other numbers.
+            // JSON has no infinite numbers and no NaN.
             rows.map { ring.value(column, number: $0).flatMap { $0.isFinite ? Double($0) : nil } }
         }
         var part = ControlHistory()

@@ -6,12 +6,12 @@ import Synchronization
 
 /// The views of a running server.
 extension Administration {
-    /// The running server.
+    /// Returns the running server.
     func assembly() throws(HermesError) -> ServerAssembly {
         guard let running else {
             throw HermesError(
                 .notFound,
-                "No server runs on this data directory. Only a running one has this in its memory."
+                "No server runs on this data directory. Only a running server has this information."
             )
         }
         guard let assembly = running.assembly else {
@@ -66,7 +66,7 @@ extension ControlStats {
 }
 
 extension FigureHistory {
-    /// The newest value of each figure, and the mean and the maximum of a period until now.
+    /// Returns the newest value of each figure, and its mean and maximum over a period that ends now.
     func summary(of period: DeliveryHistory.Period) -> [ControlFigure] {
         guard let newest = recent.newest else { return [] }
         let (means, maxima) = period == .hour ? (recent, recent) : (means, maxima)

@@ -3,8 +3,8 @@
 
 package import HermesCore
 
-/// An administrator's operations, the same in the running server (behind the control socket) and in a command that
-/// opened the data directory itself.
+/// An administrator's operations. They are the same in the running server, behind the control socket, and in a command
+/// that opened the data directory itself.
 package struct Administration: Sendable {
     private static let pageSize = 1000
 
@@ -14,7 +14,7 @@ package struct Administration: Sendable {
     let store: any MessageStore
     let keys: APIKeyService
     let administrators: AdministratorService
-    /// Nil: the command works on the directory itself.
+    /// The running server; nil if a command works on the data directory itself.
     let running: RunningServer?
 
     package init(
@@ -33,7 +33,7 @@ package struct Administration: Sendable {
         self.store = store
     }
 
-    /// Carries out one request; never throws, because the answer goes to another process.
+    /// Carries out one request. An error becomes a response, because the response goes to another process.
     package func perform(_ request: ControlRequest) async -> ControlResponse {
         do throws(HermesError) {
             return try await respond(to: request)

@@ -16,7 +16,7 @@ enum ControlClient {
     /// - Returns: nil if no server listens there.
     /// - Throws: ``ServerFailure`` if a server listens but does not answer.
     static func ask(_ request: ControlRequest, directory: String) async throws(ServerFailure) -> ControlResponse? {
-        // On a thread of its own, because it blocks and the answer may need all of Swift's pool.
+        // The request has a thread of its own, because it blocks, and the answer may need all of Swift's thread pool.
         let result: Result<ControlResponse?, ServerFailure> = await withCheckedContinuation { continuation in
             Thread.detachNewThread {
                 do throws(ServerFailure) {

@@ -5,11 +5,11 @@
 package struct ControlConversation: Codable, Sendable, Hashable {
     /// `user:<number>` or `group:<number>`.
     package var place: String
-    /// Empty: the account is deleted.
+    /// The name of the other account or of the group; empty if the account is deleted.
     package var name: String
-    /// 0: there is no message.
+    /// The sequence number of the last message; 0 if there is none.
     package var lastSeq: UInt64
-    /// Milliseconds since 1970; nil: unknown.
+    /// The time of the last message in milliseconds since 1970; nil if it is unknown.
     package var lastAt: Int64?
     package var readUpTo: UInt64
     package var unread: UInt64
@@ -19,13 +19,13 @@ package struct ControlConversation: Codable, Sendable, Hashable {
 package struct ControlMQTTClient: Codable, Sendable, Hashable {
     package var number: UInt64
     package var clientID: String
-    /// Empty: anonymous.
+    /// The client's account or token; empty if the client is anonymous.
     package var owner: String
     package var version: String
     package var listener: String
-    /// Empty: unknown.
+    /// The client's address; empty if it is unknown.
     package var address: String
-    /// Milliseconds since 1970.
+    /// The time when the client connected, in milliseconds since 1970.
     package var since: Int64
     package var subscriptions: Int
     package var queued: Int
@@ -36,18 +36,18 @@ package struct ControlMQTTClient: Codable, Sendable, Hashable {
 
 /// Figures over time as `hermes figures` shows them.
 package struct ControlHistory: Codable, Sendable, Hashable {
-    /// From one value to the next, in milliseconds.
+    /// The time from one value to the next, in milliseconds.
     package var interval: Int64 = 0
     /// The time of the first value, in milliseconds since 1970.
     package var from: Int64 = 0
     package var figures: [ControlFigureValues] = []
 }
 
-/// One figure over time; nil: unknown.
+/// The values of one figure over time; nil stands for an unknown value.
 package struct ControlFigureValues: Codable, Sendable, Hashable {
     package var name: String
-    /// For a month: the means of the intervals.
+    /// The values of the figure. For a month, they are the means of the intervals.
     package var values: [Double?]
-    /// Only of a month.
+    /// The largest values of the intervals; only for a month.
     package var maxima: [Double?]?
 }

@@ -10,19 +10,19 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     case setDisabled(nickName: String, isDisabled: Bool)
     case deleteUser(nickName: String)
     case listDevices(nickName: String)
-    /// Conversations after a place such as `user:7`; nil: from the first.
+    /// Conversations after a place such as `user:7`; nil means from the first one on.
     case listConversations(nickName: String, after: String?, limit: Int)
     case removeDevice(nickName: String, device: String)
     /// Connected MQTT clients with a number above `after`, whose client ids or owners contain the text.
     case listClients(after: UInt64, text: String, limit: Int)
     case disconnectClient(number: UInt64)
-    /// Figures over time; no names: all of them.
+    /// The figures with these names over time; all figures if there are no names.
     case figureHistory(names: [String], isMonth: Bool)
     /// Scopes separated by commas, or "all".
     case createAPIKey(name: String, scopes: String)
     case listAPIKeys
     case revokeAPIKey(name: String)
-    /// For this number of accounts and days; 0 days: forever.
+    /// An invitation for this number of accounts, for this number of days; 0 days means forever.
     case createInvitation(name: String, uses: Int, days: Int)
     case listInvitations
     case revokeInvitation(name: String)
@@ -35,24 +35,25 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     /// Replaces the second factor.
     case newSecondFactor(name: String)
     case removeSecondFactor(name: String)
-    /// Entries of the audit log before this entry, newest first; nil: from the newest on.
+    /// The entries of the audit log before the entry with this number, the newest first; nil means from the newest one
+    /// on.
     case auditLog(before: Int64?, limit: Int)
     /// The steps of the messages with this id or client id.
     case trace(id: String)
-    /// The figures of the console for a ``DeliveryHistory/Period``; nil: for the last hour.
+    /// The figures of the console for a ``DeliveryHistory/Period``; nil means the last hour.
     case stats(period: String?)
-    /// The reports of clients about deliveries, likewise.
+    /// The reports of clients about deliveries for a ``DeliveryHistory/Period``; nil means the last hour.
     case deliveries(period: String?)
-    /// An absolute path of a file that does not exist yet.
+    /// Writes a backup to an absolute path at which there is no file yet.
     case backup(path: String)
 }
 
-/// The answer, also one line of JSON.
+/// The answer to a request, also one line of JSON.
 package enum ControlResponse: Codable, Sendable, Hashable {
     case done
     case users([ControlUser])
     case devices([ControlDevice])
-    /// `next`: where the next page begins.
+    /// `next` is the place after which the next page begins; nil if this is the last page.
     case conversations([ControlConversation], next: String?)
     case clients([ControlMQTTClient])
     case disconnected(clientID: String)
@@ -68,7 +69,7 @@ package enum ControlResponse: Codable, Sendable, Hashable {
     case traces([ControlTrace])
     case stats(ControlStats)
     case deliveries([ControlDeliveries])
-    /// The number is one of `docs/errors.md`.
+    /// The code is a number of `docs/errors.md`.
     case failed(code: UInt32, message: String)
 }
 
@@ -89,7 +90,7 @@ package struct ControlDevice: Codable, Sendable, Hashable {
     package var platform: String
     /// Milliseconds since 1970.
     package var lastSeenAt: Int64
-    /// The last inbox entry that it has taken.
+    /// The number of the last inbox entry that the device has taken.
     package var cursor: UInt64
     package var isOnline: Bool
 }
@@ -108,7 +109,7 @@ package struct ControlInvitation: Codable, Sendable, Hashable {
 /// A key of the HTTP API as `hermes apikey list` shows it.
 package struct ControlAPIKey: Codable, Sendable, Hashable {
     package var name: String
-    /// Separated by commas.
+    /// The scopes, separated by commas.
     package var scopes: String
     /// Milliseconds since 1970.
     package var createdAt: Int64

@@ -9,7 +9,8 @@ import NIOPosix
 import ServiceLifecycle
 import Synchronization
 
-/// Serves `hermes user` and `hermes backup` on a Unix socket in the data directory, to which only the owner has access.
+/// Serves commands such as `hermes user` and `hermes backup` on a Unix socket in the data directory, to which only the
+/// owner has access.
 ///
 /// A connection sends one line of JSON (ControlRequest) and gets one line back (ControlResponse).
 struct ControlSocket: Service {
@@ -21,7 +22,8 @@ struct ControlSocket: Service {
     let path: String
     let logger: Logger
 
-    /// Binds the socket. Removes an earlier server's socket: the store's lock shows that none is running.
+    /// Binds the socket, and replaces the socket of an earlier server: the store's lock shows that no other server is
+    /// running.
     ///
     /// - Throws: ``Untrusted`` if the directory belongs to somebody who could replace the socket.
     static func bind(
@@ -95,7 +97,7 @@ struct ControlSocket: Service {
     }
 }
 
-/// The open connections of the control socket, and their requests. A stopping server drops them.
+/// The open connections of the control socket, and their requests. A stopping server drops both.
 ///
 /// State: one `Mutex`; nothing is called under it.
 final class ControlConnections: Sendable {
@@ -105,7 +107,7 @@ final class ControlConnections: Sendable {
         let bytes: Data
     }
 
-    /// The requests. Ends when the iterating task is cancelled.
+    /// The requests. The stream ends when the iterating task is cancelled.
     let lines: AsyncStream<Line>
     private let received: AsyncStream<Line>.Continuation
     private let state = Mutex(State())
@@ -129,7 +131,7 @@ final class ControlConnections: Sendable {
 
     func lineReceived(_ line: Line) { received.yield(line) }
 
-    /// Closes all connections, and each that is added later.
+    /// Closes all connections, and every connection that is added later.
     func closeAll() {
         let open = state.withLock { state in
             state.isOver = true

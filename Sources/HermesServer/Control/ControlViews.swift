@@ -5,14 +5,14 @@
 package struct ControlTrace: Codable, Sendable, Hashable {
     package var id: String
     package var clientID: String?
-    /// The sender's number; nil: a back end.
+    /// The number of the account that sent the message; nil if a back end sent it.
     package var sender: Int32?
     package var senderDevice: String?
-    /// `direct/<number>-<number>` or `group/<number>`; nil: a push.
+    /// `direct/<number>-<number>` or `group/<number>`; nil if this is a push.
     package var conversation: String?
-    /// The number of inboxes.
+    /// The number of inboxes that got the message.
     package var recipients: Int
-    /// In the order of their times.
+    /// The steps in the order of their times.
     package var steps: [ControlTraceStep]
 }
 
@@ -22,7 +22,7 @@ package struct ControlTraceStep: Codable, Sendable, Hashable {
     package var step: String
     /// Milliseconds since 1970.
     package var time: Int64
-    /// Since it was accepted.
+    /// The time since the message was accepted.
     package var afterMicroseconds: Int64
     package var user: Int32?
     package var device: String?
@@ -50,14 +50,14 @@ package struct ControlListener: Codable, Sendable, Hashable {
 
 /// The reports of clients about deliveries, for one version of the app in one kind of network.
 package struct ControlDeliveries: Codable, Sendable, Hashable {
-    /// Empty: unknown.
+    /// The version of the app; empty if it is unknown, like the network.
     package var appVersion: String
     package var network: String
-    /// By the names of ``ReportFigure``.
+    /// The counts by the names of ``ReportFigure``.
     package var counts: [String: UInt64]
 }
 
-/// A figure of the asked period; nil: unknown.
+/// A figure: its newest value, and its mean and maximum over the requested period; nil stands for an unknown value.
 package struct ControlFigure: Codable, Sendable, Hashable {
     package var name: String
     package var now: Double?

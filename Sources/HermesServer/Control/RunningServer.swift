@@ -4,9 +4,9 @@
 import HermesCore
 import Synchronization
 
-/// Facts that only a running server can tell the commands.
+/// Gives commands access to the running server.
 ///
-/// State: one `Mutex`, set once.
+/// State: one `Mutex` around the server, which is set once.
 package final class RunningServer: Sendable {
     private struct Assembled {
         weak var assembly: ServerAssembly?
@@ -21,10 +21,10 @@ package final class RunningServer: Sendable {
         startedAt = time.uptime()
     }
 
-    /// The server is complete.
+    /// Sets the server, once it is complete.
     func assembled(_ assembly: ServerAssembly) { state.withLock { $0.assembly = assembly } }
 
-    /// Nil while it starts, and after its end.
+    /// The server; nil while it starts and after it has ended.
     var assembly: ServerAssembly? { state.withLock { $0.assembly } }
 
     var uptime: Duration { time.uptime() - startedAt }

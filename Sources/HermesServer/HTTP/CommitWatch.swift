@@ -3,12 +3,12 @@
 
 import Synchronization
 
-/// Checks the results of recent commits before it tries a write of its own: a disk may have room for that write but not
-/// for those of the clients.
+/// Checks the results of recent commits before it tries a write of its own: a disk may have room for that write, but
+/// not for the writes of clients.
 ///
 /// State: one `Mutex`.
 final class CommitWatch: Sendable {
-    /// Batches since the start.
+    /// The numbers of committed and failed batches since the start.
     struct Counts: Sendable {
         var good: UInt64 = 0
         var failed: UInt64 = 0
@@ -20,13 +20,13 @@ final class CommitWatch: Sendable {
 
     /// - Parameters:
     ///   - counts: the results of commits so far.
-    ///   - tryWrite: a write of its own.
+    ///   - tryWrite: tries a write of its own.
     init(_ counts: @escaping @Sendable () -> Counts, tryWrite: @escaping Readiness.Probe) {
         self.counts = counts
         self.tryWrite = tryWrite
     }
 
-    /// Reports what prevents the store from writing.
+    /// Reports what prevents the store from writing; nil if nothing does.
     @Sendable func probe(_ done: @escaping @Sendable (String?) -> Void) {
         let now = counts()
         let areFailing = last.withLock { last in

@@ -27,7 +27,7 @@ struct ForwardedClient: Sendable {
         return proxies.contains { $0.contains(peer) }
     }
 
-    /// The client of a request that a peer forwarded.
+    /// Returns the client of a request that a peer sent.
     func client(of headers: HTTPHeaders, from peer: SocketAddress?) -> Answer {
         guard trusts(peer) else { return .peer }
         let listed = headers["x-forwarded-for"]
@@ -39,7 +39,7 @@ struct ForwardedClient: Sendable {
         return listed.isEmpty || first == second ? second : .contradiction
     }
 
-    /// The last address that is not a proxy's; an unreadable one ends the search.
+    /// Returns the last address that is not a proxy's. The search goes backwards, and an unreadable address ends it.
     private func last(_ chain: [SocketAddress?]) -> Answer {
         var answer = Answer.peer
         for address in chain.reversed() {
@@ -60,7 +60,7 @@ struct ForwardedClient: Sendable {
         return text
     }
 
-    /// `for=…` of an element of `Forwarded`.
+    /// Returns the value of `for` in an element of `Forwarded`.
     private static func parameter(_ element: Substring) -> Substring? {
         for pair in element.split(separator: ";") {
             let parts = trimmed(pair).split(separator: "=", maxSplits: 1)
@@ -71,7 +71,8 @@ struct ForwardedClient: Sendable {
         return nil
     }
 
-    /// `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+    /// Reads an address in one of the forms `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` and
+    /// `[2001:db8::1]:80`.
     private static func address(_ text: Substring) -> SocketAddress? {
         var host = text
         if text.first == "[" {
@@ -80,7 +81,7 @@ struct ForwardedClient: Sendable {
         } else if text.filter({ $0 == ":" }).count == 1, let colon = text.firstIndex(of: ":") {
             host = text[..<colon]
         }
-        // The same for all source ports.
+        // The port is 0, so that a client has the same address with all source ports.
         return host.utf8.count <= 45 ? try? SocketAddress(ipAddress: String(host), port: 0) : nil
     }
 }

@@ -25,7 +25,7 @@ struct HTTPContext: RequestContext {
     }
 }
 
-/// Answers the requests of a connection in order, by the routes. ``HTTPGuardHandler`` ends the connection.
+/// Answers the requests of a connection in order, with the routes. ``HTTPGuardHandler`` ends the connection.
 struct HTTPConversation: HTTPChannelHandler {
     /// Hummingbird's form of a connection. ``HTTPListener`` creates the channels.
     struct Value: ServerChildChannelValue {
@@ -52,7 +52,7 @@ struct HTTPConversation: HTTPChannelHandler {
             }
             let isPage = response.headers[.contentSecurityPolicy] != nil
             for field in HTTPFields.ofNoPage where response.headers[field.name] == nil {
-                // A page says itself what it may do.
+                // A page sets all these fields itself, except that it may lack `Cache-Control`.
                 if !isPage || field.name == .cacheControl { response.headers.append(field) }
             }
             response.headers[.date] = date.now()
@@ -63,7 +63,7 @@ struct HTTPConversation: HTTPChannelHandler {
         }
     }
 
-    /// Returns when the connection is closed.
+    /// Serves a connection. Returns when the connection is closed.
     func serve(_ connection: HTTPListener.Exchange) async { await handleHTTP(asyncChannel: connection, logger: logger) }
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
@@ -73,7 +73,7 @@ struct HTTPConversation: HTTPChannelHandler {
     func handle(value: Value, logger: Logger) async { value.channel.close(promise: nil) }
 }
 
-/// The time in HTTP's format (RFC 9110, section 5.6.7), formatted once a second.
+/// The time in HTTP's format (RFC 9110, section 5.6.7), formatted at most once a second.
 ///
 /// State: one `Mutex`.
 final class HTTPDate: Sendable {
@@ -89,11 +89,11 @@ final class HTTPDate: Sendable {
 
     /// - Parameter second: seconds since 1970.
     static func text(_ second: Int) -> String {
-        // Rounded down, also for a clock before 1970.
+        // The remainder is never negative, even for a time before 1970.
         let time = (second % 86_400 + 86_400) % 86_400
         let days = (second - time) / 86_400
-        // Years begin in March, so that the leap day is the last (Howard Hinnant, "chrono-compatible low-level
-        // date algorithms").
+        // Years begin in March, so that the leap day is the last day of a year (Howard Hinnant, "chrono-compatible
+        // low-level date algorithms").
         let shifted = days + 719_468
         let era = shifted / 146_097
         let dayOfEra = shifted % 146_097

@@ -4,7 +4,7 @@
 import HTTPTypes
 
 extension HTTPFields {
-    /// The headers of an answer other than a page, such as `/metrics`; its route may set others.
+    /// The fields of an answer that is not a page, such as the answer of `/metrics`; a route may set other values.
     static let ofNoPage: HTTPFields = [
         .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
         .xContentTypeOptions: "nosniff",
@@ -15,7 +15,7 @@ extension HTTPFields {
 }
 
 extension HTTPField.Name {
-    // Constants of this file, all of them tokens.
+    // These names are constants and valid, so the fields after `??` are never used.
     static let referrerPolicy = HTTPField.Name("Referrer-Policy") ?? .vary
     static let frameOptions = HTTPField.Name("X-Frame-Options") ?? .vary
     static let crossOriginOpenerPolicy = HTTPField.Name("Cross-Origin-Opener-Policy") ?? .vary

@@ -9,11 +9,11 @@ import NIOHTTP1
 import Synchronization
 
 /// The checks of all connections of the HTTP port before a request is passed on: whether the server has started, who
-/// the client is, and its rate.
+/// the client is, and whether it exceeds its rate.
 ///
-/// State: a `Mutex` around the site, another around the rates; each is taken alone.
+/// State: a `Mutex` around the site, and one in each rate; only one is held at a time.
 final class HTTPGate: Sendable {
-    /// The served site, once the server has started.
+    /// The site that is served once the server has started.
     struct Site: Sendable {
         let webSockets: [WebSocketEndpoint]
         let origins: WebOrigins
@@ -24,20 +24,20 @@ final class HTTPGate: Sendable {
     let metrics: HTTPMetrics
     let counter: ConnectionCounter
     let uptime: @Sendable () -> Duration
-    /// Kept by the API.
+    /// The keys that the API accepted lately; the API keeps them up to date.
     let knownKeys = KnownKeys()
     private let health: HealthState
     private let strangers = HTTPRateLimit<ConnectionCounter.Address>(rate: 100, burst: 200)
-    /// The rate of a key for requests that the API's own rate does not count: to paths without a scope or without a
-    /// route, and by keys that were revoked after the server had come to know them. It is far above the API's own rate,
-    /// which tells a key when to come back.
+    /// The rate of a key for requests that the API's own rate does not count. These are requests to paths without a
+    /// scope or without a route, and requests with keys that were revoked after the server had come to know them. This
+    /// rate is far above the API's own rate, which tells a key when to come back.
     private let keys: HTTPRateLimit<Int>
     private let opened = Mutex<Site?>(nil)
 
     /// - Parameters:
-    ///   - api: the rate of one key.
-    ///   - counter: of all listeners.
-    ///   - uptime: of a clock that never goes back.
+    ///   - api: has the rate of one key.
+    ///   - counter: counts the connections of the listeners that share its limits.
+    ///   - uptime: the time of a clock that never goes back.
     init(
         limits: HTTPExchange.Limits,
         api: APISettings,
@@ -55,7 +55,7 @@ final class HTTPGate: Sendable {
         metrics = HTTPMetrics()
     }
 
-    /// Nil while the server starts.
+    /// The site; nil while the server starts.
     var site: Site? { opened.withLock(\.self) }
 
     func open(_ site: Site) { opened.withLock { $0 = site } }
@@ -69,7 +69,7 @@ final class HTTPGate: Sendable {
     /// Lets a request pass, or throws the answer to it.
     ///
     /// - Parameter peer: the address of the connection's peer.
-    /// - Returns: the client whose request it is; ``ended(_:)`` must follow.
+    /// - Returns: the request with its client; ``ended(_:)`` must be called for it.
     func begin(
         _ head: HTTPRequestHead,
         from peer: SocketAddress?,
@@ -91,7 +91,7 @@ final class HTTPGate: Sendable {
             )
         }
         guard site != nil else { throw startingAnswer(to: head) }
-        // A WebSocket counts as a connection.
+        // A WebSocket counts as a connection and not as a request.
         if isWebSocket { return PassedRequest(client: client, isCounted: false) }
         // An API key has a rate of its own. Only keys that the API has accepted count as such.
         let key = head.uri.hasPrefix("/v1/") ? knownKeys.key(of: head.headers) : nil
@@ -104,14 +104,14 @@ final class HTTPGate: Sendable {
         return PassedRequest(client: client, isCounted: isForwarded)
     }
 
-    /// A request is answered, or its connection is closed.
+    /// Notes that a request was answered, or that its connection was closed.
     func ended(_ request: PassedRequest) {
         if request.isCounted { counter.endRequest(of: request.client) }
     }
 
     private static let tooManyRequests = HTTPExchange.LastWord(
         status: .tooManyRequests,
-        text: "Too many requests from this address; try again later.\n"
+        text: "Too many requests from this address or with this key; try again later.\n"
     )
 
     private func startingAnswer(to head: HTTPRequestHead) -> HTTPExchange.LastWord {
@@ -126,15 +126,16 @@ final class HTTPGate: Sendable {
     }
 }
 
-/// A request that was let pass.
+/// A request that the gate let pass.
 struct PassedRequest: Sendable, Hashable {
     let client: ConnectionCounter.Address
-    /// Whether the request counts for its client, because the connection is a proxy's.
+    /// Whether the request counts for its client. It does if a proxy forwarded it, because a proxy's connection counts
+    /// for no client.
     let isCounted: Bool
 }
 
-/// The rate of requests from one address, or with one key: tokens that come back with time. There are never more than
-/// ``maxPayers`` of them.
+/// Limits the rate of requests of each payer with a token bucket. A payer is an address or a key. There are never more
+/// than ``maxPayers`` buckets.
 ///
 /// State: one `Mutex`.
 final class HTTPRateLimit<Payer: Hashable & Sendable>: Sendable {
@@ -145,8 +146,8 @@ final class HTTPRateLimit<Payer: Hashable & Sendable>: Sendable {
     private let buckets = Mutex<[Payer: TokenBucket]>([:])
 
     /// - Parameters:
-    ///   - rate: requests per second.
-    ///   - burst: the largest number at once.
+    ///   - rate: the requests per second of one payer.
+    ///   - burst: the largest number of requests at once.
     init(rate: Int, burst: Int) {
         self.rate = rate
         self.burst = burst
@@ -155,13 +156,13 @@ final class HTTPRateLimit<Payer: Hashable & Sendable>: Sendable {
     /// The number of known payers.
     var count: Int { buckets.withLock { $0.count } }
 
-    /// Takes a token of a payer, if there is one.
+    /// Takes a token of a payer, and returns whether there was one.
     func allows(_ payer: Payer, now: Duration) -> Bool {
         buckets.withLock { buckets in
             var bucket = buckets[payer] ?? TokenBucket(burst: burst, now: now)
             let isAllowed = bucket.hasToken(rate: rate, burst: burst, now: now)
             if isAllowed { bucket.take() }
-            // With too many payers, all counts are reset.
+            // If there are too many payers, all buckets are reset.
             if buckets.count >= Self.maxPayers, buckets[payer] == nil { buckets.removeAll(keepingCapacity: true) }
             buckets[payer] = bucket
             return isAllowed
@@ -194,7 +195,7 @@ struct HTTPMetrics: Sendable {
         )
     }
 
-    /// A request was refused before it was handled.
+    /// Counts a request that was refused before it was handled.
     func refused(_ status: HTTPResponseStatus) { byStatus[status.code]?.increment() }
 
     func refused(_ refusal: ConnectionCounter.Refusal) { byRefusal[refusal]?.increment() }

@@ -5,12 +5,12 @@ import HermesGateways
 import NIOCore
 import NIOHTTP1
 
-/// Stands behind the parser of the HTTP port: enforces the deadlines and sizes of a connection (``HTTPExchange``),
-/// answers invalid and refused requests, and ends the connection. All on the event loop, so that it works however busy
-/// the rest is.
+/// Stands behind the parser of the HTTP port. It enforces the deadlines and sizes of a connection (``HTTPExchange``),
+/// answers invalid and refused requests, and ends the connection. It does all this on the event loop, so that it works
+/// however busy the rest of the server is.
 ///
 /// NIO's upgrade handler loses the head of a request that asks for an upgrade and gets none. So a request that cannot
-/// become a WebSocket is passed on without the wish for an upgrade.
+/// become a WebSocket is passed on without its field `Upgrade`.
 ///
 /// State: confined to the channel's event loop.
 final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
@@ -29,15 +29,15 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
     private var timerDue = Duration.zero
-    /// Waits for the answers before it.
+    /// The last word, while it waits for the answers before it.
     private var lastWord: HTTPExchange.LastWord?
     private var hasSaidLastWord = false
     private var hasSeenHead = false
-    /// Requests that are not answered yet.
+    /// The requests that are not answered yet.
     private var passed: [PassedRequest] = []
-    /// The connection becomes a WebSocket: the following bytes are not HTTP any more.
+    /// Whether the connection becomes a WebSocket. If so, the following bytes are not HTTP.
     private var isHandedOver = false
-    /// The answer that is being sent has no end.
+    /// Whether the answer that is being sent has no end.
     private var isStreaming = false
 
     init(gate: HTTPGate, peer: SocketAddress?) {
@@ -72,7 +72,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: Inbound
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // Data after the head of a WebSocket may be of any type.
+        // After the head of a WebSocket's handshake, data may be of any type.
         if isHandedOver { return context.fireChannelRead(data) }
         guard exchange.isReading else { return }
         do throws(HTTPExchange.LastWord) {
@@ -110,9 +110,9 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch error {
         case let error as HTTPParserError:
             if exchange.isReading, !isHandedOver { end(with: HTTPExchange.lastWord(on: error), context) }
-        // Data after a complete request.
+        // Data came after a complete request.
         case is ByteToMessageDecoderError: break
-        // A reset, a failed handshake: nothing more can be said.
+        // After a reset or a failed handshake, nothing more can be said.
         default: context.close(promise: nil)
         }
     }
@@ -123,7 +123,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
             if exchange.stop() { context.close(promise: nil) }
             return
         }
-        // The reader of a stream who closes its side has gone: nothing else would show that before the next event.
+        // If the reader of a stream closes its side, it has gone. Nothing else would show this before the next event.
         if case .inputClosed? = event as? ChannelEvent, exchange.owed == 0 || isStreaming, !hasSaidLastWord {
             return context.close(promise: nil)
         }
@@ -148,7 +148,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
             }
             context.write(wrapOutboundOut(.head(head)), promise: promise)
         case .body:
-            // A stream may last as long as the peer takes it.
+            // A stream may last as long as the peer reads it.
             if context.channel.isWritable { exchange.answerMoved(now: gate.uptime()) }
             context.write(data, promise: promise)
         case .end:
@@ -199,14 +199,14 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         leave(context)
     }
 
-    /// Closes this side, and gives the peer a moment to read; otherwise its further input would make the system discard
-    /// the answer.
+    /// Closes this side, and gives the peer a moment to read the answer. If the channel were closed at once, further
+    /// input would make the system discard the answer.
     private func leave(_ context: ChannelHandlerContext) {
         hasSaidLastWord = true
         timer?.cancel()
         let channel = context.channel
         context.close(mode: .output, promise: nil)
-        // Ends with the channel, a moment later at most.
+        // This task is not cancelled: it keeps the channel in memory for ``farewell`` at most.
         _ = context.eventLoop.scheduleTask(in: Self.farewell) { channel.close(promise: nil) }
     }
 

@@ -15,13 +15,13 @@ import Synchronization
 /// The listening socket of the HTTP port, and its connections up to their first request. After that, a connection
 /// belongs to a gateway (WebSocket) or to ``requests``.
 ///
-/// It opens before everything else, so that `/healthz` and `/readyz` answer while the server starts.
+/// The port opens before everything else, so that `/healthz` and `/readyz` answer while the server starts.
 ///
 /// State: one `Mutex` around the open connections.
 final class HTTPListener: Sendable {
     typealias Exchange = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
 
-    /// The result of a connection.
+    /// The use of a connection after its first request.
     enum Outcome: Sendable {
         case http(Exchange)
         /// A gateway's connection.
@@ -31,7 +31,7 @@ final class HTTPListener: Sendable {
     private struct State {
         var channels: [ObjectIdentifier: any Channel] = [:]
         var isStopping = false
-        /// Resumed when nothing is open.
+        /// The task that waits until no connection is open.
         var waiter: CheckedContinuation<Void, Never>?
     }
 
@@ -64,8 +64,8 @@ final class HTTPListener: Sendable {
     /// Opens the port.
     ///
     /// - Parameters:
-    ///   - tls: the certificate; nil: not encrypted.
-    ///   - counter: counts the connections of all listeners.
+    ///   - tls: the certificate; nil if the port is not encrypted.
+    ///   - counter: counts the connections of the listeners that share its limits.
     ///   - group: the event loops of the gateways.
     static func start(
         _ settings: ListenerSettings,
@@ -153,7 +153,7 @@ final class HTTPListener: Sendable {
     private func serve(_ channel: any Channel, peer: SocketAddress?, _ place: HTTPPlace) throws {
         let pipeline = channel.pipeline.syncOperations
         if let tls {
-            // A trusted proxy brings many clients.
+            // A trusted proxy connects for many clients, so its address is not limited.
             let address = gate.forwarded.trusts(peer) ? .unknown : ConnectionCounter.Address(peer)
             if let refusal = counter.beginHandshake(of: address, now: channel.eventLoop.now) {
                 gate.metrics.refused(refusal)
@@ -202,25 +202,25 @@ final class HTTPListener: Sendable {
             switch result {
             case .success(.http(let exchange)):
                 if case .terminated = requested.yield(exchange) { drop(exchange) }
-            // The gateway closes it when the server stops.
+            // The gateway closes a WebSocket when the server stops.
             case .success(.webSocket): forget(id)
             case .failure: channel.close(promise: nil)
             }
         }
     }
 
-    /// Closes a connection that is no longer served. Consumes it, because NIO ends the process otherwise.
+    /// Closes a connection that is no longer served. It must be consumed, because otherwise NIO ends the process.
     private func drop(_ exchange: Exchange) {
         exchange.channel.close(promise: nil)
         // An unstructured task because the event loop cannot wait; it ends at once, since the channel is closed.
         Task { try? await exchange.executeThenClose { _, _ in } }
     }
 
-    /// The longest read. What waits of a request is some reads, which no budget counts.
+    /// The largest read, in bytes. It is small, because some reads of each request may wait, and no budget counts them.
     private static let maxReadBytes = 4_096
-    /// The longest header field, and the longest target.
+    /// The longest header field and the longest target, in bytes.
     private static let maxFieldBytes = 8 * 1024
-    /// The longest head.
+    /// The longest head, in bytes.
     private static let maxHeadBytes = 32 * 1024
     private static let maxFields = 100
 
@@ -228,7 +228,7 @@ final class HTTPListener: Sendable {
 
     /// Stops accepting, completes the requests being answered, and closes everything.
     ///
-    /// - Parameter deadline: for the requests.
+    /// - Parameter deadline: the time that the requests get to be completed.
     func stop(within deadline: TimeAmount) async {
         let channel = socket.withLock(\.self)
         try? await channel?.close().get()
@@ -237,7 +237,7 @@ final class HTTPListener: Sendable {
             return Array(state.channels.values)
         }
         for channel in open { channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
-        // The loop of the port outlives it.
+        // The event loop outlives the port, so it can run this task.
         let cutOff = channel?.eventLoop.scheduleTask(in: deadline) { [self] in closeAll() }
         await withCheckedContinuation { waiter in
             let isDone = state.withLock { state in

@@ -10,7 +10,7 @@ import NIOPosix
 /// The open HTTP port, before it serves anything.
 struct HTTPPort: Sendable {
     let listener: HTTPListener
-    /// The certificate; nil: not encrypted.
+    /// The certificate; nil if the port is not encrypted.
     let tls: TLSContextBox?
 
     /// - Returns: nil if the port is switched off.
@@ -35,7 +35,7 @@ struct HTTPPort: Sendable {
             forwarded: ForwardedClient(proxies: settings.trustedProxies),
             counter: counter,
             health: health,
-            // The network's own time, whatever clock the rest uses.
+            // The deadlines of connections use the system's clock, whatever clock the rest of the server uses.
             uptime: { [time = SystemTime()] in time.uptime() }
         )
         do {

@@ -19,12 +19,12 @@ struct HTTPService: Service {
     let health: HealthState
     let readiness: Readiness
     let metrics: MetricsPage
-    /// Nil if it is switched off.
+    /// The HTTP API; nil if it is switched off.
     let api: API?
     let pages: Pages
     let site: HTTPGate.Site
     let logger: Logger
-    /// Called with the port once it is served.
+    /// Called with the port's number once the port is served.
     let listening: @Sendable (Int) -> Void
 
     func run() async throws {
@@ -71,7 +71,7 @@ struct HTTPService: Service {
                 guard origins.allow(request.headers[values: .origin], hosts: hosts) else {
                     return Self.text(
                         .forbidden,
-                        "this web page may not connect; http.websocket.origins names those that may\n"
+                        "this web page may not connect; http.websocket.origins lists the origins whose pages may\n"
                     )
                 }
                 var response = Self.text(.upgradeRequired, "WebSocket with the subprotocol \(endpoint.subprotocol)\n")
@@ -94,7 +94,7 @@ struct HTTPService: Service {
 
 /// The text of `/metrics`, written at most once a second.
 ///
-/// State: one `Mutex`; the text is written inside it, so that it is written once.
+/// State: one `Mutex`; the text is written while it is held, so that concurrent requests do not each write it.
 final class MetricsPage: Sendable {
     private static let age = Duration.seconds(1)
 
@@ -102,7 +102,7 @@ final class MetricsPage: Sendable {
     private let uptime: @Sendable () -> Duration
     private let last = Mutex<(at: Duration, text: ByteBuffer)?>(nil)
 
-    /// - Parameter uptime: of a clock that never goes back.
+    /// - Parameter uptime: the time of a clock that never goes back.
     init(_ gauges: StateGauges, uptime: @escaping @Sendable () -> Duration) {
         self.gauges = gauges
         self.uptime = uptime

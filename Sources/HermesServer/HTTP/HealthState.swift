@@ -15,7 +15,7 @@ final class HealthState: Sendable {
 
     var current: State { state.withLock { $0.state } }
 
-    /// For people: "starting: checking the database".
+    /// The state in words for people, such as "starting: checking the database".
     var text: String {
         state.withLock { now in now.detail.map { "\(now.state.rawValue): \($0)" } ?? now.state.rawValue }
     }
@@ -25,7 +25,7 @@ final class HealthState: Sendable {
         state.withLock { now in if now.state == .starting { now.detail = detail } }
     }
 
-    /// Moves on; there is no way back.
+    /// Moves on to a later state; there is no way back to an earlier one.
     func advance(to next: State) {
         state.withLock { now in
             switch (now.state, next) {

@@ -6,7 +6,7 @@ import Synchronization
 
 /// The keys that the HTTP API accepted lately, so that the port can distinguish their owners from guessers.
 ///
-/// Keeps only hashes, with a seed of the process, of at most ``maxKeys`` keys.
+/// Keeps only the hashes of at most ``maxKeys`` keys. The hashes depend on a random seed of the process.
 ///
 /// State: one `Mutex`.
 final class KnownKeys: Sendable {
@@ -14,7 +14,7 @@ final class KnownKeys: Sendable {
 
     private let hashes = Mutex<Set<Int>>([])
 
-    /// The hash of the key of a request, if it is known.
+    /// Returns the hash of the key of a request; nil if the key is not known.
     func key(of headers: HTTPHeaders) -> Int? {
         let fields = headers["authorization"]
         guard fields.count == 1 else { return nil }

@@ -5,7 +5,7 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// Whether the store works. A small write shows it, because a full disk still answers reads.
+/// Finds out whether the store works. It tries a small write, because a full disk still answers reads.
 ///
 /// There is at most one write a second, and one at a time, so a store that hangs is not asked again.
 ///
@@ -17,12 +17,12 @@ final class Readiness: Sendable {
         case notReady(String)
     }
 
-    /// Tries a write and reports what prevents it; nil: nothing.
+    /// Tries a write, and reports what prevents it; nil if nothing does.
     typealias Probe = @Sendable (@escaping @Sendable (String?) -> Void) -> Void
 
     private struct State {
         var last: (at: Duration, verdict: Verdict)?
-        /// When the present write began.
+        /// The time when the present write began; nil if there is none.
         var beganAt: Duration?
         var waiting: [CheckedContinuation<Verdict, Never>] = []
     }
@@ -34,7 +34,7 @@ final class Readiness: Sendable {
         case probe
     }
 
-    /// The time that a verdict is reused.
+    /// The time for which a verdict is reused.
     private static let age = Duration.seconds(1)
     /// The time limit of the write.
     private static let patience = TimeAmount.seconds(2)
@@ -46,8 +46,8 @@ final class Readiness: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - loop: for the time limit of a write.
-    ///   - uptime: of a clock that never goes back.
+    ///   - loop: runs the timer for the time limit of a write.
+    ///   - uptime: the time of a clock that never goes back.
     ///   - probe: tries a write.
     init(on loop: any EventLoop, uptime: @escaping @Sendable () -> Duration, probe: @escaping Probe) {
         self.loop = loop
@@ -78,7 +78,7 @@ final class Readiness: Sendable {
     }
 
     private func begin() {
-        // The caller is told that it takes too long; the later result still counts.
+        // After the time limit, callers are told that the write takes too long; its later result still counts.
         let timer = loop.scheduleTask(in: Self.patience) { [self] in
             tell(Self.silence(.nanoseconds(Self.patience.nanoseconds)), isDone: false)
         }

@@ -6,10 +6,11 @@ import NIOCore
 
 /// Decides which web pages may open a WebSocket.
 ///
-/// A browser sends the page's `Origin`; other clients send none and are not checked. Where anonymous access is allowed,
-/// a page from elsewhere is refused: otherwise every page opened on this machine could use the server.
+/// A browser sends the page's `Origin`; other clients send none and are not checked. If anonymous access is allowed, a
+/// page from elsewhere is refused unless its origin is configured: otherwise every page opened on this machine could
+/// use the server.
 struct WebOrigins: Sendable {
-    /// From the configuration.
+    /// The origins from the configuration, in lower case.
     let allowed: Set<String>
     /// Whether clients may connect anonymously.
     let isAnonymousAllowed: Bool
@@ -24,23 +25,23 @@ struct WebOrigins: Sendable {
 
     /// - Parameters:
     ///   - origins: the `Origin` fields of a request.
-    ///   - hosts: its `Host` fields.
+    ///   - hosts: the `Host` fields of the request.
     func allow(_ origins: [String], hosts: [String]) -> Bool {
         if origins.isEmpty { return true }
         guard origins.count == 1, let origin = origins.first?.lowercased() else { return false }
         if allowed.contains(origin) { return true }
         if allowed.isEmpty, !isAnonymousAllowed { return true }
         guard let page = Self.authority(ofOrigin: origin) else { return false }
-        // A page of this machine, whose programs can connect without a browser, too.
+        // A page of this machine is allowed, because programs of this machine can connect without a browser anyway.
         if isLoopback { return Self.isLocal(page.host) }
-        // If pages are listed, accept no others: DNS rebinding can make a foreign page and the host equal.
+        // If origins are configured, no others are accepted: DNS rebinding can make a foreign page and the host equal.
         guard allowed.isEmpty else { return false }
         return hosts.count == 1 && hosts.first.flatMap { Self.authority($0.lowercased()) } == page
     }
 
     private struct Authority: Hashable {
         let host: Substring
-        /// Nil: the scheme's.
+        /// Nil for the default port of the scheme.
         let port: Substring?
     }
 

@@ -17,7 +17,7 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
     let gate: HTTPGate
     /// The connection's peer, or the client that a PROXY header gave.
     let peer: SocketAddress?
-    /// The connection's place in the count.
+    /// The connection's entry in the ``ConnectionCounter``.
     let place: HTTPPlace
 
     let supportedProtocol = "websocket"
@@ -64,7 +64,7 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
         }
     }
 
-    /// The endpoint of a WebSocket request; nil if it is not such a request.
+    /// Returns the endpoint of a WebSocket request; nil if the request is no valid handshake, or is not allowed.
     static func endpoint(for request: HTTPRequestHead, of site: HTTPGate.Site) -> WebSocketEndpoint? {
         let path = request.uri.prefix { $0 != "?" }
         guard request.method == .GET, request.version == .http1_1,
@@ -86,7 +86,7 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
         endpoint.subprotocol(of: request.headers[canonicalForm: "sec-websocket-protocol"])
     }
 
-    /// The key: 16 random bytes in base64, exactly once.
+    /// Returns the handshake's key: 16 random bytes in base64. Nil unless there is exactly one, which is valid.
     private static func key(of request: HTTPRequestHead) -> String? {
         let keys = request.headers["sec-websocket-key"]
         guard keys.count == 1, let key = keys.first, key.utf8.count == 24, Data(base64Encoded: key)?.count == 16 else {

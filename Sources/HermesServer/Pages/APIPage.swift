@@ -10,7 +10,7 @@ import HermesGateways
 enum APIPage {
     /// - Parameters:
     ///   - hasHome: whether there is a page at `/` to go back to.
-    ///   - program: nil: the visitor is on another machine, or may be.
+    ///   - program: the program in the commands of the page; nil if the visitor may be on another machine.
     static func text(_ routes: [APIRoute], hasHome: Bool, program: LocalProgram?) -> String {
         HTML.page(title: "HTTP API of Hermes") { html in
             html.element("h1", "HTTP API")
@@ -21,7 +21,7 @@ enum APIPage {
             }
             html.element("p") { html in
                 html.element("a", "The OpenAPI document", with: "href=\"/v1/openapi.json\"")
-                html.element("span", "says the same to client generators.")
+                html.element("span", "has the same content for client generators.")
                 if hasHome { html.element("a", "Back to the server", with: "href=\"/\"") }
             }
             for route in routes { show(route, &html) }
@@ -88,7 +88,7 @@ enum APIPage {
         }
     }
 
-    /// A schema in a few words.
+    /// Describes a schema in a few words.
     private static func words(_ schema: APISchema) -> String {
         switch schema {
         case .string(let length, let form):

@@ -4,20 +4,21 @@
 #if Pages
 import CZlib
 
-/// The format of gzip (RFC 1952), by the system's zlib. It is for data of this program, not for data from strangers.
+/// Packs and unpacks the format of gzip (RFC 1952) with the system's zlib. It is for data of this program, not for data
+/// from strangers.
 enum Gzip {
     /// The data is cut, damaged or too long, or other data follows it.
     struct Malformed: Error {}
 
-    /// The longest content, packed or not.
+    /// The longest content in bytes, packed or not.
     static let maxBytes = 16 << 20
-    /// The largest window (32 KiB); 16 more means the format of gzip.
+    /// The largest window (32 KiB); adding 16 selects the format of gzip.
     private static let windowBits: CInt = 15 + 16
     /// zlib's own default.
     private static let memoryLevel: CInt = 8
     private static let structureBytes = CInt(MemoryLayout<z_stream>.size)
 
-    /// Packs a content as small as zlib can. Slow: call it once for a content.
+    /// Packs a content as small as zlib can. This is slow, so call it once for each content.
     ///
     /// - Returns: nil if the content is too long.
     static func packed(_ content: some Sequence<UInt8>) -> [UInt8]? {
@@ -62,7 +63,7 @@ enum Gzip {
             guard inflateInit2_(stream, windowBits, ZLIB_VERSION, structureBytes) == Z_OK else { return nil }
             defer { inflateEnd(stream) }
             var isWhole = false
-            // One byte more, so that a longer content shows.
+            // One more byte of capacity shows whether the content is longer than its stated length.
             let content = run(stream, over: &data, capacity: length + 1) { stream in
                 isWhole = inflate(stream, Z_FINISH) == Z_STREAM_END && stream.pointee.avail_in == 0
             }

@@ -6,7 +6,7 @@
 struct HTML {
     private(set) var source: String
 
-    /// A page without scripts, in the style of the home page.
+    /// Returns a page without scripts, in the style of the home page.
     static func page(title: String, _ body: (inout HTML) -> Void) -> String {
         var html = HTML(
             source: """
@@ -27,20 +27,20 @@ struct HTML {
     }
 
     /// - Parameters:
-    ///   - text: escaped.
-    ///   - attributes: written as they are.
+    ///   - text: the text, which is escaped.
+    ///   - attributes: the attributes, which are written as they are.
     mutating func element(_ name: String, _ text: String, with attributes: String = "") {
         source += "<\(name)\(attributes.isEmpty ? "" : " ")\(attributes)>\(Self.escaped(text))</\(name)>\n"
     }
 
-    /// Writes an element around others.
+    /// Writes an element that contains others.
     mutating func element(_ name: String, with attributes: String = "", _ content: (inout HTML) -> Void) {
         source += "<\(name)\(attributes.isEmpty ? "" : " ")\(attributes)>\n"
         content(&self)
         source += "</\(name)>\n"
     }
 
-    /// Commands to copy: one click marks them all, and the keyboard can scroll them.
+    /// Writes commands to copy. One click marks them all, and the keyboard can scroll them.
     mutating func commands(_ lines: [String]) { element("pre", lines.joined(separator: "\n"), with: "tabindex=\"0\"") }
 
     static func escaped(_ text: String) -> String {

@@ -19,17 +19,17 @@ final class HomePage: Sendable {
         var isPrivate = false
     }
 
-    /// The visitors that see one page.
+    /// The visitors that get the same page.
     struct Visitor: Hashable {
         /// The server's name in the page.
         let host: String
-        /// Whether they are at this machine.
+        /// Whether the visitors are on this machine.
         let isLocal: Bool
     }
 
     struct State {
         var listeners: [Listener] = []
-        /// The pages that were asked for.
+        /// The pages that were made so far, by their visitors.
         var pages: [Visitor: PageText] = [:]
     }
 
@@ -44,10 +44,12 @@ final class HomePage: Sendable {
     let state = Mutex(State())
 
     /// - Parameters:
-    ///   - pages: those that are switched on.
-    ///   - hasKeys: whether the command line can create keys of the HTTP API; it cannot in the memory of a process.
+    ///   - pages: the pages that are switched on.
+    ///   - hasKeys: whether the command line can create keys of the HTTP API. It cannot if the store is in the memory
+    ///     of the server's process.
     ///   - isAnonymousAllowed: whether MQTT clients need no account.
-    ///   - program: for the commands that visitors from this machine see; nil: they see those of all others.
+    ///   - program: the program in the commands that visitors from this machine see; nil if they see the same commands
+    ///     as all others.
     init(
         pages: WebPages,
         hasAPI: Bool,
@@ -64,11 +66,12 @@ final class HomePage: Sendable {
 
     func opened(_ opened: [Listener]) { state.withLock { $0 = State(listeners: opened) } }
 
-    /// The page, made once for each of the server's names, and for visitors from this machine and others.
+    /// Returns the page. It is made once for each name of the server, separately for visitors from this machine and for
+    /// others.
     ///
     /// - Parameters:
     ///   - authority: the `Host` field of the request, from which the commands take the server's name.
-    ///   - isLocal: whether the visitor is at this machine.
+    ///   - isLocal: whether the visitor is on this machine.
     func page(authority: String?, isLocal: Bool) -> PageText {
         let host = Self.host(of: authority)
         let visitor = Visitor(host: host, isLocal: isLocal)
@@ -79,7 +82,7 @@ final class HomePage: Sendable {
         state.withLock { state in
             // The listeners may have opened in the meantime.
             guard state.listeners.count == listeners.count else { return }
-            // With too many names, all pages are made anew.
+            // If there are too many names, all pages are dropped and made anew.
             if state.pages.count >= Self.maxNames { state.pages.removeAll(keepingCapacity: true) }
             state.pages[visitor] = page
         }
@@ -123,7 +126,7 @@ final class HomePage: Sendable {
         }
     }
 
-    /// What the listeners that serve no wire protocol are for, by name.
+    /// The purposes of the listeners that serve no wire protocol, by name.
     private static let purposes = [
         "console": "the console, which only visitors from this machine see in this list",
         "stun": "STUN: clients learn their address as others see it",
@@ -187,7 +190,8 @@ final class HomePage: Sendable {
         html.element("p", "A click marks a whole command.", with: "class=\"muted\"")
     }
 
-    /// The name of the server for visitors of the page; a loopback address unless the name is a plain one.
+    /// Returns the name of the server for visitors of the page; a loopback address if the name is missing or has
+    /// characters that a plain name cannot have.
     static func host(of authority: String?) -> String {
         guard let authority else { return "127.0.0.1" }
         var host = Substring(authority)
@@ -201,7 +205,7 @@ final class HomePage: Sendable {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
                 UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: ":"):
                 true
-            // Never the first: a command would take it for an option.
+            // A hyphen must not come first: a command would take the name for an option.
             case UInt8(ascii: "-"): host.utf8.first != byte
             default: false
             }
@@ -226,7 +230,7 @@ extension HomePage {
 }
 
 extension HomePage.Listener {
-    /// The address of the listener's page; nil if a browser on this machine cannot open this address.
+    /// The address of the console at this listener; nil unless the listener is on a loopback address.
     fileprivate var linked: String? {
         guard ListenerSettings(host: address.host, port: 0).isLoopback else { return nil }
         let place = address.description.dropFirst(address.name.count + 1)

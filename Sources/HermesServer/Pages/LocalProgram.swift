@@ -4,13 +4,13 @@
 #if Pages
 import Foundation
 
-/// How people at this machine call the server's program, from whatever directory.
+/// How people on this machine call the server's program from any directory.
 struct LocalProgram: Sendable, Hashable {
     private static let name = "hermes"
 
-    /// The program as a word of a shell: its path, unless its name alone leads to it.
+    /// The program as one word of a shell command: its path, unless the name `hermes` is enough.
     let command: String
-    /// The option that names the server's data, with a space before it; empty: there is no data directory.
+    /// The option that names the server's data, with a space before it; empty if there is no data directory.
     let dataOption: String
 
     init(_ settings: ServerSettings) {
@@ -22,9 +22,10 @@ struct LocalProgram: Sendable, Hashable {
     }
 
     /// - Parameters:
-    ///   - executable: the path of this process's program, which is another one where the server is part of it.
+    ///   - executable: the path of this process's program, which is not `hermes` if the server is embedded in another
+    ///     program.
     ///   - searchPath: the directories in which a shell looks for programs, with colons between.
-    ///   - dataDirectory: nil: everything is in memory.
+    ///   - dataDirectory: the data directory; nil if everything is in memory.
     init(executable: String?, searchPath: String, dataDirectory: String?) {
         let program = executable.map { URL(fileURLWithPath: $0) }
         if let program, program.lastPathComponent == Self.name, !Self.isFound(program, in: searchPath) {
@@ -36,7 +37,7 @@ struct LocalProgram: Sendable, Hashable {
         dataOption = data.map { " --data " + Self.word($0) } ?? ""
     }
 
-    /// Whether the first program of this name is this one.
+    /// Whether the first program named `hermes` in the search path is this one.
     private static func isFound(_ program: URL, in searchPath: String) -> Bool {
         let places = searchPath.split(separator: ":").filter { $0.hasPrefix("/") }
         let candidates = places.map { URL(fileURLWithPath: String($0)).appendingPathComponent(name) }
@@ -44,7 +45,7 @@ struct LocalProgram: Sendable, Hashable {
         return first?.resolvingSymlinksInPath() == program.resolvingSymlinksInPath()
     }
 
-    /// A text as one word of a POSIX shell.
+    /// Returns a text as one word of a POSIX shell command.
     static func word(_ text: String) -> String {
         let isPlain = text.utf8.allSatisfy { byte in
             switch byte {

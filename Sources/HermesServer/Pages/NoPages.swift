@@ -8,15 +8,15 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-// A build without the trait `Pages` has neither pages nor a console: their paths answer as those of pages that are
+// A build without the trait `Pages` has neither pages nor a console. Their paths answer like those of pages that are
 // switched off, and the console's port stays closed, whatever the settings say.
 
-/// No pages: registers no paths.
+/// Registers no paths, because this build has no pages.
 struct Pages: Sendable {
     func register(on router: Router<HTTPContext>) {}
 }
 
-/// No console.
+/// Opens no port, because this build has no console.
 struct ConsolePort: Sendable {
     let listener: HTTPListener
     let tls: TLSContextBox?

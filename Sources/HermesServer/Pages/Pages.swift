@@ -9,25 +9,27 @@ import NIOCore
 
 /// The web pages of the HTTP port: registers their paths.
 struct Pages: Sendable {
-    /// A page may load from this server and connect to it, and to nothing else.
+    /// The content security policy up to its frame ancestors: a page may load from this server and connect to it, and
+    /// to nothing else.
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
         + "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
 
     let pages: WebPages
     let home: HomePage
-    /// The page at `/api`; nil: the HTTP API is switched off.
+    /// The page at `/api`, for visitors on this machine and for others; nil if the page or the HTTP API is switched
+    /// off.
     private let api: (local: PageText, distant: PageText)?
     /// The origins whose pages may show a live room in a frame.
     private let frames: [String]
-    /// The key with which browsers subscribe to notifications (RFC 8292); empty: there are none.
+    /// The key with which browsers subscribe to notifications (RFC 8292); empty if there are no notifications.
     private let pushKey: String
-    /// Counts the viewers of live rooms; nil: there are no pages of rooms.
+    /// Counts the viewers of live rooms; nil if there are no pages of rooms.
     private let audience: RoomAudience?
 
     /// - Parameters:
-    ///   - routes: the routes of the HTTP API; nil: it is switched off.
-    ///   - program: for the commands that visitors from this machine see.
+    ///   - routes: the routes of the HTTP API; nil if the API is switched off.
+    ///   - program: the program in the commands that visitors from this machine see.
     init(
         _ pages: WebPages,
         routes: [APIRoute]? = nil,
@@ -147,11 +149,12 @@ struct Pages: Sendable {
         return response(status, headers, ByteBuffer(string: text), to: request)
     }
 
-    /// Sends a content: compressed to clients that accept this, and nothing to clients that already have it.
+    /// Returns an answer with a content: compressed for clients that accept this, and without the content for clients
+    /// that already have it.
     ///
     /// - Parameters:
-    ///   - tag: changes with the content.
-    ///   - packed: the compressed content; nil: the content is never sent compressed.
+    ///   - tag: the entity tag, which changes with the content.
+    ///   - packed: the compressed content; nil if the content is never sent compressed.
     ///   - plain: the uncompressed content.
     private static func answer(
         _ request: Request,
@@ -165,10 +168,10 @@ struct Pages: Sendable {
         var suffix = ""
         if let packed, takesGzip(request.headers[values: .acceptEncoding]) {
             body = packed
-            // The tags are strong: other bytes have another one (RFC 9110, section 8.8.3.3).
+            // The tags are strong, so that the compressed bytes need a tag of their own (RFC 9110, section 8.8.3.3).
             suffix = "-gzip"
         } else {
-            // `PagesTests` unpacks each file.
+            // `PagesTests` unpacks each file, so the content is never missing.
             body = plain() ?? ByteBuffer()
         }
         let tag = "\"\(tag)\(suffix)\""
@@ -201,23 +204,23 @@ struct Pages: Sendable {
         return Response(status: status, headers: headers)
     }
 
-    /// The chat asks for this before it offers notifications. The key is base64url.
+    /// The JSON that the chat requests before it offers notifications. The key in it is base64url.
     var pushAnswer: String { "{\"publicKey\":\"\(pushKey.filter(Self.isBase64URL))\"}" }
 
     private static func isBase64URL(_ character: Character) -> Bool {
         character.isASCII && (character.isLetter || character.isNumber || "-_=".contains(character))
     }
 
-    /// The headers of every answer. They isolate the page from other sites.
+    /// Returns the header fields that every answer has. They isolate the page from other sites.
     ///
-    /// - Parameter frames: the origins whose pages may show it in a frame.
+    /// - Parameter frames: the origins whose pages may show this page in a frame.
     static func headers(_ type: String, _ further: HTTPFields, frames: [String] = []) -> HTTPFields {
         var headers = further
         headers[.contentType] = type
         headers[.contentSecurityPolicy] = policy + (frames.isEmpty ? "'none'" : frames.joined(separator: " "))
         headers[.xContentTypeOptions] = "nosniff"
         headers[.referrerPolicy] = "no-referrer"
-        // It cannot name origins; browsers that know the policy's directive ignore it.
+        // `X-Frame-Options` cannot name origins. Browsers that know the directive `frame-ancestors` ignore it.
         if frames.isEmpty { headers[.frameOptions] = "DENY" }
         headers[.crossOriginOpenerPolicy] = "same-origin"
         headers[.crossOriginResourcePolicy] = "same-origin"
@@ -225,7 +228,8 @@ struct Pages: Sendable {
         return headers
     }
 
-    /// Whether an `If-None-Match` field names a strong tag; a proxy may have weakened it (RFC 9110, section 13.1.2).
+    /// Whether an `If-None-Match` field names a strong tag, which a proxy may have made weak (RFC 9110, section
+    /// 13.1.2).
     static func matches(_ field: String, _ tag: String) -> Bool {
         field.split(separator: ",").contains { candidate in
             let candidate = candidate.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }

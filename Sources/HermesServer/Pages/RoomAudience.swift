@@ -8,9 +8,9 @@ import Synchronization
 
 /// The number of viewers of a room, for viewers without an account. Other viewers get the number when they enter.
 ///
-/// The rules of watching apply: anonymous clients must be allowed over HTTP and may read the room's topic. A count
-/// serves everybody for two seconds, and the number of new counts per second is limited. So strangers cause a bounded
-/// number of questions to the event loops, whatever rooms they name.
+/// The rules for watching a room apply: anonymous clients must be allowed over HTTP, and the topic rules must let them
+/// read the room's topic. A count is reused for everybody for two seconds, and the number of new counts per second is
+/// limited. So strangers cause only a bounded number of questions to the event loops, whatever rooms they name.
 ///
 /// State: one `Mutex`.
 final class RoomAudience: Sendable {
@@ -18,7 +18,7 @@ final class RoomAudience: Sendable {
         case viewers(Int)
         /// It takes an account to watch this room.
         case forbidden
-        /// Too many rooms are asked for.
+        /// Too many counts are requested.
         case busy
     }
 
@@ -27,7 +27,7 @@ final class RoomAudience: Sendable {
         var bucket: TokenBucket
     }
 
-    /// The time that a count is reused.
+    /// The time for which a count is reused.
     static let age = Duration.seconds(2)
     /// The number of new counts per second, and the largest number at once.
     static let (rate, burst) = (500, 1_000)
@@ -42,7 +42,7 @@ final class RoomAudience: Sendable {
 
     /// - Parameters:
     ///   - isAnonymousAllowed: whether clients need no account over HTTP.
-    ///   - uptime: of a clock that never goes back.
+    ///   - uptime: the time of a clock that never goes back.
     ///   - count: counts a room's connections on all event loops.
     init(
         isAnonymousAllowed: Bool,
@@ -64,14 +64,14 @@ final class RoomAudience: Sendable {
         if let known = known(room) { return known }
         let viewers = await count(room)
         state.withLock { state in
-            // With too many rooms, all counts are reset.
+            // If there are too many rooms, all counts are dropped.
             if state.counts.count >= Self.maxRooms { state.counts.removeAll(keepingCapacity: true) }
             state.counts[room] = (uptime(), viewers)
         }
         return .viewers(viewers)
     }
 
-    /// Nil: the room has to be counted.
+    /// Returns the answer if the room need not be counted; nil if the caller must count it.
     private func known(_ room: RoomName) -> Answer? {
         let now = uptime()
         return state.withLock { state in

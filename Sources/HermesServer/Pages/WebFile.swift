@@ -10,26 +10,27 @@ struct WebFile: Sendable {
     /// The path of its address, such as "/chat/index.html".
     let path: String
     let contentType: String
-    /// Changes with the content.
+    /// The entity tag, which changes with the content.
     let tag: String
     /// The content, compressed.
     let gzipBase64: String
 
-    /// The content as most clients take it.
+    /// The content compressed with gzip, as most clients accept it.
     var packed: [UInt8] { Data(base64Encoded: gzipBase64).map { Array($0) } ?? [] }
 
-    /// The contents of all files for clients that take no gzip, by their paths. Unpacked when the first of them asks.
+    /// The uncompressed contents of all files, by their paths, for clients that do not accept gzip. They are unpacked
+    /// when the first of these clients asks.
     static let unpacked: [String: ByteBuffer] = {
         let contents = all.compactMap { file in
-            // `PagesTests` unpacks each file; one that cannot be unpacked is missing here.
+            // A file that cannot be unpacked is missing here; `PagesTests` makes sure that there is none.
             (try? Gzip.unpacked(file.packed)).map { (file.path, ByteBuffer(bytes: $0)) }
         }
         return Dictionary(contents) { first, _ in first }
     }()
 
-    /// The pages that need it.
+    /// The pages that need the file.
     var pages: WebPages {
-        // The look of the home page is that of the API's.
+        // The page of the API has the style sheet and the icon of the home page.
         if path.hasPrefix("/home/") { return [.home, .api] }
         if path.hasPrefix("/console/") { return .console }
         if path.hasPrefix("/chat/") { return .chat }
@@ -40,8 +41,8 @@ struct WebFile: Sendable {
 
     /// Whether apps on other hosts may load the file: the SDK, and the script that puts a live room into a page.
     var isPublic: Bool { !path.dropFirst().contains("/") || path == "/room/embed.js" }
-    /// Whether pages on other hosts that the operator names may show the file in a frame. Only the live room: in a
-    /// frame it can only be watched.
+    /// Whether pages on other hosts that the operator names may show the file in a frame. Only the live room may be
+    /// shown, because in a frame it can only be watched.
     var isFramed: Bool { path == "/room/index.html" }
 }
 #endif

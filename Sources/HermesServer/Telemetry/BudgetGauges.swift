@@ -5,7 +5,8 @@ import HermesCore
 import Metrics
 import Synchronization
 
-/// The use of each budget, and the numbers refused or freed because of it; read when the metrics are requested.
+/// The use of each budget, and the amounts that were refused or freed because of it. They are read when the metrics are
+/// requested.
 ///
 /// State: one `Mutex` around the last values.
 final class BudgetGauges: Sendable {
@@ -13,7 +14,7 @@ final class BudgetGauges: Sendable {
     private struct Metrics: Sendable {
         let used: Gauge
         let limit: Gauge
-        /// Nil: another budget counts them.
+        /// Counts refusals; nil if another budget counts them.
         let refused: Counter?
 
         init(_ budget: String, countsRefused: Bool) {
@@ -33,7 +34,7 @@ final class BudgetGauges: Sendable {
     private static let names = [
         "memory", "topics", "mqtt_sessions", "mqtt_subscriptions", "mqtt_queued_messages", "mqtt_retained_messages",
     ]
-    /// Refused together with those of the same name that count messages.
+    /// The budgets in bytes. Their refusals are counted with those of the corresponding budgets of messages.
     private static let namesOfBytes = ["mqtt_queued_bytes", "mqtt_retained_bytes"]
 
     private let inboxEntries = Gauge(label: "hermes_inbox_entries")
@@ -67,7 +68,7 @@ final class BudgetGauges: Sendable {
         record("mqtt_sessions", now.sessions, durable.settings.sessions.total, Int(clamping: now.refusedSessions))
         record("mqtt_subscriptions", now.filters, durable.settings.filters.total, Int(clamping: now.refusedFilters))
         let queues = durable.queueStatistics
-        // A refusal is for want of either.
+        // A refusal may be due to either limit, so it is counted once.
         record("mqtt_queued_messages", queues.used.entries, queues.limit.entries, Int(clamping: queues.refused))
         record("mqtt_queued_bytes", queues.used.bytes, queues.limit.bytes, nil)
         let retained = durable.retained.statistics
@@ -75,7 +76,7 @@ final class BudgetGauges: Sendable {
         record("mqtt_retained_bytes", retained.bytes, retained.limit.bytes, nil)
     }
 
-    /// - Parameter refused: since the start; nil: counted elsewhere.
+    /// - Parameter refused: the number of refusals since the start; nil if they are counted elsewhere.
     private func record(_ budget: String, _ used: Int, _ limit: Int, _ refused: Int?) {
         guard let metrics = budgets[budget] else { return }
         metrics.used.record(used)

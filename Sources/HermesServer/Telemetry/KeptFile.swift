@@ -14,7 +14,8 @@ struct KeptFile: Sendable {
         self.maxBytes = maxBytes
     }
 
-    /// The bytes; nil if there is no file. For a file that is too long, one byte more than the limit.
+    /// Returns the contents; nil if the file cannot be read. Of a file that is too long, it returns one byte more than
+    /// the limit.
     func read() -> [UInt8]? {
         guard let file = FileHandle(forReadingAtPath: path) else { return nil }
         defer { try? file.close() }

@@ -23,9 +23,9 @@ package struct LineLogHandler: LogHandler {
     /// - Parameters:
     ///   - level: events below it are left out.
     ///   - format: logfmt or JSON.
-    ///   - label: of the logger; only the tail has it.
-    ///   - tail: gets each line, too.
-    ///   - write: gets one line with its line feed; nil: standard error.
+    ///   - label: the label of the logger; only the tail gets it.
+    ///   - tail: also gets each line.
+    ///   - write: gets one line with its line feed; nil for standard error.
     package init(
         level: Logger.Level,
         format: LogFormat,
@@ -89,7 +89,7 @@ package struct LineLogHandler: LogHandler {
         return isPlain ? text : json(text)
     }
 
-    /// A JSON string; control characters are escaped, so that no value can forge a line.
+    /// Returns a JSON string. Control characters are escaped, so that no value can forge a line.
     private static func json(_ text: String) -> String {
         var result = "\""
         for scalar in text.unicodeScalars {

@@ -4,12 +4,13 @@
 package import Logging
 import Synchronization
 
-/// The last lines of the log, for the console. In memory alone, with a bound on lines and bytes. Thread-safe.
+/// The last lines of the log, for the console. They are kept in memory only, and their number and size are limited.
+/// Thread-safe.
 ///
 /// State: one `Mutex`, taken once per line.
 package final class LogTail: Sendable {
     package struct Line: Sendable, Hashable {
-        /// Ascending, without holes.
+        /// The number of the line. Numbers ascend without gaps.
         package let number: Int64
         /// In milliseconds since 1970.
         package let time: Int64
@@ -33,7 +34,7 @@ package final class LogTail: Sendable {
 
     package static let maxLines = 2_000
     package static let maxBytes = 1 << 20
-    /// The most bytes of one line; longer ones are cut.
+    /// The largest size of one line, in bytes; longer lines are cut.
     static let maxLineBytes = 4_096
     /// If a field whose key contains one of these is ever logged, it is shown without its value.
     private static let secretWords = ["password", "secret", "token", "authorization", "cookie", "credential"]
@@ -77,20 +78,20 @@ package final class LogTail: Sendable {
                 state.bytes -= state.lines[state.gone].bytes
                 state.gone += 1
             }
-            // Now and then, because removing moves all others.
+            // The lines that are gone are removed only now and then, because this moves all other lines.
             guard state.gone > Self.maxLines / 4 else { return }
             state.lines.removeFirst(state.gone)
             state.gone = 0
         }
     }
 
-    /// The newest matching lines, oldest first.
+    /// Returns the newest matching lines, the oldest of them first.
     ///
     /// - Parameters:
-    ///   - number: only lines after this one; nil: from the first.
+    ///   - number: only lines after this one; nil for all lines.
     ///   - level: only lines of at least this level.
-    ///   - label: only lines with exactly this label; nil: with any label.
-    ///   - text: only lines that contain this text, in either case; empty: all lines.
+    ///   - label: only lines with exactly this label; nil for all labels.
+    ///   - text: only lines that contain this text, in upper or lower case; empty for all lines.
     package func lines(
         after number: Int64? = nil,
         atLeast level: Logger.Level = .trace,
@@ -114,7 +115,7 @@ package final class LogTail: Sendable {
         return found.reversed()
     }
 
-    /// The number of the newest line; 0: there is none.
+    /// The number of the newest line; 0 if there is none.
     package var last: Int64 { state.withLock { $0.last } }
 
     private static func cut(_ text: String, to bytes: Int) -> String {

@@ -65,7 +65,7 @@ final class HistogramSeries: RecorderHandler, TimerHandler, Sendable {
     /// Upper bounds for numbers and sizes: 1 … 1,048,576.
     static let countBounds: [Double] = [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576]
 
-    /// Ascending.
+    /// The upper bounds of the ranges, ascending.
     let bounds: [Double]
     private let buckets: [CounterSeries]
     private let sumSeries = GaugeSeries()
@@ -89,8 +89,8 @@ final class HistogramSeries: RecorderHandler, TimerHandler, Sendable {
     /// Adds values that were counted elsewhere.
     ///
     /// - Parameters:
-    ///   - counts: of each range; the last is for values above all bounds.
-    ///   - sum: of the values.
+    ///   - counts: the number of values in each range; the last is for values above all bounds.
+    ///   - sum: the sum of the values.
     func add(counts: some Collection<UInt64>, sum: Double) {
         for (bucket, count) in zip(buckets, counts) where count > 0 { bucket.increment(by: Int64(clamping: count)) }
         sumSeries.increment(by: sum)

@@ -6,9 +6,9 @@ import Synchronization
 
 /// Keeps all metrics of the process and writes them as Prometheus text (exposition format 0.0.4).
 ///
-/// Recording is one atomic operation; the `Mutex` is taken only to create a series and to write the text. Series are
-/// never removed, so their number is bounded: for each name, sets of labels beyond the first 1,000 are counted under
-/// `overflow="true"`.
+/// Recording is one atomic operation; the `Mutex` is taken only to find or create a series, and to read all series.
+/// Series are never removed, so their number is bounded: for each name, sets of labels beyond the first 1,000 are
+/// counted under `overflow="true"`.
 package final class MetricsRegistry: MetricsFactory, Sendable {
     /// The registry that `/metrics` shows.
     package static let shared = MetricsRegistry()
@@ -34,7 +34,7 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
 
     private struct Family {
         var kind: String
-        /// By the written labels: `gateway="impb",reason="idle"`.
+        /// The series by their labels as they are written, such as `gateway="impb",reason="idle"`.
         var series: [String: Series] = [:]
     }
 
@@ -100,7 +100,8 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
         return histogram
     }
 
-    /// The series of a name and labels. A series of another kind with the same name is not shown.
+    /// Returns the series of a name and labels, and creates it if necessary. A series of another kind with the same
+    /// name is not shown.
     private func find(_ label: String, _ dimensions: [(String, String)], _ make: () -> Series) -> Series {
         let name = MetricsText.name(label)
         let labels = MetricsText.labels(dimensions)
@@ -117,7 +118,7 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
         }
     }
 
-    /// The values of all counters and gauges, by name and written labels.
+    /// Returns the values of all counters and gauges, by name and written labels.
     func snapshot() -> [String: [String: Double]] {
         let families = families.withLock { $0 }
         return families.mapValues { family in
@@ -132,7 +133,7 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
         }
     }
 
-    /// All metrics, and those of the process, as Prometheus text.
+    /// Returns all metrics, and those of the process, as Prometheus text.
     package func text() -> String {
         let families = families.withLock { $0 }
         var text = MetricsText()

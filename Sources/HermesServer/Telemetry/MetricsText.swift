@@ -26,7 +26,7 @@ struct MetricsText {
         add("\(name)_count", labels, String(total))
     }
 
-    /// The name, with characters that Prometheus does not allow replaced by underscores.
+    /// Returns the name, with characters that Prometheus does not allow replaced by underscores.
     static func name(_ label: String) -> String {
         let text = String(
             label.unicodeScalars.map { scalar in
@@ -40,7 +40,7 @@ struct MetricsText {
         return first.isNumber ? "_" + text : text
     }
 
-    /// Labels by name, their values escaped.
+    /// Returns the labels ordered by name, with their values escaped.
     static func labels(_ dimensions: [(String, String)]) -> String {
         dimensions.sorted { $0.0 < $1.0 }
             .map { "\(name($0.0).replacing(":", with: "_"))=\"\(escaped($0.1))\"" }

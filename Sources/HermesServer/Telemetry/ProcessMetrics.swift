@@ -45,7 +45,8 @@ struct ProcessMetrics {
         }
     }
 
-    /// The second number of /proc/self/statm, in pages; nil without such a file.
+    /// Returns the resident memory in bytes, from the second number of /proc/self/statm, which is in pages; nil without
+    /// such a file.
     private static func residentBytes() -> Int64? {
         guard let statm = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return nil }
         let numbers = statm.split(separator: " ")
@@ -59,7 +60,7 @@ package struct DescriptorLimit {
     package var soft: UInt64
     package var hard: UInt64
 
-    /// The limit; nil if the system has none.
+    /// Returns the limit; nil if the system does not tell it.
     package static func current() -> DescriptorLimit? {
         var limit = rlimit()
         #if canImport(Glibc)
@@ -86,12 +87,13 @@ package struct DescriptorLimit {
         return current()
     }
 
-    /// Makes room for so many descriptors, as far as the limit allows. Linux enlarges the table of a process when it is
-    /// full; then all threads that open or close something wait, on a busy machine for a second.
+    /// Makes room for this number of descriptors, as far as the limit allows. Otherwise Linux enlarges the process's
+    /// table of descriptors when it is full. Then all threads that open or close a descriptor wait, on a busy machine
+    /// for a second.
     package static func reserve(_ count: Int) {
         let most = min(UInt64(max(0, count)), current()?.soft ?? 0, 1 << 20)
         guard most > 0 else { return }
-        // The highest number that may be used, for a moment.
+        // The highest number that may be used is used for a moment, which enlarges the table.
         let descriptor = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, Int32(most) - 1)
         if descriptor >= 0 { close(descriptor) }
     }

@@ -8,8 +8,8 @@ import Synchronization
 
 /// The counts of the core and the listeners, read when the metrics are requested.
 ///
-/// State: a `Mutex` held while all are read, because two readers at once would mix up the last values. Below it, one
-/// around each group of last values.
+/// State: one `Mutex` is held while all values are read, because two readers at once would mix up the last values.
+/// Under it, another one is taken around each group of last values.
 final class StateGauges: Sendable {
     private let open: [(count: @Sendable () -> Int, gauge: Gauge)]
     private let sessions = Gauge(label: "hermes_sessions")
@@ -47,7 +47,7 @@ final class StateGauges: Sendable {
         outbound: OutboundServices
     ) {
         self.wills = wills
-        // Its values are counted in the core, many at once.
+        // The core counts the values of this histogram, and they are added many at once.
         delivering = MetricsRegistry.shared.histogram(
             "hermes_delivery_seconds",
             bounds: DeliveryTimes.bounds.map { Double($0) / 1e6 }

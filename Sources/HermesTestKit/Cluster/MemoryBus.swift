@@ -4,16 +4,17 @@
 package import HermesCore
 import Synchronization
 
-/// The way between several nodes in one process. It loses, delays and repeats by a seed, on a clock that a test moves.
+/// A network between several nodes in one process. It loses, delays and repeats messages at random; a seed makes this
+/// repeatable. Its clock stands still until a test moves it.
 ///
-/// State: a `Mutex` around a struct; receivers are called outside of it, by whoever moves the clock.
+/// State: a `Mutex` around a struct. Receivers are called outside the lock, on the thread that moves the clock.
 package final class MemoryNetwork: Sendable {
-    /// The faults that messages suffer; chances are in percent.
+    /// The faults of messages. All values except the delay are probabilities in percent.
     package struct Faults: Sendable {
         package var lost: Int
         package var repeated: Int
         package var unanswered: Int
-        /// A message takes up to this many milliseconds, so that later ones overtake it.
+        /// A message takes up to this many milliseconds, so that later messages may overtake it.
         package var maxDelayMilliseconds: Int
 
         package static let none = Faults(lost: 0, repeated: 0, unanswered: 0, maxDelayMilliseconds: 0)
@@ -47,7 +48,7 @@ package final class MemoryNetwork: Sendable {
     private struct State {
         var random: SplitMix
         var faults: Faults
-        /// The nodes that hear nothing from a node.
+        /// For each node, the nodes that receive nothing from it.
         var interrupted: [NodeID: NodeSet] = [:]
         var now = Duration.zero
         var order: UInt64 = 0
@@ -85,21 +86,21 @@ package final class MemoryNetwork: Sendable {
         state = Mutex(State(random: SplitMix(state: seed), faults: faults))
     }
 
-    /// The way of a node to the others.
+    /// Returns the bus of a node.
     package func bus(of node: NodeIdentity) -> MemoryBus { MemoryBus(node: node, network: self) }
 
     package func set(_ faults: Faults) { state.withLock { $0.faults = faults } }
 
-    /// From now on these nodes, and no others, hear nothing from a node, no answers either.
+    /// Makes exactly these nodes receive nothing from a node from now on, neither messages nor answers.
     package func interrupt(_ node: NodeID, to nodes: NodeSet) { state.withLock { $0.interrupted[node] = nodes } }
 
-    /// The number of messages that were published, for each node that they went to.
+    /// The number of published messages. A message counts once for each node to which it was published.
     package var published: UInt64 { state.withLock { $0.published } }
 
-    /// The same for hints.
+    /// The number of hints. A hint counts once for each node to which it was sent.
     package var hinted: UInt64 { state.withLock { $0.hinted } }
 
-    /// Nothing goes to or from this node any more, as if its process had ended at once.
+    /// Cuts a node off: nothing goes to or from it any more, as if its process had crashed.
     package func cut(_ node: NodeID) {
         state.withLock { state in
             state.receivers[node] = nil
@@ -107,13 +108,13 @@ package final class MemoryNetwork: Sendable {
         }
     }
 
-    /// Moves the clock and gives out what is due.
+    /// Moves the clock, and delivers everything that is due.
     package func advance(by duration: Duration) {
         state.withLock { $0.now += duration }
         while let packet = state.withLock({ $0.takeDue() }) { give(packet) }
     }
 
-    /// Gives out everything that is under way, and what is sent because of it.
+    /// Delivers everything that is in transit, and everything that is sent in response.
     package func settle() {
         while let last = state.withLock({ state in state.packets.map { $0.due - state.now }.max() }) {
             advance(by: max(last, .zero))
@@ -191,7 +192,7 @@ package final class MemoryNetwork: Sendable {
                 !state.isInterrupted(node, from.id)
             else { return (nil, true) }
             let isLost = state.happens(state.faults.unanswered)
-            // Either the question gets lost, or the answer.
+            // Either the question is lost, or the answer.
             return (isLost && state.happens(50) ? nil : state.receivers[node]?.receiver, isLost)
         }
         let answer = await receiver?.answer(to: question, from: from)
@@ -199,7 +200,7 @@ package final class MemoryNetwork: Sendable {
     }
 }
 
-/// One node's end of a ``MemoryNetwork``.
+/// The bus of one node of a ``MemoryNetwork``.
 package struct MemoryBus: ClusterBus {
     fileprivate let identity: NodeIdentity
     private let network: MemoryNetwork
@@ -219,7 +220,8 @@ package struct MemoryBus: ClusterBus {
 
     package func hint(_ hint: ClusterHint, to nodes: NodeSet) { network.hint(hint, identity, nodes) }
 
-    /// A time-out comes at once: nobody waits on a clock by hand.
+    /// Returns nil at once if the question or the answer is lost. There is no time-out to wait for, because the clock
+    /// does not move by itself.
     package func ask(_ question: ClusterQuestion, of node: NodeID) async -> ClusterAnswer? {
         await network.ask(question, identity, node)
     }

@@ -3,14 +3,14 @@
 
 package import Hermes
 
-/// The carrier of the packets of a `HermesClient`. The address alone chooses it.
+/// The protocol that carries the packets of a `HermesClient`. The server's address alone determines which one is used.
 package enum Carrier: CaseIterable, Sendable {
     case delimited
     case webSocket
     case mqtt
     case mqttOverWebSocket
 
-    /// The listener of a server that takes it.
+    /// The name of the server's listener for this carrier.
     package var listener: String {
         switch self {
         case .delimited: "delimited"
@@ -32,7 +32,7 @@ package enum Carrier: CaseIterable, Sendable {
         return ServerAddress(text) ?? ServerAddress(port: port)
     }
 
-    /// Loses and repeats the events that it carries to a client; see ``EventFaults``.
+    /// Returns faults that lose and repeat events on this carrier; see ``EventFaults``.
     package func eventFaults(
         burst: Int = 1,
         entry: @escaping @Sendable (UInt64) -> EventFaults.Verdict,

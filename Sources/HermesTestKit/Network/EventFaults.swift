@@ -6,9 +6,9 @@ import NIOConcurrencyHelpers
 import NIOCore
 
 /// Loses and repeats single events on their way from a server to a client, and counts what it did. It reads the frames
-/// of each carrier of the native protocol; everything but events passes unchanged.
+/// of each carrier of the native protocol. Everything except events passes unchanged.
 ///
-/// State: the counts of all connections, in a lock. What belongs to one connection is in ``EventFilter``.
+/// State: the counts of all connections, in a lock. The state of one connection is in ``EventFilter``.
 package final class EventFaults: Sendable {
     /// The fate of an event.
     package enum Verdict: Sendable {
@@ -23,16 +23,16 @@ package final class EventFaults: Sendable {
         case mqtt
     }
 
-    /// The fates of the events so far.
+    /// The events that were lost, and how many times the inbox entries were passed on.
     package struct Counts: Sendable {
         /// The seqs of inbox entries that were lost at least once.
         package var lost: Set<UInt64> = []
-        /// The number of times that each inbox entry went on to the client.
+        /// The number of times that each inbox entry was passed on to the client.
         package var passed: [UInt64: Int] = [:]
         /// The numbers of a room's pushes that were lost.
         package var lostPushes: Set<UInt64> = []
 
-        /// The number of repetitions: how often entries went to the client after their first time.
+        /// The number of repetitions: how many times entries were passed on to the client again after the first time.
         package var repeated: Int { passed.values.reduce(0) { $0 + $1 - 1 } }
     }
 
@@ -44,12 +44,13 @@ package final class EventFaults: Sendable {
     private let state = NIOLockedValueBox(Counts())
 
     /// - Parameters:
-    ///   - framing: how packets travel.
-    ///   - isWebSocket: whether they travel in a WebSocket.
-    ///   - burst: entries are held back until there are so many, and then go on together, so that what follows a lost
-    ///     one is there at once.
-    ///   - entry: decides about the first passage of the inbox entry with this seq; later passages are left alone.
-    ///   - push: decides about the push with this number to a room.
+    ///   - framing: the form in which packets travel.
+    ///   - isWebSocket: whether packets travel in a WebSocket.
+    ///   - burst: the number of new entries that are held back and then passed on together. So the entries after a lost
+    ///     one arrive at once.
+    ///   - entry: decides about the inbox entry with this seq when it arrives for the first time. When it arrives
+    ///     again, it is passed on.
+    ///   - push: decides about the push to a room with this number.
     package init(
         _ framing: Framing,
         isWebSocket: Bool,
@@ -64,10 +65,10 @@ package final class EventFaults: Sendable {
         self.push = push
     }
 
-    /// The fates so far.
+    /// The counts so far.
     package var counts: Counts { state.withLockedValue { $0 } }
 
-    /// The number of times that a packet goes on.
+    /// Returns how many times a packet is passed on, and records this for events.
     fileprivate func copies(of packet: Hermes_V1_Packet) -> Int {
         switch packet.body {
         case .event(let event) where event.seq > 0:
@@ -89,7 +90,7 @@ package final class EventFaults: Sendable {
         }
     }
 
-    /// Whether the packet is an entry that has not come by before.
+    /// Returns whether the packet is an inbox entry that has not been decided about before.
     fileprivate func isNewEntry(_ packet: Hermes_V1_Packet) -> Bool {
         guard case .event(let event) = packet.body, event.seq > 0 else { return false }
         return state.withLockedValue { $0.passed[event.seq] == nil && !$0.lost.contains(event.seq) }
@@ -106,7 +107,8 @@ extension EventFaults.Verdict {
     }
 }
 
-/// Turns the bytes of one connection from the server into those for the client; on the connection's loop.
+/// Turns the bytes of one connection from the server into the bytes for the client. It is used on the connection's
+/// event loop only.
 struct EventFilter {
     private let faults: EventFaults
     private var bytes = ByteBuffer()
@@ -125,7 +127,7 @@ struct EventFilter {
 
     /// Returns the bytes for the client.
     ///
-    /// - Throws: if the server's bytes are not what they should be.
+    /// - Throws: if the server's bytes are not valid frames or packets.
     mutating func pass(_ arrived: ByteBuffer) throws -> ByteBuffer {
         guard var splitter = webSocket else { return try filter(arrived) }
         defer { webSocket = splitter }
@@ -194,7 +196,7 @@ struct EventFilter {
     }
 }
 
-/// Splits what a server sends over a WebSocket into the contents of binary frames and everything else.
+/// Splits the bytes that a server sends over a WebSocket into the contents of data frames and everything else.
 private struct WebSocketSplitter {
     enum Part {
         /// The answer to the upgrade, or a control frame.
@@ -220,7 +222,7 @@ private struct WebSocketSplitter {
         return parts
     }
 
-    /// Servers do not mask their frames (RFC 6455, section 5.1).
+    /// Returns the next complete frame. Servers do not mask their frames (RFC 6455, section 5.1).
     private mutating func nextFrame() -> Part? {
         let start = bytes.readerIndex
         guard let first = bytes.getInteger(at: start, as: UInt8.self),
@@ -238,7 +240,7 @@ private struct WebSocketSplitter {
         guard bytes.readableBytes >= header + length, var frame = bytes.readSlice(length: header + length) else {
             return nil
         }
-        // From 8 on: control frames.
+        // Opcodes from 8 on are control frames.
         if first & 0x0F >= 8 { return .other(frame) }
         frame.moveReaderIndex(forwardBy: header)
         return .content(frame)

@@ -6,14 +6,14 @@ import NIOHTTP1
 import NIOPosix
 import Synchronization
 
-/// An HTTP/1.1 server in this process that records requests and gives the answers of a test.
+/// An HTTP/1.1 server in this process that records requests and returns the answers that a test chooses.
 ///
-/// State: a `Mutex` in ``Inbox``; the answer is requested outside of it.
+/// State: a `Mutex` in ``Inbox``. The test's answer is requested outside the lock.
 package final class FakeEndpoint: Sendable {
     /// A received request.
     package struct Request: Sendable {
         package let path: String
-        /// Names in lower case.
+        /// The headers, with names in lower case.
         package let headers: [String: String]
         package let body: [UInt8]
     }
@@ -22,7 +22,7 @@ package final class FakeEndpoint: Sendable {
         package var status: Int
         package var headers: [String: String]
         package var body: String
-        /// The body is followed by a byte now and then, until the client closes.
+        /// Whether a further byte follows the body every 50 ms, until the client closes the connection.
         package var isEndless = false
 
         package init(_ status: Int = 200, headers: [String: String] = [:], body: String = "") {
@@ -68,7 +68,7 @@ package final class FakeEndpoint: Sendable {
 
     /// Opens a port.
     ///
-    /// - Parameter answer: returns the answer to a request; also gets its number, from 1.
+    /// - Parameter answer: returns the answer to a request. It also gets the request's number; the first is 1.
     package static func start(
         answer: @escaping @Sendable (Request, Int) -> Answer = { _, _ in Answer() }
     ) async throws -> FakeEndpoint {
@@ -86,13 +86,13 @@ package final class FakeEndpoint: Sendable {
         return FakeEndpoint(channel: channel, inbox: inbox)
     }
 
-    /// For example `http://127.0.0.1:4711`.
+    /// The endpoint's URL, for example `http://127.0.0.1:4711`.
     package let url: String
 
     /// The requests so far.
     package var received: [Request] { inbox.state.withLock { $0.requests } }
 
-    /// Waits for this number of requests.
+    /// Waits until at least this number of requests has arrived, and returns all of them.
     package func requests(_ count: Int) async -> [Request] {
         await withCheckedContinuation { continuation in
             let present = inbox.state.withLock { state -> [Request]? in
@@ -107,7 +107,7 @@ package final class FakeEndpoint: Sendable {
     /// Closes the port.
     package func stop() async { try? await channel.close() }
 
-    /// Assembles a request and answers it. Owner: the connection's loop.
+    /// Assembles requests and answers them. It is used on the connection's event loop only.
     private final class Handler: ChannelInboundHandler {
         typealias InboundIn = HTTPServerRequestPart
         typealias OutboundOut = HTTPServerResponsePart

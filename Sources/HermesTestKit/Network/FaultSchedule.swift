@@ -3,8 +3,8 @@
 
 import NIOCore
 
-/// The faults of a client's first connections and of its first inbox entries, the same for the same seed; later ones
-/// have none.
+/// The faults of a client's first connections and of its first inbox entries. The same seed gives the same faults.
+/// Later connections and entries have none.
 package struct FaultSchedule: Sendable {
     private let seed: UInt64
     private let faultyConnections: Int
@@ -17,7 +17,7 @@ package struct FaultSchedule: Sendable {
         self.faultyConnections = faultyConnections
     }
 
-    /// The fault of the connection with this number; the first is 1.
+    /// Returns the fault of the connection with this number; the first is 1.
     package func fault(_ number: Int) -> FaultyProxy.Fault {
         guard number <= faultyConnections else { return FaultyProxy.Fault() }
         var random = SplitMix(state: seed &* 0x2545_F491_4F6C_DD1D &+ UInt64(number))
@@ -30,19 +30,20 @@ package struct FaultSchedule: Sendable {
             let bytes = Int.random(in: 1...3000, using: &random)
             return FaultyProxy.Fault(delay: delay, end: .silence(afterBytes: bytes))
         case 6..<8:
-            // The client may already use the next connection when this one reaches the server.
+            // The client may already be using its next connection when this one reaches the server.
             let late = TimeAmount.milliseconds(.random(in: 1...500, using: &random))
             let bytes = Int.random(in: 1...3000, using: &random)
             return FaultyProxy.Fault(delay: delay, connectDelay: late, end: .cut(afterBytes: bytes))
         default:
-            // Forgets connections that are silent for less than two heartbeats, and cuts them if none ever is.
+            // Forgets the connection after a silence that is shorter than two heartbeats, or cuts it if it is never
+            // silent for so long.
             let silence = TimeAmount.milliseconds(.random(in: 30...60, using: &random))
             return FaultyProxy.Fault(delay: delay, end: .cut(afterBytes: 6000), forgottenAfter: silence)
         }
     }
-    /// The fate of the inbox entry with this seq when it first passes.
+    /// Returns what happens to the inbox entry with this seq when it arrives for the first time.
     package func verdict(onEntry seq: UInt64) -> EventFaults.Verdict {
-        // Later ones show that an earlier one is missing.
+        // Later entries always pass, so that they reveal which earlier entries are missing.
         guard seq <= Self.faultyEntries else { return .pass }
         var random = SplitMix(state: seed &* 0x9E6D_62D0_6F6A_9A9B &+ seq)
         switch Int.random(in: 0..<20, using: &random) {

@@ -5,10 +5,10 @@ import NIOConcurrencyHelpers
 package import NIOCore
 import NIOPosix
 
-/// A network between a client and a server with a fault for each connection: it delays the connection, cuts it in the
-/// middle of a frame, falls silent, or forgets an idle connection like an address translator.
+/// A network between a client and a server, with a fault for each connection. It delays a connection, cuts it in the
+/// middle of a frame, stops passing its bytes, or forgets it when it is idle, like an address translator.
 ///
-/// State: the channels, in a lock; a connection's state lives on its loop.
+/// State: the channels, in a lock. The state of one connection is used on its event loop only.
 package final class FaultyProxy: Sendable {
     /// The fault of one connection.
     package struct Fault: Hashable, Sendable {
@@ -22,13 +22,13 @@ package final class FaultyProxy: Sendable {
 
         /// The delay of each byte.
         package var delay: TimeAmount
-        /// The delay before the connection reaches the server, so that a later one may overtake it.
+        /// The delay before the connection reaches the server, so that a later connection may overtake it.
         package var connectDelay: TimeAmount
         package var end: End
-        /// The silence after which nothing more passes in either direction; nil: none.
+        /// The length of the silence after which nothing more passes in either direction; nil: a silence has no effect.
         package var forgottenAfter: TimeAmount?
 
-        /// Creates a fault, by default none.
+        /// Creates a fault. With the defaults, the connection has no fault.
         package init(
             delay: TimeAmount = .zero,
             connectDelay: TimeAmount = .zero,
@@ -59,7 +59,7 @@ package final class FaultyProxy: Sendable {
     ///
     /// - Parameters:
     ///   - target: the server's port on 127.0.0.1.
-    ///   - events: loses and repeats single events of the server; nil: all pass.
+    ///   - events: loses and repeats single events of the server; nil: all events pass.
     ///   - fault: returns the fault of the connection with this number; the first is 1.
     package init(
         to target: Int,
@@ -76,7 +76,7 @@ package final class FaultyProxy: Sendable {
                     return state.count
                 }
                 let fault = fault(number)
-                // The client's bytes are read once the server's side is there.
+                // The client's bytes are read only once the proxy is connected to the server.
                 let connected = client.eventLoop.flatScheduleTask(in: fault.connectDelay) {
                     ClientBootstrap(group: client.eventLoop).connect(host: "127.0.0.1", port: target)
                 }
@@ -91,14 +91,14 @@ package final class FaultyProxy: Sendable {
         port = listener.localAddress?.port ?? 0
     }
 
-    /// Closes everything.
+    /// Closes the listener and all connections.
     package func stop() async throws {
         try await listener.close()
         for channel in state.withLockedValue({ $0.channels }) { channel.close(promise: nil) }
     }
 }
 
-/// One connection through the proxy; on its loop.
+/// One connection through the proxy. It is used on the connection's event loop only.
 private final class Flow {
     private let fault: FaultyProxy.Fault
     private let client: any Channel
@@ -117,7 +117,7 @@ private final class Flow {
 
     /// Passes bytes on to the client or the server.
     ///
-    /// - Throws: if the server's bytes are not what they should be.
+    /// - Throws: if the server's bytes are not valid frames or packets.
     func pass(_ arrived: ByteBuffer, to channel: any Channel) throws {
         let buffer = channel === client ? try filter?.pass(arrived) ?? arrived : arrived
         guard buffer.readableBytes > 0 else { return }
@@ -144,7 +144,7 @@ private final class Flow {
     }
 
     private func send(_ buffer: ByteBuffer, to channel: any Channel) {
-        // Equal delays keep the order.
+        // All bytes have the same delay, so they keep their order.
         channel.eventLoop.scheduleTask(in: fault.delay) { channel.writeAndFlush(buffer, promise: nil) }
     }
 
@@ -182,7 +182,8 @@ private final class FlowHandler: ChannelInboundHandler {
 }
 
 extension ByteBuffer {
-    /// The part of these bytes, the last of `total`, before the limit.
+    /// Returns the part of these bytes that is before the limit. They are the last of `total` bytes, from whose
+    /// beginning the limit counts.
     fileprivate func prefix(before limit: Int, of total: Int) -> ByteBuffer {
         let length = max(0, readableBytes - max(0, total - limit))
         return getSlice(at: readerIndex, length: min(length, readableBytes)) ?? ByteBuffer()

@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// The cases for every store when an account is deleted.
+/// The cases for the deletion of an account, for every store.
 enum AccountDeletionConformance {
     static let cases = [
         ConformanceCase("An account goes with its devices, tokens and inbox; its name is kept, its number used") {
@@ -173,7 +173,7 @@ extension StoreWorld {
         throw ConformanceFailure(description: "a deletion never comes to an end")
     }
 
-    /// Creates a group of these people; the first is the owner.
+    /// Creates a group of these people. The first is the owner.
     fileprivate func group(_ members: [Int], administrator: Int? = nil) throws -> GroupID {
         let owner = people[members[0]].user
         let create = GroupCommand.create(name: "group", members: members.dropFirst().map { people[$0].user })

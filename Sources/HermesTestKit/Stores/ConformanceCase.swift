@@ -3,16 +3,16 @@
 
 package import HermesCore
 
-/// All ports together, for a test.
+/// The protocols that every store implements, together, for a test.
 package typealias Store = APIKeyStore & AccountStore & AdministratorStore & MessageStore & PushTokenStore & SessionStore
     & SocialStore & WebhookStore
 
-/// Makes an empty store.
+/// A function that makes an empty store.
 package typealias StoreMaker = @Sendable (StoreSettings) async throws -> any Store
 
-/// One behaviour of every store; test targets run all cases over each store.
+/// A behaviour that every store must have. Test targets run all cases with each store.
 package struct ConformanceCase: Sendable, CustomStringConvertible {
-    /// A sentence.
+    /// A sentence that describes the behaviour.
     package let description: String
     /// Throws ``ConformanceFailure`` if the store behaves differently.
     package let run: @Sendable (_ makeStore: StoreMaker) async throws -> Void
@@ -23,7 +23,7 @@ package struct ConformanceCase: Sendable, CustomStringConvertible {
     }
 }
 
-/// A store's different behaviour, and the place in the case.
+/// The error that a store behaves differently from a case, with the place in the source.
 package struct ConformanceFailure: Error, CustomStringConvertible {
     package let description: String
 
@@ -40,7 +40,7 @@ package func expect(
     guard condition else { throw ConformanceFailure(description: "\(file):\(line): does not hold. \(comment)") }
 }
 
-/// Throws if the two differ.
+/// Throws if the two values differ.
 package func expectEqual<Value: Equatable>(
     _ found: Value,
     _ expected: Value,

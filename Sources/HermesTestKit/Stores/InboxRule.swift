@@ -3,9 +3,9 @@
 
 package import HermesCore
 
-/// Everything that writes into another account's inbox, or shows on its connections: one row each of the table in
-/// `docs/access.md`. A new kind in the core without a row does not compile; a row without a line in the document, or
-/// without a scenario in ``InboxRuleConformance``, fails a test.
+/// The kinds of entries and events that can reach another account's inbox or connections. Each case is a row of the
+/// table in `docs/access.md`. If the core gets a new kind without a case here, this file does not compile. A test fails
+/// if a case has no row in the document, or unexpectedly has no scenario in ``InboxRuleConformance``.
 package enum InboxRule: String, Sendable, CaseIterable {
     case message = "message"
     case groupMessage = "message to a group"
@@ -27,7 +27,7 @@ package enum InboxRule: String, Sendable, CaseIterable {
     case signal = "signal"
     case command = "command"
 
-    /// The row of an entry.
+    /// Returns the row of an inbox entry.
     package static func row(of event: InboxEvent) -> InboxRule {
         switch event {
         case .message(let message):
@@ -57,7 +57,7 @@ package enum InboxRule: String, Sendable, CaseIterable {
         }
     }
 
-    /// The row of an ephemeral event.
+    /// Returns the row of an ephemeral event.
     package static func row(of event: EphemeralEvent) -> InboxRule {
         switch event {
         case .typing: .typing
@@ -67,7 +67,8 @@ package enum InboxRule: String, Sendable, CaseIterable {
         }
     }
 
-    /// The rows that an operation may write into the inboxes of others. Whatever has no room in an inbox leaves a hole.
+    /// Returns the rows of the entries that an operation can write into other accounts' inboxes. An entry that has no
+    /// room in an inbox leaves a hole.
     package static func rows(of operation: WriteOperation) -> Set<InboxRule> {
         let rows = entries(of: operation)
         return rows.isEmpty ? [] : rows.union([.expired])
@@ -102,14 +103,15 @@ package enum InboxRule: String, Sendable, CaseIterable {
     }
 }
 
-/// An account's possible effects on another's inbox: for each ``InboxRule``, the same action five times, by an account
-/// that the other does not block and by one that it blocks.
+/// The cases for the effects of one account (person 0) on another account's inbox (person 1). For each ``InboxRule``
+/// with a scenario there are two cases, in which person 0 repeats an action five times. Person 1 blocks person 0 only
+/// in the second case.
 package enum InboxRuleConformance {
-    /// The scenario of a row. Person 0 acts, the inbox is person 1's, person 2 helps.
+    /// The scenario of a row. Person 0 acts, person 1 owns the inbox, and person 2 is needed for some actions.
     private struct Scenario {
-        /// Person 1's entries after five actions.
+        /// The number of new entries in person 1's inbox after five actions.
         let allowed: Int
-        /// The same where person 1 blocks person 0 after the preparation.
+        /// The number of new entries if person 1 blocks person 0 after the preparation.
         let blocked: Int
         /// Prepares the action, and returns it.
         let prepare: @Sendable (StoreWorld) throws -> (@Sendable () -> WriteOperation)
@@ -135,10 +137,11 @@ package enum InboxRuleConformance {
         }
     }
 
-    /// The rows that no account can cause: a back end's push, the server's own entries, and what is no entry.
+    /// The rows without a scenario: pushes, which come from a back end; holes, which the server makes; and events that
+    /// are not inbox entries.
     package static let rowsWithoutScenario = Set(InboxRule.allCases.filter { scenario(of: $0) == nil })
 
-    /// Nil for ``rowsWithoutScenario``.
+    /// Returns the scenario of a row; nil for ``rowsWithoutScenario``.
     private static func scenario(of rule: InboxRule) -> Scenario? {
         switch rule {
         case .message:
@@ -155,7 +158,7 @@ package enum InboxRuleConformance {
                 return { .markRead(world.conversation(0, 1), by: world[0].user, upTo: .max / 2) }
             }
         case .recalled:
-            // It takes something away.
+            // A block does not prevent a recall, because it takes something away.
             Scenario(allowed: 1, blocked: 1) { world in
                 let id = try world.send("a", from: 0, to: 1).messageID
                 return { .recall(id, world.conversation(0, 1), by: world[0].user, notBefore: StoreWorld.now) }
@@ -208,7 +211,7 @@ package enum InboxRuleConformance {
 }
 
 extension StoreWorld {
-    /// An entry in short.
+    /// Returns a short text for an inbox entry.
     package static func summary(_ entry: InboxEntry) -> String {
         switch entry.event {
         case .message(let message):

@@ -77,7 +77,7 @@ enum LoginConformance {
             try expectEqual(second.description.name, "New")
             try expectEqual(refusal.code, .deviceLimitReached)
             try expectEqual(try await world.store.owner(of: token(7))?.device, StoreWorld.device("laptop"))
-            // Not purged before the new device has it.
+            // The message is not purged before the new device has it.
             try await world.purge()
             try expectEqual(try await world.inbox(1).count, 1)
             _ = try world.store.commit([.acknowledge(user, StoreWorld.device("laptop"), upTo: 1)], now: StoreWorld.now)

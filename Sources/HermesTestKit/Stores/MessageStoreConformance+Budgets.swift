@@ -3,9 +3,9 @@
 
 import HermesCore
 
-/// The limits of waiting entries, and the senders that they stop.
+/// The cases for the limits of waiting entries, and for the senders whom these limits stop.
 extension MessageStoreConformance {
-    /// The settings of inboxes with 40 entries, 10 of which may come from one sender.
+    /// Returns settings with a limit of 40 entries for an inbox by default, of which 10 may come from one sender.
     private static func settings(entries: Int = 40, bytes: Int = 1 << 20, unread: Int = 1 << 20) -> StoreSettings {
         var settings = StoreSettings()
         settings.inbox = InboxBudget(maxEntries: entries, maxBytes: bytes)
@@ -18,7 +18,7 @@ extension MessageStoreConformance {
             let world = try await StoreWorld(makeStore, people: 6, settings: settings())
             for number in 1...10 { try world.send("a\(number)", from: 0, to: 5, clientID: "c\(number)") }
             try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: 5))), .inboxFull)
-            // It is one inbox that is full, and a repetition is no further message.
+            // Only this one inbox is full for the sender. A repetition does not count as a further message.
             try world.send("elsewhere", from: 0, to: 4)
             let again = world.message("a3", from: 0, to: 5, clientID: "c3")
             guard case .duplicate = try world.commit(.append(again)) else {
@@ -61,7 +61,7 @@ extension MessageStoreConformance {
             let world = try await StoreWorld(makeStore, people: 4, settings: settings(unread: 24 * 129))
             for number in 0..<10 { try world.send("\(number)", from: 0, to: 1, lifetime: .seconds(60)) }
             try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: 1))), .inboxFull)
-            // Each with the sender's copy.
+            // Each of the ten messages also has a copy in the sender's inbox.
             try expectEqual(world.store.inboxes.now.holding, Holding(entries: 20, bytes: 20 * 129))
             try expectEqual(world.store.inboxes.takeLargest(), Holding(entries: 10, bytes: 10 * 129))
             try expectEqual(world.store.inboxes.takeLargest(), Holding(), "nothing has come since")
@@ -92,7 +92,7 @@ extension MessageStoreConformance {
             for receiver in 1...4 { try world.send(text, from: 0, to: receiver) }
             try expectEqual(try world.refusal(.append(world.message(text, from: 0, to: 5))), .tooMuchUnread)
             try world.send(text, from: 1, to: 2)
-            // A note to oneself waits for nobody.
+            // A note to oneself does not count as unread.
             try world.send(text, from: 0, to: 0)
             try world.acknowledge(1)
             try await world.purge()
@@ -100,7 +100,7 @@ extension MessageStoreConformance {
             try expectEqual(try world.refusal(.append(world.message(text, from: 0, to: 5))), .tooMuchUnread)
         },
         ConformanceCase("Receivers who read nothing stop no sender for others") { makeStore in
-            // Half of it is 64 messages, a 64th of it two.
+            // Half of the limit for unread bytes is 64 messages; a 64th of it is two messages.
             let world = try await StoreWorld(
                 makeStore,
                 people: 8,
@@ -114,7 +114,7 @@ extension MessageStoreConformance {
                 for _ in 1...2 { try world.send("x", from: 0, to: friend) }
                 try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: friend))), .tooMuchUnread)
             }
-            // Whoever reads gets more.
+            // A receiver who has read everything gets further messages.
             try world.acknowledge(5)
             try await world.purge()
             for _ in 1...2 { try world.send("x", from: 0, to: 5) }
@@ -127,7 +127,7 @@ extension MessageStoreConformance {
                 throw ConformanceFailure(description: "not created")
             }
             for number in 1...12 {
-                // Two of the three read all the time.
+                // Two of the three members read everything at once.
                 for person in 0...1 { try world.acknowledge(person) }
                 try await world.purge()
                 let append = world.message("\(number)", from: 0, to: group.id)
@@ -135,7 +135,8 @@ extension MessageStoreConformance {
                     throw ConformanceFailure(description: "not appended")
                 }
                 try expectEqual(receipt.inboxSeq, UInt64(number + 1))
-                // Half of the group's quarter: others want to write, too.
+                // One sender may fill half of the group's quarter of the inbox, because other members want to write,
+                // too.
                 try expectEqual(deliveries.count, number <= 5 ? 3 : 2)
             }
             let page = try await world.inbox(2)
@@ -164,9 +165,9 @@ extension MessageStoreConformance {
                 default: throw ConformanceFailure(description: "neither appended nor refused")
                 }
             }
-            // Nothing is missing in between.
+            // The refused messages leave no hole in the inbox.
             try expectEqual(try await world.inbox(2).count, 6)
-            // It is no further message once somebody can take it.
+            // The refused messages have used no sequence numbers: the next message has the number 6.
             try world.acknowledge(2)
             try await world.purge()
             let last = WriteOperation.append(world.message("9", from: 0, to: group.id))
@@ -177,7 +178,7 @@ extension MessageStoreConformance {
         },
         ConformanceCase("One member's messages leave room for those of the others") { makeStore in
             for isByBytes in [false, true] {
-                // A quarter is 40 messages of a group in the last one's inbox.
+                // A quarter of the last member's inbox is 40 messages of the group.
                 let limits = isByBytes ? settings(entries: 10_000, bytes: 160 * 1_128) : settings(entries: 160)
                 let text = String(repeating: "x", count: isByBytes ? 1_000 : 1)
                 let world = try await StoreWorld(makeStore, people: 6, settings: limits)
@@ -190,7 +191,7 @@ extension MessageStoreConformance {
                 for sender in 0...4 {
                     var count = 0
                     for _ in 1...60 {
-                        // All but the last one read all the time.
+                        // All members except the last one read everything at once.
                         for person in 0...4 { try world.acknowledge(person) }
                         try await world.purge()
                         let append = world.message(text, from: sender, to: group.id)
@@ -202,7 +203,7 @@ extension MessageStoreConformance {
                     taken.append(count)
                 }
                 try expectEqual(taken, [20, 10, 5, 2, 1])
-                // A receiver that has read everything has all its room again.
+                // A receiver who has read everything has all of its room again.
                 try world.acknowledge(5)
                 try await world.purge()
                 let append = world.message(text, from: 0, to: group.id)
@@ -234,7 +235,7 @@ extension MessageStoreConformance {
                     var sent: [InboxDelivery] = []
                     switch try world.commit(.append(world.message("\(round)", from: 0, to: group.id))) {
                     case .appended(_, let taken): sent = taken
-                    // Nobody else would get it.
+                    // The message is refused if nobody except its sender would get it.
                     case .refused(let error): try expectEqual(error.code, .inboxFull)
                     default: throw ConformanceFailure(description: "neither appended nor refused")
                     }
@@ -276,7 +277,7 @@ extension MessageStoreConformance {
             try await world.purge()
             try expectEqual(try await world.inbox(1).count, 10)
             try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: 1))), .inboxFull)
-            // Nor does the claimed one, idle, keep anything from going that the owner's device took.
+            // The idle claimed device does not prevent the purge of entries that the owner's device has taken.
             try world.acknowledge(1)
             try await world.purge()
             try world.send("11", from: 0, to: 1)
@@ -297,17 +298,17 @@ extension MessageStoreConformance {
                 try await world.purge()
             }
             try expectEqual(try await world.inbox(1), ["1:1", "2:2", "3:3"])
-            // Nor if the inbox is full.
+            // The claimed device takes nothing, even if the inbox is full.
             for number in 4...10 { try world.send("\(number)", from: 0, to: 1) }
             try world.acknowledge(1, on: [watch])
             try await world.purge()
             try expectEqual(try await world.inbox(1).count, 10)
             try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: 1))), .inboxFull)
-            // Nor when the claim goes.
+            // The entries stay when the claimed device is removed.
             try await world.store.revoke(.device(watch, of: user), now: StoreWorld.now)
             try await world.purge()
             try expectEqual(try await world.inbox(1).count, 10)
-            // The owner's device gets all of it, and then it may go.
+            // The owner's device gets all entries. Then they may be purged.
             let own = DeviceOpening(user: user, device: DeviceDescription(id: StoreWorld.phone), proof: .account)
             try expectEqual(try await world.store.open(own, now: StoreWorld.now).cursor, 0)
             try world.acknowledge(1, on: [StoreWorld.phone])
@@ -338,7 +339,7 @@ extension MessageStoreConformance {
             }
             try expectEqual(try open(.claim).cursor, 3)
             try expectEqual(try open(.account).cursor, 0)
-            // What the claim acknowledged a moment ago comes late.
+            // An acknowledgement of the claimed device arrives late.
             guard case .acknowledged(0) = try acknowledge(upTo: 2, isProven: false) else {
                 throw ConformanceFailure(description: "a claim moved the cursor of a device with a proof")
             }
@@ -354,7 +355,7 @@ extension MessageStoreConformance {
         ConformanceCase("The sender's own copies give way, not the messages") { makeStore in
             let world = try await StoreWorld(makeStore, people: 3, settings: settings())
             for number in 1...10 { try world.send("\(number)", from: 0, to: 1) }
-            // Its share of its own inbox is used up.
+            // The sender's share of its own inbox is used up.
             let receipt = try world.send("more", from: 0, to: 2)
             try expectEqual(receipt.inboxSeq, 11)
             try expectEqual(try await world.inbox(0, after: 9), ["10:10", "11-11:hole"])

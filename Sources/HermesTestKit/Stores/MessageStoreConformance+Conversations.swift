@@ -49,7 +49,8 @@ extension MessageStoreConformance {
                 .recall(fifth.messageID, conversation, by: world[0].user, notBefore: Timestamp(rawValue: 0))
             )
             try expectEqual(try await world.list(1), ["user:1 1"])
-            // A mark that is not ahead changes nothing; one beyond the end is reduced to it.
+            // A read mark that is not ahead of the present one changes nothing. A mark beyond the last message is
+            // reduced to it.
             _ = try world.commit(.markRead(conversation, by: world[1].user, upTo: 1))
             try expectEqual(try await world.list(1), ["user:1 1"])
             _ = try world.commit(.markRead(conversation, by: world[1].user, upTo: .max))
@@ -78,7 +79,7 @@ extension MessageStoreConformance {
         ConformanceCase("Of the messages before the last 64, own ones count as unread, too") { makeStore in
             let world = try await StoreWorld(makeStore)
             for index in 0..<100 { try world.send("\(index)", from: index % 2, to: 1 - index % 2) }
-            // 36 that nobody looks at any more, and half of 64.
+            // All of the 36 messages before the last 64 count as unread, and half of the last 64.
             try expectEqual(try await world.list(0), ["user:2 68"])
             try expectEqual(try await world.list(1), ["user:1 68"])
             _ = try world.commit(.markRead(world.conversation(0, 1), by: world[0].user, upTo: 36))
@@ -99,7 +100,7 @@ extension MessageStoreConformance {
             _ = try world.commit(.group(join, by: world[0].user))
             try expectEqual(try await world.list(2), ["group:1 0"])
             for sender in [0, 1, 2] { _ = try world.commit(world.talk("text", sender, group)) }
-            // A member's own messages are remembered when its role changes.
+            // The store still knows which messages are a member's own after the member's role has changed.
             let promotion = MemberChanges.Role(user: world[1].user, role: .administrator)
             _ = try world.commit(
                 .group(.changeMembers(group, MemberChanges(roles: [promotion])), by: world[0].user)
@@ -146,7 +147,7 @@ extension MessageStoreConformance {
 }
 
 extension StoreWorld {
-    /// A person's conversations in short: "user:2 3", with the number of unread messages.
+    /// Returns a person's conversations in short form, each with the number of unread messages: "user:2 3".
     package func list(
         _ person: Int,
         after place: ConversationPlace? = nil,

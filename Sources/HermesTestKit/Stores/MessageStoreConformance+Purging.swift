@@ -59,7 +59,7 @@ extension MessageStoreConformance {
                     throw ConformanceFailure(description: "not appended")
                 }
             }
-            // A year ago, by a clock that was right: over, and not yet.
+            // Two messages were stored a year ago, when the clock was right. One has expired since, the other has not.
             let before = behind.advanced(by: .zero - hour)
             try send("over", at: before, lifetime: hour / 2)
             try send("long", at: before, lifetime: .seconds(400 * 86_400))
@@ -80,7 +80,7 @@ extension MessageStoreConformance {
             )
             try await world.purge(at: now)
             try expectEqual(try await world.inbox(1), ["1-1:hole", "2:long", "3:right", "4:behind", "5:read 1"])
-            // Again: it is corrected once.
+            // The times are corrected only once, although the store is purged again.
             try await world.purge(at: right.advanced(by: hour).advanced(by: .milliseconds(-1)))
             try expectEqual(try await world.inbox(1), ["1-1:hole", "2:long", "3:right", "4:behind", "5:read 1"])
             try await world.purge(at: right.advanced(by: hour))
@@ -107,24 +107,24 @@ extension MessageStoreConformance {
             let end = right.advanced(by: .seconds(600))
             try await world.store.record(ClockJump(since: right, end: end, length: year))
             let ahead = end.advanced(by: year)
-            // More than are moved in one transaction.
+            // These are more rows than one transaction moves.
             for number in 1...300 { try send("while \(number)", at: ahead) }
             let mark = WriteOperation.markRead(world.conversation(0, 1), by: world[1].user, upTo: 1)
             guard case .eventAppended = try world.store.commit([mark], now: ahead).first else {
                 throw ConformanceFailure(description: "not marked")
             }
-            // The early one looks old, and is moved with the jump.
+            // The message "early" would look expired, but its time is moved with the jump.
             try await world.purge(at: ahead.advanced(by: hour))
             try expectEqual(try await world.inbox(1).count, 302)
             // The clock is right again, and stays so for ten minutes.
             let back = right.advanced(by: hour)
             try send("new", at: back)
             let now = back.advanced(by: .seconds(600))
-            // By another length.
+            // A setback of another length takes nothing back.
             try await world.store.takeBack(ClockSetback(length: hour, since: back, now: now))
             try await world.purge(at: right.advanced(by: hour * 12))
             try expectEqual(try await world.inbox(1).suffix(2), ["302:read 1", "303-303:hole"], "the new one is over")
-            // Each row is moved once.
+            // Each row is moved only once.
             for _ in 0..<2 { try await world.store.takeBack(ClockSetback(length: year, since: back, now: now)) }
             try await world.purge(at: right.advanced(by: hour * 10).advanced(by: .milliseconds(-1)))
             try expectEqual(try await world.inbox(1).count, 303)

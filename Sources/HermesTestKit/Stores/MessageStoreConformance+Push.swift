@@ -51,7 +51,7 @@ extension MessageStoreConformance {
                 try await world.inbox(1),
                 ["1-1:hole", "2:push 2", "3-3:hole", "4:push 4", "5:push 5"]
             )
-            // The entries in between are purged like others.
+            // The entries between the holes are purged like others.
             try world.acknowledge(1, upTo: 4)
             try await world.purge()
             try expectEqual(try await world.inbox(1), ["1-4:hole", "5:push 5"])
@@ -70,7 +70,7 @@ extension MessageStoreConformance {
             try expectEqual(try world.refusal(.push(.claim(other))), .clientIDConflict)
             try expectEqual(try send(PushClaim(owner: "b", key: "k", contentHash: [2], answer: [7])).firstAnswer, nil)
             try expectEqual(try await world.inbox(1), ["1:push x", "2:push x"])
-            // Its time over, the key is free, purged or not.
+            // Once a claim's time is over, its key is free, whether the claim has been purged or not.
             try expectEqual(try send(other, at: StoreWorld.later(PushClaim.period)).firstAnswer, nil)
             try await world.purge(at: StoreWorld.later(PushClaim.period))
             let free = PushClaim(owner: "b", key: "k", contentHash: [5], answer: [])
@@ -174,7 +174,7 @@ extension MessageStoreConformance {
 }
 
 extension StoreWorld {
-    /// A push, ready to be committed.
+    /// Returns a push that is ready to be committed.
     package func push(
         _ title: String,
         collapseKey: String = "",
@@ -197,7 +197,7 @@ extension StoreWorld {
         )
     }
 
-    /// Commits a push that must not be refused.
+    /// Commits an operation on pushes. Throws if it is refused.
     package func push(_ operation: PushOperation, at now: Timestamp = now) throws -> PushOutcome {
         guard case .pushed(let outcome) = try commit(.push(operation), at: now) else {
             throw ConformanceFailure(description: "not pushed")

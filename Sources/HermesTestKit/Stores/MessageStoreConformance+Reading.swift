@@ -123,7 +123,7 @@ extension MessageStoreConformance {
             )
             try expectEqual(try await seqs(limit: 9, at: ExpiryTime(now: later)), [1, 3])
             try expectEqual(try await seqs(limit: 2, at: ExpiryTime(now: later)), [1, 3], "a page is full of others")
-            // The time that a message waits for devices does not end its time in the history.
+            // A message stays in the history after the time for which it waits for devices.
             let old = world.message("5", from: 0, to: 1, retention: .seconds(60))
             guard case .appended = try world.commit(.append(old)) else {
                 throw ConformanceFailure(description: "refused")
@@ -134,7 +134,7 @@ extension MessageStoreConformance {
                 [1, 3, 5]
             )
             try expectEqual(try await seqs(limit: 9, at: ExpiryTime(now: StoreWorld.later(.seconds(10 * days)))), [])
-            // What was stored before the clock can be trusted stays.
+            // Messages that were stored before the clock could be trusted stay.
             try expectEqual(try await seqs(limit: 9, at: ExpiryTime(now: later, storedSince: later)), [1, 2, 3, 4, 5])
         },
         ConformanceCase("Readers beside a writer see whole prefixes") { makeStore in
@@ -196,7 +196,7 @@ extension MessageStoreConformance {
             let history = try await world.store.history(of: conversation, before: nil, limit: 9)
             try expectEqual(history.map(\.isRecalled), [true])
             try expectEqual(history.first?.content.bytes, [])
-            // Again: nothing more happens. The client id stays used.
+            // A second recall changes nothing. The client id stays in use.
             guard case .eventAppended(let none) = try world.commit(recall) else {
                 throw ConformanceFailure(description: "refused")
             }

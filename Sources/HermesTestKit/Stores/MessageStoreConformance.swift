@@ -229,7 +229,7 @@ package enum MessageStoreConformance {
                 try expectEqual(duplicate.clientID, "x")
             }
             try expectEqual(try await world.inbox(1), ["1:a"])
-            // Another sender's client ids are its own; without one, every send is new.
+            // Each sender has its own client ids. Without a client id, every message is new.
             try world.send("a", from: 2, to: 1, clientID: "x")
             try world.send("b", from: 0, to: 1)
             try world.send("b", from: 0, to: 1)

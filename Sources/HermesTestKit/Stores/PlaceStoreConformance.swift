@@ -20,12 +20,13 @@ package enum PlaceStoreConformance {
             try expectEqual(second.map(\.presence), [nil])
             try expectEqual(try await world.connections(on: one), [])
             try expectEqual(try await world.connections(on: two), [9])
-            // Too late, and not its own.
+            // Releases of earlier connections change nothing, neither on the previous node nor on the present one.
             let late = try await world.change([.release(world.phone, connection: 1)], on: one)
             try expectEqual(late.map(\.presence), [nil])
             let earlier = try await world.change([.release(world.phone, connection: 8)], on: two)
             try expectEqual(earlier.map(\.presence), [nil])
-            // A later connection came and went before it could be claimed.
+            // A later connection ended before it could be claimed. Its release also releases the place of the earlier
+            // connection.
             let last = try await world.change([.release(world.phone, connection: 10)], on: two)
             try expectEqual(last.map(\.presence?.isOnline), [false])
         },
@@ -83,7 +84,7 @@ package enum PlaceStoreConformance {
             try expect(removed.isDone)
             let again = try await world.remove(one)
             try expect(again.presence.isEmpty && again.isDone, "told twice")
-            // It wakes up.
+            // The removed process wakes up.
             try expectEqual(try await world.places.renew(one), nil)
             let claim = PlaceChange.claim(world.phone, connection: 2)
             try expectEqual(try await world.places.change([claim], on: one), nil)
@@ -113,7 +114,7 @@ package enum PlaceStoreConformance {
             try expectEqual(first.place, SessionPlace(node: one, opening: 1, since: StoreWorld.now))
             let second = try world.opened(on: two)
             try expectEqual(second.place, SessionPlace(node: two, opening: 2, since: StoreWorld.now))
-            // What the first one still does comes too late.
+            // Operations of the first opening come too late.
             let move = QueueMove(from: first.id, [], condition: .opened(1), endsBehind: 0)
             for late: SessionOperation in [
                 .close(first.id, sentUpTo: 0, expiresAt: nil, opening: 1), .remove(first.id, opening: 1), .move(move),
@@ -174,7 +175,7 @@ package enum PlaceStoreConformance {
             try expectEqual(try await world.change([.give(will)], on: one), [false])
             try expectEqual(try await world.change([.take(will.id)], on: two), [false])
             try expectEqual(try await world.change([.remove(will.id)], on: two), [false])
-            // Repeated as after an answer that was lost.
+            // The node repeats the request, as it does if the answer was lost.
             try expectEqual(try await world.change([.take(will.id), .take(will.id)], on: one), [true, true])
             try expectEqual(try await world.change([.remove(will.id), .take(will.id)], on: one), [false, false])
         },
@@ -204,7 +205,7 @@ package enum PlaceStoreConformance {
             _ = try await world.remove(one)
             try expectEqual(try await world.places.renew(two)?.map(\.mustClear), [false, false])
             try expectEqual(try await world.change([.take(wills[0].id)], on: two), [true])
-            // It wakes up.
+            // The removed process wakes up.
             try expectEqual(try await world.places.change([WillChange.take(wills[1].id)], on: one), nil)
             try expectEqual(try await world.places.inheritWills(of: two.id, by: one, limit: 1)?.count, nil)
         },
@@ -234,7 +235,7 @@ private struct PlaceWorld {
     let world: StoreWorld
     let phone: DeviceKey
     let tablet: DeviceKey
-    /// Another account's.
+    /// The device of another account.
     let other: DeviceKey
 
     init(_ makeStore: StoreMaker) async throws {
@@ -336,7 +337,7 @@ private struct PlaceWorld {
         try await places.standing(of: [phone.user], on: node)?.first?.connections ?? []
     }
 
-    /// The nodes to which a message to oneself goes.
+    /// Returns the nodes to which a message to oneself is sent.
     func nodesOfCommit(_ clientID: String) async throws -> NodeSet? {
         let user = phone.user
         let append = MessageAppend(

@@ -82,7 +82,7 @@ package enum PushTokenStoreConformance {
                 .pushed(world[2].user, StoreWorld.phone, token("token2"), upTo: 1),
                 .pushed(world[2].user, StoreWorld.phone, token("token2"), upTo: 0),
                 .pushed(world[2].user, StoreWorld.tablet, token("token2"), upTo: 1),
-                // It was replaced while it was pushed to.
+                // The token was replaced during the push.
                 .pushed(world[1].user, StoreWorld.phone, token("earlier"), upTo: 1),
             ])
             try expectEqual(try await store.pushTargets(of: world[1].user).map(\.pushedUpTo), [0])

@@ -6,7 +6,7 @@ package import HermesCore
 internal import NIOCore
 internal import Synchronization
 
-/// A store of sessions in memory whose commits fail or wait as a test wants.
+/// A store of sessions in memory whose commits fail or wait when a test wants it.
 package final class ScriptedSessionStore: SessionStore {
     private struct State {
         var commits = 0
@@ -16,7 +16,7 @@ package final class ScriptedSessionStore: SessionStore {
         var gate: DispatchSemaphore?
     }
 
-    /// The store that holds the commits.
+    /// The store into which the successful commits go.
     package let base = MemoryStore()
     private let state = Mutex(State())
 
@@ -24,7 +24,7 @@ package final class ScriptedSessionStore: SessionStore {
 
     // MARK: What is to happen
 
-    /// Has commits fail by their numbers, counted from 1 with the next one.
+    /// Makes the commits with these numbers fail. The next commit has the number 1.
     package func fail(_ numbers: Set<Int>) {
         state.withLock { state in
             state.commits = 0
@@ -32,12 +32,12 @@ package final class ScriptedSessionStore: SessionStore {
         }
     }
 
-    /// From now on each commit fails that holds such an operation.
+    /// Makes each commit fail from now on if one of its operations is to be refused.
     package func fail(where isRefused: @escaping @Sendable (SessionOperation) -> Bool) {
         state.withLock { $0.refused = isRefused }
     }
 
-    /// From now on commits succeed.
+    /// Lets all commits succeed from now on.
     package func recover() {
         state.withLock { state in
             state.failing = []
@@ -45,10 +45,10 @@ package final class ScriptedSessionStore: SessionStore {
         }
     }
 
-    /// From now on each commit waits for ``open()``.
+    /// Makes each commit wait for ``open()`` from now on.
     package func close() { state.withLock { $0.gate = DispatchSemaphore(value: 0) } }
 
-    /// Lets commits go on.
+    /// Lets the waiting and all later commits go on.
     package func open() {
         let gate = state.withLock { state in
             defer { state.gate = nil }
@@ -65,20 +65,20 @@ package final class ScriptedSessionStore: SessionStore {
     /// The number of failed commits.
     package var failures: Int { state.withLock { $0.failures } }
 
-    /// The filters that a restarted server would find for a client.
+    /// Returns the filters that a restarted server would find for a client.
     package func filters(_ clientID: String) async throws -> Set<String> {
         let session = try await base.sessions().first { $0.key.clientID == clientID }
         return Set(session?.subscriptions.map(\.filter) ?? [])
     }
 
-    /// The payloads that a restarted server would find in a client's queue.
+    /// Returns the payloads that a restarted server would find in a client's queue.
     package func texts(_ clientID: String) async throws -> [String] {
         guard let session = try await base.sessions().first(where: { $0.key.clientID == clientID }) else { return [] }
         return try await base.queued(of: session.id, after: 0, limit: 100, maxBytes: .max)
             .map { String(buffer: $0.publication.payload) }
     }
 
-    /// The payloads that a restarted server would find retained.
+    /// Returns the retained payloads that a restarted server would find.
     package func retainedTexts() async throws -> Set<String> {
         Set(try await base.retained().map { String(buffer: $0.payload) })
     }
@@ -92,7 +92,8 @@ package final class ScriptedSessionStore: SessionStore {
         now: Timestamp
     ) throws(HermesError) -> [SessionOutcome] {
         state.withLock { $0.gate }?.wait()
-        // Acknowledgements of clients are told lazily; nobody hears of them.
+        // Commits with only acknowledgements do not count: the server makes them later, and no client waits for their
+        // outcome.
         let isLazy = operations.allSatisfy { if case .completed = $0 { true } else { false } }
         let fails = state.withLock { state in
             guard !isLazy else { return false }

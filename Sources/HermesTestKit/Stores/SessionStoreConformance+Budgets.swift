@@ -4,9 +4,9 @@
 import HermesCore
 import NIOCore
 
-/// The queues of all sessions are bounded, in total and by owner.
+/// The cases for the limits of all sessions' queues, in total and by owner.
 extension SessionStoreConformance {
-    /// Queues publications of one byte, and returns how many found room.
+    /// Queues publications of one byte, and returns how many of them had room.
     private static func flood(_ world: SessionWorld, _ id: DurableSessionID, _ count: Int = 100) throws -> Int {
         var taken = 0
         for _ in 0..<count where try world.publish("x", to: [id]) != [0] { taken += 1 }
@@ -38,7 +38,7 @@ extension SessionStoreConformance {
             try expectEqual(try flood(world, stranger, 4), 4)
             try expectEqual(try flood(world, bob, 8), 8)
             try expectEqual(world.store.queues.statistics.refused, 96 + 100 + 92 + 100)
-            // A publication that goes makes room, however it goes.
+            // A publication that leaves a queue makes room, no matter how it leaves.
             try world.change(.completed(flooder, [1]))
             try expectEqual(try flood(world, neighbour), 1)
             try world.change(.remove(flooder))
@@ -93,7 +93,7 @@ extension SessionStoreConformance {
                 for _ in 0..<20 where try world.publish(world.publication("x"), [targets[0]]) != [0] { taken += 1 }
                 try expectEqual(taken, 10)
                 try await expectCounted(world, owner.stored)
-                // A member without identifiers takes less.
+                // Without subscription identifiers, the publications take less room in the other session's queue.
                 let queued = try await world.store.queued(of: ids[0], after: 0, limit: 2, maxBytes: .max)
                 let other = PublicationTarget(session: ids[1], qos: .atLeastOnce, share: share)
                 guard

@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// Listing sessions for operators.
+/// The cases for listing sessions for operators.
 extension SessionStoreConformance {
     static let listing = [
         ConformanceCase("Sessions are listed by a part of the client id or owner, page by page, up to a bound") {
@@ -26,7 +26,7 @@ extension SessionStoreConformance {
             try expectEqual(try await found("%"), [ids[3]])
             try expectEqual(try await found("lamp", limit: 2), [ids[0], ids[2]])
             try expectEqual(try await found("lamp", after: ids[0]), [ids[2], ids[3]])
-            // Sessions behind the bound are not found, with the text or without it.
+            // Sessions beyond the number of searched ones are not found, even if they contain the text.
             try expectEqual(try await found("lamp", searched: 2), [ids[0]])
             try expectEqual(try await found("lamp", searched: 3), [ids[0], ids[2]])
             try expectEqual(try await found("lamp", after: ids[1], searched: 1), [ids[2]])

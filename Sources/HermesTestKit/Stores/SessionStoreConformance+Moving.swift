@@ -4,7 +4,7 @@
 import HermesCore
 import NIOCore
 
-/// Moving publications of shared subscriptions from one queue to another.
+/// The cases for moving publications of shared subscriptions from one queue to another.
 extension SessionStoreConformance {
     private static let share = "$share/g/t"
 
@@ -51,7 +51,7 @@ extension SessionStoreConformance {
                     publishedAt: StoreWorld.later(.seconds(index))
                 )
                 expected.append(publication)
-                // Some are in one queue alone, some share their content with another queue.
+                // Some publications are in one queue alone, others share their content with another queue.
                 let others = index % 2 == 0 ? [] : [target(ids[2], isShared: false)]
                 try world.publish(publication, [target(ids[0])] + others)
             }

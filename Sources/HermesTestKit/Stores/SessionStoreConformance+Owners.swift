@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// The owners of sessions.
+/// The cases for the owners of sessions.
 extension SessionStoreConformance {
     static let owners = [
         ConformanceCase("Owners have sessions of their own, however much their names look alike") { makeStore in

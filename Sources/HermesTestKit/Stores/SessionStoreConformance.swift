@@ -284,7 +284,8 @@ package enum SessionStoreConformance {
             }
             try publish(.part(number: 0, content: -5), [target(0), target(1), target(2, "$share/g/t")])
             try publish(.part(number: 1, content: -5), [])
-            // A full queue takes nothing more, and the member of a group leaves it to others.
+            // A full queue takes nothing more. A member of a shared subscription with a full queue leaves the
+            // publication to other members.
             for _ in 0..<2 { try world.publish("y", to: [ids[3]]) }
             try publish(.part(number: 2, content: -5), [target(3), target(3, "$share/other/t")])
             var opened = try world.open("a")
@@ -385,7 +386,7 @@ package enum SessionStoreConformance {
         },
         ConformanceCase("Pages have all retained publications, ascending by the bytes of their topics") { makeStore in
             let world = SessionWorld(try await makeStore(StoreSettings()))
-            // A slash comes before letters, and letters come before what is not ASCII.
+            // A slash sorts before letters, and letters sort before characters that are not ASCII.
             let topics = ["a", "a/b", "ab", "a\u{301}", "z", "\u{e1}"]
             for topic in topics.shuffled() { try world.change(.retain(world.publication(topic, topic: topic))) }
             for limit in 1...7 {
@@ -478,7 +479,7 @@ package enum SessionStoreConformance {
     ]
 }
 
-/// Throws unless the two are equal in everything.
+/// Throws unless the two publications are equal in everything.
 func expectSame(
     _ found: StoredPublication,
     _ expected: StoredPublication,

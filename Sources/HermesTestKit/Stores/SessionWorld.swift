@@ -10,7 +10,7 @@ package struct SessionWorld: Sendable {
 
     package init(_ store: any Store) { self.store = store }
 
-    /// For literals in tests only.
+    /// Returns the topic with this name. For literals in tests only.
     package static func topic(_ text: String) -> TopicName {
         guard let topic = TopicName(text) else { preconditionFailure("not a topic: \(text)") }
         return topic
@@ -26,7 +26,7 @@ package struct SessionWorld: Sendable {
         Self.publication(text, topic: name, details)
     }
 
-    /// A publication of QoS 2.
+    /// Returns a publication of QoS 2.
     package static func publication(
         _ text: String,
         topic name: String = "t",
@@ -48,7 +48,7 @@ package struct SessionWorld: Sendable {
         return outcomes[0]
     }
 
-    /// Commits an operation without a result.
+    /// Commits an operation whose outcome has no value. Throws for any other outcome.
     package func change(_ operation: SessionOperation) throws {
         let outcome = try commit(operation)
         switch outcome {
@@ -95,14 +95,14 @@ package struct SessionWorld: Sendable {
         return try publish(publication(text), targets, received: received)
     }
 
-    /// "seq:payload" of all waiting publications.
+    /// Returns all waiting publications, each as "seq:payload".
     package func queue(_ id: DurableSessionID, after seq: UInt64 = 0) async throws -> [String] {
         try await store.queued(of: id, after: seq, limit: .max >> 1, maxBytes: .max).map { queued in
             "\(queued.seq):\(String(buffer: queued.publication.payload))"
         }
     }
 
-    /// The payloads of all retained publications.
+    /// Returns the payloads of all retained publications.
     package func retainedTexts() async throws -> [String] {
         try await store.retained().map { String(buffer: $0.payload) }.sorted()
     }
@@ -117,7 +117,7 @@ package struct SessionWorld: Sendable {
 extension SessionStore {
     /// Purges as if no session were open.
     ///
-    /// - Returns: the number of rows handled.
+    /// - Returns: the number of handled rows.
     package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         try await purgeSessions(now: now, limit: limit, sentUpTo: { _ in 0 }).rows
     }

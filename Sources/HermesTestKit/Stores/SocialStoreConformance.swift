@@ -3,7 +3,8 @@
 
 import HermesCore
 
-/// The cases for every ``SocialStore``, and for every ``MessageStore`` where contacts and groups decide.
+/// The cases for every ``SocialStore``, and for the behaviour of every ``MessageStore`` that depends on contacts and
+/// groups.
 package enum SocialStoreConformance {
     package static var cases: [ConformanceCase] { contacts + groups + groupMessages }
 
@@ -43,7 +44,7 @@ package enum SocialStoreConformance {
             try world.send("d", from: 2, to: 1)
             try expectEqual(try await world.contacts(1), ["1:blocked"])
             try expectEqual(try await world.contacts(0), [], "who is blocked is not told")
-            // After something else has touched the account's rows.
+            // The block still holds after another operation has changed the account's rows.
             _ = try await world.store.open(
                 DeviceDescription(id: StoreWorld.tablet),
                 of: world[1].user,
@@ -66,7 +67,7 @@ package enum SocialStoreConformance {
                     throw ConformanceFailure(description: "not a duplicate")
                 }
                 try expectEqual(duplicate.messageID, receipt.messageID)
-                // Once more after the client ids have moved to their final table.
+                // The second round tests the client ids after the purge has moved them to their final table.
                 try await world.purge()
             }
             let fresh = world.message("b", from: 0, to: 1, clientID: "y")
@@ -99,10 +100,11 @@ package enum SocialStoreConformance {
             for seq: UInt64 in [2, 2, 1, 9, 3, .max / 2] { _ = try mark(0, 1, seq) }
             try expectEqual(try await world.inbox(1, after: 3), ["4:read 2", "5:read 3"])
             try expectEqual(try await world.inbox(0, after: 3), ["4:read 2", "5:read 3"])
-            // The other's marks are its own.
+            // The other account's read marks are separate.
             _ = try mark(1, 0, 1)
             try expectEqual(try await world.inbox(0, after: 5), ["6:read 1"])
-            // Marks of a blocked reader, or of one who blocks, reach only the reader's own devices.
+            // The read marks of a reader who is blocked by the other account, or who blocks it, reach only the reader's
+            // own devices.
             try world.send("d", from: 1, to: 0)
             try world.contact(.block, 1, 0)
             _ = try mark(0, 1, 4)
@@ -113,7 +115,7 @@ package enum SocialStoreConformance {
             let conversation = world.conversation(0, 1)
             try expectEqual(try world.refusal(.markRead(conversation, by: world[2].user, upTo: 1)), .forbidden)
             try expectEqual(try world.refusal(.markRead(conversation, by: stranger, upTo: 1)), .notFound)
-            // A mark about a deleted account reaches only the reader.
+            // After the other account is deleted, the reader still gets the mark of its conversation with itself.
             _ = try world.commit(.deleteAccount(world[1].user))
             try world.send("to myself", from: 0, to: 0)
             _ = try mark(0, 0, 1)
@@ -276,7 +278,7 @@ package enum SocialStoreConformance {
             try expectEqual(try await found(""), all)
             try expectEqual(try await found("garDEN"), [all[0], all[2]])
             try expectEqual(try await found("\u{c4}CK"), [all[3]])
-            // No character has a meaning of its own.
+            // No character of the text is a wildcard.
             for text in ["%", "_", "100%_"] { try expectEqual(try await found(text), [all[4]]) }
             for text in ["\\", "*", "'", "\u{e4}ck", "100%__"] { try expectEqual(try await found(text), []) }
             try expectEqual(try await found("garden", after: all[0]), [all[2]])
@@ -360,7 +362,7 @@ package enum SocialStoreConformance {
                 try await world.store.readableAfter(world[person].user, in: group)
             }
             let add = GroupCommand.changeMembers(group, MemberChanges(added: [world[2].user]))
-            // In one batch, too.
+            // This also holds for operations in one batch.
             _ = try world.store.commit(
                 [
                     world.talk("a", 0, group), world.talk("b", 1, group), .group(add, by: world[0].user),
@@ -372,7 +374,7 @@ package enum SocialStoreConformance {
             try expectEqual(try await readable(1), 0)
             try expectEqual(try await readable(2), 2)
             try expectEqual(try await readable(3), nil)
-            // A new role, a transfer and being added again change nothing.
+            // A new role, a transfer of the group and being added again change nothing.
             let promotion = MemberChanges.Role(user: world[2].user, role: .administrator)
             _ = try world.group(.changeMembers(group, MemberChanges(added: [world[2].user], roles: [promotion])))
             let transfer = MemberChanges.Role(user: world[2].user, role: .owner)
@@ -381,7 +383,7 @@ package enum SocialStoreConformance {
             _ = try world.group(.changeMembers(group, MemberChanges(roles: [back])), by: 2)
             try expectEqual(try await readable(2), 2)
             try expectEqual(try await world.store.group(group)?.readableAfter(world[2].user), 2)
-            // A member who comes back reads on from there.
+            // A member who comes back can read only messages that were sent after its return.
             _ = try world.group(.leave(group), by: 1)
             try expectEqual(try await readable(1), nil)
             _ = try world.group(.changeMembers(group, MemberChanges(added: [world[1].user])))
@@ -427,13 +429,13 @@ extension StoreWorld {
         guard case .eventAppended = outcome else { throw ConformanceFailure(description: "refused: \(outcome)") }
     }
 
-    /// An account's contact list in short: "2:accepted".
+    /// Returns an account's contact list in short form: "2:accepted".
     fileprivate func contacts(_ person: Int) async throws -> [String] {
         try await store.contacts(of: people[person].user, after: nil, limit: 100)
             .map { "\($0.account.id):\($0.state)" }
     }
 
-    /// Creates a group of the first person and these.
+    /// Creates a group of the first person and these others.
     func create(_ others: [Int]) throws -> GroupID {
         try group(.create(name: "group", members: others.map { people[$0].user })).id
     }
@@ -446,7 +448,7 @@ extension StoreWorld {
         return group
     }
 
-    /// The sending of a message to a group.
+    /// Returns the operation that sends a message to a group.
     func talk(_ text: String, _ person: Int, _ group: GroupID) -> WriteOperation {
         .append(message(text, from: person, to: group))
     }

@@ -7,7 +7,7 @@ import Synchronization
 /// A store with accounts, with shortcuts for tests.
 package struct StoreWorld: Sendable {
     package let store: any Store
-    /// Accounts 1 …, each with a device "phone" unless told otherwise.
+    /// The accounts, with ids from 1. Each has the device "phone", unless the test chooses other devices.
     package let people: [Principal]
 
     /// The world's default time.
@@ -50,7 +50,7 @@ package struct StoreWorld: Sendable {
         self.people = people
     }
 
-    /// The same people, in a store that has them already.
+    /// Creates a world of people who are already in the store.
     package init(store: any Store, people: [Principal]) {
         self.store = store
         self.people = people
@@ -58,23 +58,23 @@ package struct StoreWorld: Sendable {
 
     package subscript(_ index: Int) -> Principal { people[index] }
 
-    /// A name in its stored form, without the rules for names.
+    /// Returns a name in its stored form, without a check of the rules for names.
     package static func name(_ text: String) -> NickName { NickName(stored: text, key: text.lowercased()) }
 
     package static func device(_ text: String) -> DeviceID {
-        // Only for literals in tests.
+        // This is only for literals in tests.
         guard let device = DeviceID(text) else { preconditionFailure("not a device id: \(text)") }
         return device
     }
 
     package static func later(_ duration: Duration) -> Timestamp { now.advanced(by: duration) }
 
-    /// The 1:1 conversation of two people.
+    /// Returns the 1:1 conversation of two people.
     package func conversation(_ one: Int, _ other: Int) -> ConversationID {
         .direct(between: people[one].user, and: people[other].user)
     }
 
-    /// An id that no other message of this process has.
+    /// Returns an id that no other message of this process has.
     package static func nextID() -> MessageID {
         let number = lastID.withLock { last in
             last += 1
@@ -83,7 +83,7 @@ package struct StoreWorld: Sendable {
         return MessageID(high: (UInt64(now.rawValue) + number / 8) << 16, low: number &* 0x9E37_79B9_7F4A_7C15)
     }
 
-    /// A message from one to another, ready to be committed.
+    /// Returns a message from one person to another that is ready to be committed.
     package func message(
         _ text: String,
         from sender: Int,
@@ -109,7 +109,7 @@ package struct StoreWorld: Sendable {
         )
     }
 
-    /// A message to a group, ready to be committed.
+    /// Returns a message to a group that is ready to be committed.
     package func message(_ text: String, from sender: Int, to group: GroupID) -> MessageAppend {
         MessageAppend(
             id: Self.nextID(),
@@ -132,7 +132,7 @@ package struct StoreWorld: Sendable {
         return outcomes[0]
     }
 
-    /// Commits a message that must be appended.
+    /// Commits a message. Throws if it is not appended.
     @discardableResult
     package func send(
         _ text: String,
@@ -172,14 +172,14 @@ package struct StoreWorld: Sendable {
         throw ConformanceFailure(description: "purge never comes to an end")
     }
 
-    /// A page in short: "1:text", "2-4:hole", "5:read", "6:recalled".
+    /// Returns a page of a person's inbox in short form: "1:text", "2-4:hole", "5:read 3", "6:recalled 2".
     package func inbox(_ person: Int, after seq: UInt64 = 0, limit: Int = 1000) async throws -> [String] {
         let page = try await store.entries(of: people[person].user, after: seq, limit: limit)
         try Self.checkContiguity(page, after: seq)
         return page.entries.map { Self.summary($0) }
     }
 
-    /// Checks that a page has no unexplained gaps, and that one that reaches the head is complete.
+    /// Checks that a page has no unexplained gaps, and no entry beyond the head.
     package static func checkContiguity(_ page: InboxPage, after seq: UInt64) throws {
         guard !page.entries.isEmpty else { return }
         var next = seq + 1
@@ -194,7 +194,7 @@ package struct StoreWorld: Sendable {
         try expect(next <= page.position.head + 1, "an entry beyond the head")
     }
 
-    /// The refusal's code; fails if the operation was not refused.
+    /// Commits an operation that must be refused, and returns the code of the refusal.
     package func refusal(_ operation: WriteOperation, at now: Timestamp = now) throws -> HermesError.Code {
         let outcome = try commit(operation, at: now)
         guard case .refused(let error) = outcome else {

@@ -63,7 +63,7 @@ package enum WebhookStoreConformance {
             try expectEqual(try await store.webhookQueue().count, 301)
             let turn = (51..<51 + WebhookEvent.maxDuePerUser).map { "a\($0)" }
             try expectEqual(try await store.ids(limit: 20), turn + ["b"])
-            // The first of them fails, and is tried again when the others have long been due.
+            // The first of these events fails. It becomes due again long after the others have become due.
             let first = try await store.dueWebhooks(now: StoreWorld.now, limit: 1)[0].number
             let later = StoreWorld.later(.seconds(8))
             try await store.settleWebhooks([.again(first, attempts: 1, due: later)])

@@ -4,14 +4,15 @@
 package import NIOCore
 package import SwiftProtobuf
 
-/// A frame of Delimited: the length as a base-128 varint of at most five bytes, and a body, one `hermes.v1.Packet`.
+/// A frame of Delimited: the body's length as a base-128 varint of at most five bytes, and the body, one
+/// `hermes.v1.Packet`.
 package struct DelimitedFrame: WireFrame {
-    /// The longest frame that is accepted by default, in bytes.
+    /// The longest body that is accepted by default, in bytes.
     package static let defaultMaxBytes = 1_048_576
 
     /// The body as received; not empty.
     package var body: ByteBuffer
-    /// Whether the body is the packet's JSON, from a text message of a WebSocket.
+    /// Whether the body is the packet's JSON. Such a frame comes from a text message of a WebSocket.
     package var isJSON: Bool
 
     /// Creates a frame.
@@ -30,9 +31,11 @@ package struct DelimitedFrame: WireFrame {
     /// Parses the body.
     ///
     /// - Parameters:
-    ///   - maxParts: the largest number of parts (``MessageParts``); nil: any number, for packets of a server.
-    ///   - counted: gets the number of its parts before it is parsed, even if there are too many.
-    /// - Throws: WireError `.badBody` if it is not a packet or has too many parts, `.badText` if its JSON is not UTF-8.
+    ///   - maxParts: the largest number of parts (``MessageParts``); nil: any number, for packets from a server.
+    ///   - counted: gets the number of the packet's parts before the packet is parsed, even if there are too many; not
+    ///     called if `maxParts` is nil.
+    /// - Throws: WireError `.badBody` if the body is not a packet or has too many parts; `.badText` if the JSON is not
+    ///   UTF-8, or the body holds too many combining marks in a row.
     package func packet(
         maxParts: Int? = MessageParts.max,
         counted: (Int) -> Void = { _ in }

@@ -3,19 +3,19 @@
 
 package import NIOCore
 
-/// Cuts Delimited frames; frames of length zero are skipped.
+/// Cuts a stream into Delimited frames; frames of length zero are skipped.
 package struct DelimitedFrameDecoder: FrameDecoder {
     /// The longest body that is accepted, in bytes.
     private let maxFrameBytes: Int
     /// Whether the bytes come from ``WebSocketPackets``, which marks text messages.
     private let takesText: Bool
-    /// The pieces of a text message that have arrived, at the start of the buffer.
+    /// The complete pieces of an unfinished text message, which are at the start of the buffer.
     private var pieces = Pieces()
 
     private struct Pieces {
-        /// The bytes of the pieces, prefixes included.
+        /// The size of the pieces in bytes, with their prefixes.
         var bytes = 0
-        /// The bytes of the text.
+        /// The size of the text in bytes.
         var textBytes = 0
     }
 
@@ -56,8 +56,8 @@ package struct DelimitedFrameDecoder: FrameDecoder {
 
     /// Removes a whole text message.
     ///
-    /// Each piece of an incomplete message is examined once. The prefixes of the pieces count, so that pieces of a few
-    /// bytes cannot take several times the limit.
+    /// Each piece of an incomplete message is examined once. The pieces with their prefixes may take about twice the
+    /// limit, so that many pieces of a few bytes cannot take several times the limit.
     private mutating func nextText(from buffer: inout ByteBuffer) throws(WireError) -> ByteBuffer? {
         while let (told, prefixBytes) = try DelimitedPrefix.peek(buffer, at: pieces.bytes) {
             let length = Int(told & UInt64(UInt32.max))

@@ -3,7 +3,7 @@
 
 import NIOCore
 
-/// The position in a stream of Delimited frames, found without keeping any of it.
+/// The position in a stream of Delimited frames. It is found without keeping bytes of the stream.
 struct DelimitedPosition: Sendable {
     private var length: UInt64 = 0
     private var prefixBytes = 0
@@ -14,8 +14,8 @@ struct DelimitedPosition: Sendable {
 
     /// Follows the next bytes of the stream.
     ///
-    /// - Parameter start: their index in the buffer; they end at its writer index.
-    /// - Returns: false if a length takes more than 32 bits.
+    /// - Parameter start: the index of these bytes in the buffer. They end at the buffer's writer index.
+    /// - Returns: false if a length does not fit into 32 bits, or its prefix has more than five bytes.
     mutating func follow(_ bytes: ByteBuffer, from start: Int) -> Bool {
         var index = start
         while index < bytes.writerIndex {

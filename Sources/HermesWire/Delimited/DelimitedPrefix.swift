@@ -11,9 +11,9 @@ package import NIOCore
 package enum DelimitedPrefix {
     /// The longest prefix in bytes.
     package static let maxBytes = 5
-    /// The bit of a piece of a text message.
+    /// The bit that marks a piece of a text message.
     static let text: UInt64 = 1 << 32
-    /// The bit of a piece that is followed by another one.
+    /// The bit that marks a piece of a text message that another piece follows.
     static let more: UInt64 = 1 << 33
 
     /// Returns the encoded size of a length: one byte for each 7 bits.
@@ -21,9 +21,9 @@ package enum DelimitedPrefix {
         max(1, (UInt32.bitWidth - length.leadingZeroBitCount + 6) / 7)
     }
 
-    /// Appends a length, and reserves room for the body.
+    /// Appends the length of a body, and reserves room for the body.
     ///
-    /// - Throws: WireError `.frameTooLong` if it is 4 GiB or more; then nothing was written.
+    /// - Throws: WireError `.frameTooLong` if the body takes 4 GiB or more; then nothing was written.
     package static func write(_ bodyBytes: Int, into buffer: inout ByteBuffer) throws(WireError) {
         guard var rest = UInt32(exactly: bodyBytes) else {
             throw .frameTooLong(bodyBytes, limit: Int(clamping: UInt32.max))
@@ -46,11 +46,12 @@ package enum DelimitedPrefix {
         buffer.writeInteger(UInt8(truncatingIfNeeded: rest))
     }
 
-    /// Reads a length, without moving the buffer.
+    /// Reads a prefix without moving the buffer's reader index.
     ///
-    /// - Parameter offset: the distance of its beginning from the reader index.
-    /// - Returns: the length (up to 35 bits) and how many bytes it takes; nil if more bytes are needed.
-    /// - Throws: WireError `.badLength` if it takes more than five bytes.
+    /// - Parameter offset: the distance of the prefix from the reader index, in bytes.
+    /// - Returns: the length with the extra bits (35 bits together), and the size of the prefix in bytes; nil if more
+    ///   bytes are needed.
+    /// - Throws: WireError `.badLength` if the prefix takes more than five bytes.
     package static func peek(
         _ buffer: ByteBuffer,
         at offset: Int = 0

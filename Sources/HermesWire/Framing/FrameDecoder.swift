@@ -5,23 +5,24 @@ package import NIOCore
 
 /// Cuts a stream of bytes into frames; one decoder per connection and direction.
 ///
-/// The connection's owner appends what it reads to one ByteBuffer and calls `next(from:)` until it returns nil.
-/// Decoders keep no bytes of their own and look at no more than a header per call, so a frame that arrives byte by byte
-/// costs no more than one that arrives at once. Bodies are slices of the buffer, never copies.
+/// The connection's owner appends what it reads to one ByteBuffer and calls `next(from:)` until it returns nil. A
+/// decoder keeps no bytes of its own. While a frame is incomplete, a call examines no more than a header, so a frame
+/// that arrives byte by byte costs no more than a frame that arrives at once. Bodies are slices of the buffer, never
+/// copies.
 package protocol FrameDecoder: Sendable {
     /// The frame type that the decoder produces.
     associatedtype Frame: WireFrame
 
     /// Creates a decoder.
     ///
-    /// - Parameter maxFrameBytes: the longest body that is accepted, in bytes, the header not counted. A longer one is
-    ///   refused as soon as its length is known, before anything is allocated or waited for.
+    /// - Parameter maxFrameBytes: the longest accepted body in bytes, without the header. A longer body is refused as
+    ///   soon as its length is known, before anything is allocated and before its bytes arrive.
     init(maxFrameBytes: Int)
 
     /// Removes the next frame from the buffer.
     ///
-    /// - Parameter buffer: bytes not consumed yet. Its reader index moves past the returned frame. It does not move if
-    ///   the frame is incomplete or an error is thrown, so the error repeats.
+    /// - Parameter buffer: the bytes that are not consumed yet. The reader index moves past the returned frame. It does
+    ///   not move if the frame is incomplete or if an error is thrown, so the next call throws the same error.
     /// - Returns: the frame, or nil if more bytes are needed.
     /// - Throws: WireError if the bytes break the protocol; the connection cannot go on.
     mutating func next(from buffer: inout ByteBuffer) throws(WireError) -> Frame?
@@ -32,7 +33,7 @@ package protocol WireFrame: Hashable, Sendable {
     /// The frame's size on the wire, header included, in bytes.
     var encodedBytes: Int { get }
 
-    /// The number of frames that it represents; 1 unless a decoder combines several.
+    /// The number of frames on the wire that this value represents; 1 unless a decoder combines several.
     var frameCount: Int { get }
 
     /// Appends the frame, header and body.

@@ -10,10 +10,9 @@ extension SwiftProtobuf.Message {
     ///
     /// - Parameters:
     ///   - maxParts: the largest number of parts (``MessageParts``); nil: any number, for messages from the server.
-    ///   - counted: gets the number of its parts before it is parsed, even if there are too many; not called without
-    ///     `maxParts`.
-    /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, lack a required field, or have
-    ///   too many parts.
+    ///   - counted: gets the number of the message's parts before the message is parsed, even if there are too many;
+    ///     not called if `maxParts` is nil.
+    /// - Throws: WireError `.badBody` or `.badText`, as the initializer from bytes below.
     package init(
         wire buffer: ByteBuffer,
         maxParts: Int? = MessageParts.max,
@@ -25,11 +24,13 @@ extension SwiftProtobuf.Message {
     /// Parses a message from bytes, for example from a field that holds another message.
     ///
     /// - Parameters:
-    ///   - maxParts: how many parts it may have; nil: any number.
-    ///   - counted: gets the number of its parts before it is parsed.
-    /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, lack a required field, or have
-    ///   too many parts; `.badText` if they are from a client and hold too many combining marks in a row
-    ///   (``StreamSafeText``), because already decoding compares the keys of a map.
+    ///   - maxParts: the largest number of parts; nil: any number, for messages from the server.
+    ///   - counted: gets the number of the message's parts before the message is parsed, even if there are too many;
+    ///     not called if `maxParts` is nil.
+    /// - Throws: WireError `.badBody` if the bytes are not a message of this type, nest messages deeper than 32 levels,
+    ///   lack a required field, or have too many parts; `.badText` if `maxParts` is not nil and the bytes hold too many
+    ///   combining marks in a row (``StreamSafeText``). The marks are checked before decoding, because the decoder
+    ///   already compares the keys of a map.
     package init(
         wire bytes: some SwiftProtobufContiguousBytes,
         maxParts: Int? = MessageParts.max,
@@ -61,7 +62,7 @@ extension SwiftProtobuf.Message {
         }
     }
 
-    /// Serialises the message into a buffer of its own.
+    /// Serialises the message into a new buffer.
     ///
     /// - Throws: WireError `.notEncodable` if a required field is missing.
     package func wireBuffer() throws(WireError) -> ByteBuffer {
@@ -70,12 +71,12 @@ extension SwiftProtobuf.Message {
 }
 
 extension WireError {
-    /// A message has more parts than ``MessageParts/max``.
+    /// Creates the error for a message with more parts than ``MessageParts/max``.
     static func tooManyParts(_ name: String) -> WireError {
         WireError(.badBody, "the \(name) has more than \(MessageParts.max) fields and elements")
     }
 
-    /// A message holds more than ``StreamSafeText/maxRun`` combining marks in a row.
+    /// Creates the error for a message with more than ``StreamSafeText/maxRun`` combining marks in a row.
     static func unsafeText(_ name: String) -> WireError {
         WireError(.badText, "a text in the \(name) \(StreamSafeText.problem)")
     }
@@ -90,7 +91,7 @@ extension BinaryDecodingOptions {
     }()
 }
 
-/// The readable bytes of a ByteBuffer, as SwiftProtobuf wants to see them.
+/// The readable bytes of a ByteBuffer, as the type of bytes that SwiftProtobuf reads and writes.
 struct BufferBytes: SwiftProtobufContiguousBytes {
     var buffer: ByteBuffer
 

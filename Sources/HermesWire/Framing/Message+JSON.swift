@@ -4,21 +4,23 @@
 package import NIOCore
 package import SwiftProtobuf
 
-/// Protobuf's JSON from the network. This is the only place that parses it; `make lint` checks that.
+/// Parses protobuf's JSON from the network. This is the only place that parses such JSON; `make lint` checks that.
 extension SwiftProtobuf.Message {
-    /// Parses a message from all readable bytes of a buffer, which hold its JSON.
+    /// Parses a message from its JSON, which is all readable bytes of a buffer.
     ///
     /// Fields and enum names that the server does not know are ignored, so that a newer client can talk to an older
     /// server.
     ///
     /// SwiftProtobuf's JSON decoder accepts enum numbers of 64 bits. Its binary encoder reserves 32 bits for an enum
-    /// and writes 64, past the end of its buffer. So such a number must not get into a message.
+    /// and writes 64, past the end of its buffer. So a number that does not fit into 32 bits must not get into a
+    /// message.
     ///
     /// - Parameters:
-    ///   - maxParts: how many parts it may have; nil: any number.
-    ///   - counted: gets the number of its parts before anything else.
-    /// - Throws: WireError `.badText` if they are not UTF-8, or hold too many combining marks in a row
-    ///   (``StreamSafeText``); `.badBody` if they are not this message, nest more than 32
+    ///   - maxParts: the largest number of parts; nil: any number.
+    ///   - counted: gets the number of the message's parts before anything else is checked; not called if `maxParts` is
+    ///     nil.
+    /// - Throws: WireError `.badText` if the bytes are not UTF-8, or hold too many combining marks in a row
+    ///   (``StreamSafeText``); `.badBody` if they are not the JSON of a message of this type, nest more than 32
     ///   objects, hold an enum number that does not fit into 32 bits, or have too many parts (``MessageParts``).
     package init(
         wireJSON buffer: ByteBuffer,
@@ -38,7 +40,8 @@ extension SwiftProtobuf.Message {
         do {
             try self.init(jsonUTF8Bytes: BufferBytes(buffer), options: options)
         } catch {
-            // The bytes are UTF-8. So this is what SwiftProtobuf says of a number that is longer than it reads.
+            // The bytes are UTF-8, as was checked above. SwiftProtobuf also throws `invalidUTF8` for a number with more
+            // digits than it reads.
             let isLongNumber = if case .invalidUTF8? = error as? JSONDecodingError { true } else { false }
             let reason = isLongNumber ? "a number has too many digits" : "\(error)"
             throw WireError(.badBody, "the body is not the JSON of a \(Self.protoMessageName): \(reason)")
@@ -102,7 +105,8 @@ private struct EnumRangeVisitor: Visitor {
         for element in value.values { try element.traverse(visitor: &self) }
     }
 
-    // Nothing else can contain an enum. For bytes, the generic form keeps Foundation's Data out of the imports.
+    // The fields below cannot contain an enum. The methods for bytes are generic, so that this file need not import
+    // Foundation for its Data.
     mutating func visitSingularDoubleField(value: Double, fieldNumber: Int) {}
     mutating func visitSingularInt64Field(value: Int64, fieldNumber: Int) {}
     mutating func visitSingularUInt64Field(value: UInt64, fieldNumber: Int) {}

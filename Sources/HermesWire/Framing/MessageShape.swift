@@ -4,14 +4,15 @@
 package import NIOCore
 package import SwiftProtobuf
 
-/// The fields of a protobuf message that hold messages, so that its parts can be counted before it is parsed.
+/// The fields of a protobuf message that hold messages. With them, the parts of the message can be counted before it is
+/// parsed.
 struct MessageShape {
-    /// Numbers of fields and their shapes, in turn; see ``all``.
+    /// The number of each field, followed by the index of its message's shape in ``all``.
     let fields: [UInt16]
 
     init(_ index: UInt16) { fields = Self.all[Int(index)] }
 
-    /// The shape of the message in a field; nil if the field holds none.
+    /// Returns the index of the shape of the message in a field; nil if the field holds no message.
     func nested(_ number: UInt64) -> UInt16? {
         var position = 0
         while position < fields.count {
@@ -22,21 +23,20 @@ struct MessageShape {
     }
 }
 
-/// The parts of a message: its fields and those of the messages inside it. Each element of a repeated field and each
-/// entry of a map counts separately. A part takes up to a microsecond to parse and may have only two bytes. So the cost
-/// of a message depends on its parts, not on its bytes.
+/// The parts of a message: its fields, and the fields of the messages inside it. Each element of a repeated field and
+/// each entry of a map counts separately. A part takes up to a microsecond to parse and may have only two bytes. So the
+/// cost of a message depends on its parts, not on its bytes.
 package enum MessageParts {
     /// The largest number of parts of a message from a client. The largest legitimate request names a thousand users.
     package static let max = 4_096
-    /// A message of up to this length is not examined.
+    /// The length in bytes up to which a message is not examined; its parts count as 0.
     static let freeBytes = 128
-    /// As when parsing: deeper messages are refused then.
+    /// The depth at which counting stops. The parser refuses messages that nest deeper (`BinaryDecodingOptions.wire`).
     private static let maxDepth = 32
 
-    /// Counts the parts of a protobuf message, at most one above ``max``. Counting takes a few nanoseconds for each
-    /// part.
+    /// Counts the parts of a protobuf message, and stops at one above ``max``. Counting takes a few nanoseconds a part.
     ///
-    /// - Parameter bytes: the message. If they are not a valid message, the parts before the error count.
+    /// - Parameter bytes: the message. If it is not valid, only the parts before the error count.
     package static func count(_ type: (some SwiftProtobuf.Message).Type, wire bytes: ByteBuffer) -> Int {
         bytes.withUnsafeReadableBytes { count(type, wire: $0) }
     }
@@ -55,7 +55,8 @@ package enum MessageParts {
         return parts
     }
 
-    /// Counts the parts of a JSON text: all values, names and elements.
+    /// Counts the parts of a JSON text, and stops at one above ``max``. Each comma, colon and opening bracket outside a
+    /// string counts as one part.
     package static func count(json bytes: ByteBuffer) -> Int {
         guard bytes.readableBytes > freeBytes else { return 0 }
         return bytes.withUnsafeReadableBytes { bytes in

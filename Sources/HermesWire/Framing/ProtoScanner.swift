@@ -1,14 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Iterates over the fields of a protobuf message without creating objects, for places where parsing would cost too
+/// Iterates over the fields of a protobuf message without creating objects, for code in which parsing would cost too
 /// much.
 package struct ProtoScanner {
     package struct Field {
         package var number: UInt64
-        /// The value of a number, or the length of bytes.
+        /// The value of a varint field, or the length of a field of bytes; 0 for other types.
         package var value: UInt64
-        /// The bytes of the field; empty for other types.
+        /// The content of a field of bytes; empty for other types.
         package var bytes: UnsafeRawBufferPointer
     }
 
@@ -17,7 +17,7 @@ package struct ProtoScanner {
 
     package init(_ message: UnsafeRawBufferPointer) { self.message = message }
 
-    /// The next field; nil at the end, or if the bytes are not a message.
+    /// Returns the next field; nil at the end, or if the bytes are not a message.
     package mutating func next() -> Field? {
         guard let key = varint() else { return nil }
         var field = Field(number: key >> 3, value: 0, bytes: UnsafeRawBufferPointer(start: nil, count: 0))
@@ -26,7 +26,7 @@ package struct ProtoScanner {
             guard let value = varint() else { return nil }
             field.value = value
         case 1: position += 8
-        // The beginning and the end of a group, whose fields follow like others.
+        // The beginning or the end of a group. The group's fields are returned like any others.
         case 3, 4: break
         case 5: position += 4
         case 2:
@@ -54,7 +54,7 @@ package struct ProtoScanner {
         return nil
     }
 
-    /// The first field with this number.
+    /// Returns the first field with this number; nil if there is none.
     package static func find(_ number: UInt64, in message: UnsafeRawBufferPointer) -> Field? {
         var scanner = ProtoScanner(message)
         while let field = scanner.next() {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension UnsafeRawBufferPointer {
-    /// Compares eight bytes at a time; as fast as a library for short names, and without a call.
+    /// Returns whether both buffers hold the same bytes. Compares eight bytes at a time. For short names this is as
+    /// fast as a library function, without a call.
     @inlinable
     package func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
         guard count == other.count else { return false }

@@ -3,21 +3,22 @@
 
 package import NIOCore
 
-/// The bound for combining marks in text from the network.
+/// The limit for consecutive combining marks in text from the network.
 ///
 /// Swift compares and hashes strings by canonical equivalence. For this it sorts each run of combining marks, in a time
-/// that grows with the square of the run's length: a run of 60 KiB takes a quarter of a second, a run of one mebibyte
-/// takes minutes. So no text with a longer run than ``maxRun`` gets into a string. Then a comparison takes a time that
-/// is linear in the text.
+/// that grows with the square of the run's length: a run of 60 KiB takes a quarter of a second, and a run of 1 MiB
+/// takes minutes. So a text with a longer run than ``maxRun`` is refused before it becomes a string. The time to
+/// compare the other texts is linear in their length.
 package enum StreamSafeText {
-    /// The most combining marks in a row. Unicode's Stream-Safe Text Format has at most 30 (UAX #15, section 13), which
-    /// is far more than any language needs; decorated text in chats has more.
+    /// The largest number of combining marks in a row. Unicode's Stream-Safe Text Format allows 30 (UAX #15, section
+    /// 13), which is far more than any language needs. The limit is higher because decorated text in chats has more.
     package static let maxRun = 128
 
-    /// What is wrong with a text that is not safe, for errors.
+    /// The end of an error message about a text that is not safe.
     package static let problem = "holds more than \(maxRun) combining marks in a row"
 
-    /// Whether bytes hold no text with a longer run. The bytes need not be text everywhere.
+    /// Returns whether no text in the bytes has a longer run than ``maxRun``. The bytes may also hold other data than
+    /// text.
     package static func isSafe(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var scan = Scan()
         return scan.isSafe(bytes, withEscapes: false)
@@ -30,7 +31,8 @@ package enum StreamSafeText {
             ?? Array(text).withUnsafeBytes(isSafe)
     }
 
-    /// The same for JSON, whose texts may hold marks as `\u` and four digits.
+    /// Returns whether no text in a JSON document has a longer run than ``maxRun``. Marks that are written as `\u` and
+    /// four digits count, too.
     package static func isSafe(json buffer: ByteBuffer) -> Bool {
         buffer.withUnsafeReadableBytes { bytes in
             var scan = Scan()
@@ -38,7 +40,7 @@ package enum StreamSafeText {
         }
     }
 
-    /// The run at some place of a text.
+    /// A scan of bytes that counts the present run of combining marks.
     private struct Scan {
         private var run = 0
 
@@ -75,19 +77,21 @@ package enum StreamSafeText {
             return run <= maxRun
         }
 
-        /// Whether the canonical decomposition of a scalar consists of marks that are sorted.
+        /// Whether a scalar counts as a combining mark: normalization sorts the scalar itself, or the marks into which
+        /// it decomposes.
         private static func isCombining(_ value: UInt32) -> Bool {
             // The combining marks begin at U+0300; the large scripts of East Asia have none.
             guard value >= 0x300, !(0x3400...0x9FFF).contains(value), !(0xAC00...0xD7A3).contains(value),
                 let scalar = Unicode.Scalar(value)
             else { return false }
-            // Three vowel signs are no such marks themselves, but are made of two.
+            // These three vowel signs have the combining class 0, but each decomposes into two marks that are sorted.
             return scalar.properties.canonicalCombiningClass != .notReordered || [0xF73, 0xF75, 0xF81].contains(value)
         }
 
-        /// Decodes the scalar at a place.
+        /// Decodes the UTF-8 scalar at an index.
         ///
-        /// - Returns: 0 and the length 1 if there is none.
+        /// - Returns: the scalar and its length in bytes; 0 and the length 1 for ASCII and for bytes that are not
+        ///   UTF-8.
         private static func scalar(in bytes: UnsafeRawBufferPointer, at index: Int) -> (UInt32, length: Int) {
             let lead = bytes[index]
             let length: Int
@@ -113,9 +117,10 @@ package enum StreamSafeText {
             return (difference &- 0x0101_0101_0101_0101) & ~difference & 0x8080_8080_8080_8080 != 0
         }
 
-        /// Reads the escape at a place.
+        /// Reads the JSON escape at an index.
         ///
-        /// - Returns: its scalar; 0 if it stands for none beyond ASCII.
+        /// - Returns: the scalar and the escape's length in bytes; the scalar is 0 unless the escape begins with `\u`
+        ///   and is valid.
         private static func escape(in bytes: UnsafeRawBufferPointer, at index: Int) -> (UInt32, length: Int) {
             guard let unit = unit(in: bytes, at: index) else { return (0, 2) }
             guard (0xD800..<0xDC00).contains(unit) else { return (unit, 6) }

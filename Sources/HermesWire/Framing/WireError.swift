@@ -6,9 +6,10 @@
 /// An error from a decoder is final: the stream has lost its frame boundaries, so the connection has to be closed. An
 /// error from a body concerns only that frame.
 package struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kinds of error, with the stable numbers of the error catalogue (4000 to 4099: bytes).
+    /// The kinds of error, with their stable numbers in the error catalogue. The numbers 4000 to 4099 are for errors in
+    /// bytes.
     package enum Code: UInt32, Hashable, Sendable, CaseIterable {
-        /// The frame does not begin with the protocol's magic number.
+        /// The frame does not begin with the protocol's magic number, or an MQTT packet has the wrong flags.
         case badMagic = 4001
         /// The frame has an unsupported protocol version.
         case badVersion = 4002
@@ -18,9 +19,10 @@ package struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
         case badLength = 4004
         /// The frame's type is undefined.
         case unknownType = 4005
-        /// The frame's body does not fit its type: it is not protobuf, lacks a required field, or is nested too deeply.
+        /// The frame's body does not fit its type: for example, it is not protobuf, lacks a required field, is nested
+        /// too deeply, or has too many parts.
         case badBody = 4006
-        /// A text is not UTF-8.
+        /// A text is not UTF-8, or holds too many combining marks in a row.
         case badText = 4007
         /// A value has no representation on the wire.
         case notEncodable = 4008
@@ -44,9 +46,9 @@ extension WireError {
     /// Creates the error for a length above the limit.
     ///
     /// - Parameters:
-    ///   - bytes: the frame's length.
+    ///   - bytes: the frame's length in bytes.
     ///   - limit: the longest allowed length, in bytes.
-    /// - Returns: the error, with both in its message.
+    /// - Returns: the error, with both numbers in its message.
     static func frameTooLong(_ bytes: some BinaryInteger, limit: Int) -> WireError {
         WireError(.frameTooLong, "a frame of \(bytes) bytes is longer than the \(limit) that are allowed")
     }

@@ -4,7 +4,7 @@
 package import NIOCore
 package import SwiftProtobuf
 
-/// A frame of IMPB: 8 bytes of header, big-endian, and a body.
+/// A frame of IMPB: a big-endian header of 8 bytes, and a body.
 ///
 ///     magic u8 = 0x81 | seq u32 | type u8 | length u16 | body
 package struct IMPBFrame: WireFrame {
@@ -15,7 +15,8 @@ package struct IMPBFrame: WireFrame {
     /// The longest body that fits the header's length field, in bytes.
     package static let maxBodyBytes = Int(UInt16.max)
 
-    /// The client's request number, which the reply repeats. In the server's own frames, the server's number.
+    /// The number of the client's request, which the reply repeats. In other frames from the server, a number that the
+    /// server chooses.
     package var seq: UInt32
     /// The type, which defines the body.
     package var type: IMPBFrameType
@@ -38,7 +39,8 @@ package struct IMPBFrame: WireFrame {
 
     /// Appends a frame whose body is a message.
     ///
-    /// - Throws: WireError `.frameTooLong` if the message takes more than 65,535 bytes; then nothing was written.
+    /// - Throws: WireError `.frameTooLong` if the message takes more than 65,535 bytes, `.notEncodable` if a required
+    ///   field is missing; then nothing was written.
     package static func write(
         _ message: some SwiftProtobuf.Message,
         seq: UInt32,
@@ -69,15 +71,15 @@ package struct IMPBFrame: WireFrame {
 
 /// The type of an IMPB frame, which defines its body.
 public struct IMPBFrameType: RawRepresentable, Hashable, Sendable {
-    /// The number on the wire; it may be undefined.
+    /// The number on the wire, which need not be defined.
     public let rawValue: UInt8
 
-    /// Creates the type with a number.
+    /// Creates the type with this number.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// A heartbeat; the server returns the same bytes.
     package static let ping = Self(rawValue: 1)
-    /// A request (IMPB_Common), or the reply to one (IMPB_CommonRespon).
+    /// A request (IMPB_Common) or its reply (IMPB_CommonRespon).
     package static let request = Self(rawValue: 2)
     /// A chat message (IMPB_base_msg).
     package static let message = Self(rawValue: 3)

@@ -3,7 +3,7 @@
 
 package import NIOCore
 
-/// Cuts IMPB frames.
+/// Cuts a stream into IMPB frames.
 ///
 /// A frame of an unknown type is returned like any other, so that it can be answered with an error.
 package struct IMPBFrameDecoder: FrameDecoder {

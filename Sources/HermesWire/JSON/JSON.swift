@@ -6,13 +6,13 @@
 package enum JSON: Sendable, Hashable {
     case null
     case boolean(Bool)
-    /// A number, as it was written.
+    /// A number, with its digits as written.
     case number(String)
     case string(String)
     case array([JSON])
     case object([Member])
 
-    /// A name and its value.
+    /// A member of an object: a name and its value.
     package struct Member: Sendable, Hashable {
         package let name: String
         package let value: JSON
@@ -23,7 +23,7 @@ package enum JSON: Sendable, Hashable {
         }
     }
 
-    /// The member with a name; nil if there is none, or the value is not an object.
+    /// The value of the member with a name; nil if there is no such member, or if this value is not an object.
     package subscript(name: String) -> JSON? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value
@@ -37,7 +37,7 @@ package enum JSON: Sendable, Hashable {
         if case .boolean(let flag) = self { flag } else { nil }
     }
 
-    /// The value of a number without a fraction that fits into 64 bits, `1.0` and `1e2` included.
+    /// The number, if it is an integer that fits into 64 bits; otherwise nil. `1.0` and `1e2` are integers.
     package var integer: Int64? {
         guard case .number(let text) = self else { return nil }
         return Int64(text) ?? Double(text).flatMap { Int64(exactly: $0) }

@@ -3,22 +3,23 @@
 
 /// Parses JSON strictly by RFC 8259: no comments, no trailing commas, no duplicate names in an object.
 ///
-/// Its depth is bounded; time and memory are linear in the text. Names are compared: texts with many combining marks in
-/// a row are refused (``StreamSafeText``).
+/// The depth of a text is limited. Time and memory are linear in its length. For this, texts with many combining marks
+/// in a row are refused (``StreamSafeText``), because names are compared.
 package struct JSONParser {
-    /// The reason why a text is not JSON, and the place.
+    /// The reason why a text is refused, and where.
     package struct Failure: Error, Hashable {
         package let reason: String
-        /// The offset in bytes.
+        /// The offset in the text, in bytes.
         package let offset: Int
     }
 
-    /// The deepest nesting.
+    /// The deepest allowed nesting of values.
     package static let maxDepth = 32
     /// The largest number of values in a text from a client, like ``MessageParts/max`` for protobuf. A value may have
-    /// only two bytes and takes up to a microsecond. So the cost of a text depends on its values, not on its bytes.
+    /// only two bytes and takes up to a microsecond to parse. So the cost of a text depends on the number of its
+    /// values, not on its bytes.
     package static let maxValues = 4_096
-    /// The longest number, in bytes.
+    /// The longest allowed number, in bytes.
     private static let maxNumberBytes = 64
 
     private let bytes: [UInt8]
@@ -27,7 +28,7 @@ package struct JSONParser {
 
     /// Parses a whole text.
     ///
-    /// - Parameter maxValues: the largest number of values in it: texts, numbers, lists, objects and so on.
+    /// - Parameter maxValues: the largest number of values in the text: strings, numbers, arrays, objects and so on.
     package static func parse(_ bytes: [UInt8], maxValues: Int = Self.maxValues) throws(Failure) -> JSON {
         var parser = JSONParser(bytes: bytes, maxValues: maxValues)
         parser.skipSpace()
@@ -184,7 +185,7 @@ package struct JSONParser {
     private mutating func unicodeEscape() throws(Failure) -> Unicode.Scalar {
         let unit = try hexadecimal()
         if let scalar = Unicode.Scalar(unit) { return scalar }
-        // The upper half of a surrogate pair, which alone is no character.
+        // The unit must be the first half of a surrogate pair, which alone is not a character.
         guard (0xD800..<0xDC00).contains(unit), takes(UInt8(ascii: "\\")), takes(UInt8(ascii: "u")) else {
             throw failure("half a surrogate pair")
         }

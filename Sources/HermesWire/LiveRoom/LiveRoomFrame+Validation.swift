@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension LiveRoomFrame {
-    /// The parts of the body (``MessageParts``); 0 for an application's own.
+    /// The number of parts of the body (``MessageParts``); 0 if Hermes does not define a message for the type.
     package var partCount: Int { type.partCount(of: body) }
 
-    /// Checks that the body fits its type. The forwarded bytes stay unchanged.
+    /// Checks that the body fits the frame's type. The bytes stay unchanged, so that they can be forwarded.
     ///
-    /// - Throws: WireError `.badBody` if the body of a known type does not parse or lacks a required field;
+    /// - Throws: WireError `.badBody` or `.badText` if the type is known and the body is not a valid message of it;
     ///   `.unknownType` if the type is neither known nor the application's own.
     package func validateBody() throws(WireError) {
         if let message = type.message {

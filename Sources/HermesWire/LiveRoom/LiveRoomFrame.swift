@@ -4,7 +4,7 @@
 package import NIOCore
 package import SwiftProtobuf
 
-/// A frame of LiveRoom: 6 bytes of header, little-endian, and a body.
+/// A frame of LiveRoom: a little-endian header of 6 bytes, and a body.
 ///
 ///     length u32 (of the body alone) | type u16 | body
 ///
@@ -43,7 +43,7 @@ package struct LiveRoomFrame: WireFrame {
         self.init(type: type, bytes: bytes)
     }
 
-    /// The body, a slice of `bytes`.
+    /// The body: a slice of `bytes`.
     package var body: ByteBuffer {
         var body = bytes
         body.moveReaderIndex(forwardBy: min(Self.headerBytes, body.readableBytes))

@@ -3,7 +3,7 @@
 
 package import NIOCore
 
-/// Cuts LiveRoom frames without parsing their bodies (see `LiveRoomFrame.validateBody()`).
+/// Cuts a stream into LiveRoom frames without parsing their bodies (see `LiveRoomFrame.validateBody()`).
 package struct LiveRoomFrameDecoder: FrameDecoder {
     /// The longest body that is accepted, in bytes.
     private let maxFrameBytes: Int

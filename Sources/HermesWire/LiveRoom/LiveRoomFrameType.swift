@@ -6,10 +6,10 @@ internal import SwiftProtobuf
 
 /// The type of a LiveRoom frame, which defines its body.
 public struct LiveRoomFrameType: RawRepresentable, Hashable, Sendable {
-    /// The number on the wire; it may be undefined.
+    /// The number on the wire, which need not be defined.
     public let rawValue: UInt16
 
-    /// Creates the type with a number.
+    /// Creates the type with this number.
     public init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// A user joined (LiveRoom_UserInfo).
@@ -24,15 +24,16 @@ public struct LiveRoomFrameType: RawRepresentable, Hashable, Sendable {
     package static let notice = Self(rawValue: 4)
     /// Extension: the server removes this connection (LiveRoom_Kicked).
     package static let kicked = Self(rawValue: 5)
-    /// A heartbeat, with any body; never forwarded, never answered.
+    /// A heartbeat with any body. It is neither forwarded nor answered.
     package static let heartbeat = Self(rawValue: 8)
-    /// Extension: chooses a room and binds an account (LiveRoom_Enter).
+    /// Extension: a viewer enters a room, optionally with an account (LiveRoom_Enter).
     package static let enter = Self(rawValue: 9)
 
-    /// Whether the type belongs to the application, whoever sends it: Hermes does not interpret its body.
+    /// Whether the type belongs to the application. Hermes does not interpret its body, no matter who sends it.
     package var isApplicationDefined: Bool { rawValue >= 16 }
 
-    /// Whether only the server sends the type to viewers that entered.
+    /// Whether only the server may send the type to viewers that have entered. For other viewers, the number belongs to
+    /// the application.
     package var isServers: Bool { self == .notice || self == .kicked }
 
     /// The message in the body; nil for a heartbeat and for types that Hermes does not define.
@@ -48,7 +49,8 @@ public struct LiveRoomFrameType: RawRepresentable, Hashable, Sendable {
         }
     }
 
-    /// The parts of a body of this type (``MessageParts``); 0 for an application's own.
+    /// Returns the number of parts of a body of this type (``MessageParts``); 0 if Hermes does not define a message for
+    /// it.
     package func partCount(of body: ByteBuffer) -> Int { message.map { MessageParts.count($0, wire: body) } ?? 0 }
 
     /// Whether Hermes defines the type.

@@ -3,7 +3,8 @@
 
 import NIOCore
 
-/// Reads the fields of a packet's body, each after a check of its length. A field's name is only made for an error.
+/// Reads the fields of a packet's body, and checks the length of each. The string with a field's name is created only
+/// for an error.
 extension ByteBuffer {
     mutating func readMQTTByte(_ field: @autoclosure () -> String) throws(MQTTPacketError) -> UInt8 {
         guard let byte = readInteger(as: UInt8.self) else { throw .malformed("\(field()) is missing") }
@@ -56,19 +57,19 @@ extension ByteBuffer {
         return string
     }
 
-    /// Reads a well-formed topic filter [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1] and the group of a shared
-    /// subscription [MQTT-4.8.2-1] [MQTT-4.8.2-2]. The rules also apply to 3.1.1, where shared subscriptions are an
-    /// addition.
+    /// Reads a topic filter and checks that it is well formed [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1], with the
+    /// group of a shared subscription [MQTT-4.8.2-1] [MQTT-4.8.2-2]. The rules for shared subscriptions also apply to
+    /// 3.1.1, although that version does not define them.
     mutating func readMQTTFilter() throws(MQTTPacketError) -> String {
         let filter = try readMQTTString("a topic filter")
         guard MQTTTopic.isValidFilter(filter) else {
-            // 0x8F would say "correctly formed, but not accepted" (3.14.2.1).
+            // The reason code 0x8F would mean "correctly formed, but not accepted" (3.14.2.1).
             throw .malformed("a topic filter is not well formed [MQTT-4.7.1-1] [MQTT-4.7.3-1] [MQTT-4.8.2-1]")
         }
         return filter
     }
 
-    /// - Returns: false if the string is longer than 65,535 bytes; then nothing was written.
+    /// - Throws: WireError `.notEncodable` if the string is longer than 65,535 bytes; then nothing was written.
     mutating func writeMQTTString(_ string: String) throws(WireError) {
         guard let length = UInt16(exactly: string.utf8.count) else {
             throw WireError(.notEncodable, "a string of \(string.utf8.count) bytes is longer than 65,535 (1.5.4)")

@@ -3,9 +3,9 @@
 
 package import NIOCore
 
-/// A control packet as cut from the stream: the fixed header, and the rest unparsed.
+/// A control packet as cut from the stream: the first byte, and the unparsed bytes after the fixed header.
 package struct MQTTFrame: WireFrame {
-    /// The first byte: the type in the upper four bits, flags in the lower.
+    /// The first byte: the type in the upper four bits, and the flags in the lower four.
     package let header: UInt8
     /// The bytes after the fixed header: a slice of the read buffer.
     package var body: ByteBuffer
@@ -15,7 +15,7 @@ package struct MQTTFrame: WireFrame {
         self.body = body
     }
 
-    /// The packet's type; nil for 0, which is forbidden.
+    /// The packet's type; nil for the number 0, which is forbidden.
     package var type: MQTTPacketType? { MQTTPacketType(rawValue: header >> 4) }
     /// The lower four bits of the first byte.
     package var flags: UInt8 { header & 0x0F }
@@ -24,7 +24,8 @@ package struct MQTTFrame: WireFrame {
         1 + MQTTVariableByteInteger.encodedBytes(body.readableBytes) + body.readableBytes
     }
 
-    /// The size of the packet at the start of the bytes; nil if its length is incomplete.
+    /// Returns the size in bytes of the packet at the start of the given bytes; nil if its length field is incomplete
+    /// or malformed.
     package static func encodedBytes(atStartOf bytes: ByteBuffer) -> Int? {
         let length = MQTTVariableByteInteger.peek(bytes, at: bytes.readerIndex + 1)
         guard case .value(let length, let prefix) = length else { return nil }

@@ -3,9 +3,9 @@
 
 package import NIOCore
 
-/// Cuts MQTT control packets; ``MQTTPacket`` parses them.
+/// Cuts a stream into MQTT control packets; ``MQTTPacket`` parses them.
 package struct MQTTFrameDecoder: FrameDecoder {
-    /// The largest packet by default, in bytes.
+    /// The longest body that is accepted by default, in bytes.
     package static let defaultMaxBytes = 1_048_576
 
     /// The longest accepted body, in bytes. It may change between packets, because CONNECT has a lower limit.

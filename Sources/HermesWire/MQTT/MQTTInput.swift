@@ -3,11 +3,12 @@
 
 package import NIOCore
 
-/// A packet that a broker reads. Frequent packets have a form that is free to create; the others are frames.
+/// A packet that a broker reads. Frequent packets have cases of their own, which are cheap to create; the others are
+/// frames.
 package enum MQTTInput: WireFrame {
-    /// A PUBLISH: the bytes as received, header included, for forwarding.
+    /// A PUBLISH as received, header included, so that its bytes can be forwarded.
     case publish(MQTTPublishFrame)
-    /// Several adjacent PUBLISH packets with the same beginning.
+    /// Several adjacent PUBLISH packets with the same flags and topic.
     case publishes(MQTTPublishRun)
     /// A PUBACK, PUBREC, PUBREL or PUBCOMP without a reason code, which means success.
     case acknowledgement(MQTTPacketType, packetID: UInt16)
@@ -55,7 +56,7 @@ package struct MQTTPublishFrame: Hashable, Sendable {
         self.headerBytes = headerBytes
     }
 
-    /// The same packet as a frame.
+    /// The packet as a frame.
     package var frame: MQTTFrame {
         MQTTFrame(header: bytes.getInteger(at: bytes.readerIndex) ?? 0, body: body)
     }
@@ -66,7 +67,7 @@ package struct MQTTPublishFrame: Hashable, Sendable {
     }
 }
 
-/// Cuts the packets of a client, by the same rules as ``MQTTFrameDecoder``.
+/// Cuts a client's stream into packets, by the same rules as ``MQTTFrameDecoder``.
 package struct MQTTInputDecoder: FrameDecoder {
     private var decoder: MQTTFrameDecoder
 
@@ -90,7 +91,7 @@ package struct MQTTInputDecoder: FrameDecoder {
         return .publish(MQTTPublishFrame(bytes: bytes, headerBytes: scan.headerBytes))
     }
 
-    /// The next four bytes, if they are an acknowledgement with only a non-zero packet identifier; otherwise 0.
+    /// Returns the next four bytes, if they are an acknowledgement with only a non-zero packet identifier; otherwise 0.
     private static func peekShort(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
         guard bytes.count >= 4 else { return 0 }
         let word = UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self))

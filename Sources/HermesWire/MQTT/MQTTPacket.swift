@@ -25,7 +25,7 @@ package enum MQTTPacket: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - frame: the frame from ``MQTTFrameDecoder``.
-    ///   - version: the version in CONNECT; CONNECT itself carries its own.
+    ///   - version: the version in the connection's CONNECT; not used for CONNECT itself.
     /// - Throws: ``MQTTPacketError``; the connection cannot go on.
     package init(_ frame: MQTTFrame, version: MQTTVersion) throws(MQTTPacketError) {
         var body = frame.body
@@ -54,15 +54,15 @@ package enum MQTTPacket: Hashable, Sendable {
         }
     }
 
-    /// The largest number of properties in a client's packet. The standard sets no limit, but a user property takes
-    /// several times the five bytes in memory that it needs on the wire.
+    /// The largest number of properties in a client's packet. The standard sets no limit, but a user property, which
+    /// may have only five bytes on the wire, takes several times as many in memory.
     package static let maxClientProperties = 1_024
 
-    /// The bytes of an empty user property, the smallest that may repeat.
+    /// The size of an empty user property in bytes. No smaller property may repeat in a client's packet.
     package static let minPropertyBytes = 5
 
-    /// The largest number of topic filters in a SUBSCRIBE or UNSUBSCRIBE. The standard sets no limit, but a filter takes
-    /// many times the bytes in memory that it needs on the wire.
+    /// The largest number of topic filters in a SUBSCRIBE or UNSUBSCRIBE. The standard sets no limit, but a filter
+    /// takes many times as many bytes in memory as on the wire.
     package static let maxFilters = 16_384
 
     static func check(filterCount count: Int, of type: MQTTPacketType) throws(MQTTPacketError) {
@@ -79,13 +79,13 @@ package enum MQTTPacket: Hashable, Sendable {
 
     /// Parses a client's frame.
     ///
-    /// - Throws: as ``init(_:version:)``, and for more properties than ``maxClientProperties``.
+    /// - Throws: as ``init(_:version:)``, and if the packet has more properties than ``maxClientProperties``.
     package init(fromClient frame: MQTTFrame, version: MQTTVersion) throws(MQTTPacketError) {
         try self.init(frame, version: version)
         try Self.check(propertyCount: propertyCount, of: type)
     }
 
-    /// The number of properties, a will's included.
+    /// The number of properties, including those of a will.
     package var propertyCount: Int {
         switch self {
         case .connect(let packet): packet.properties.list.count + (packet.will?.properties.list.count ?? 0)

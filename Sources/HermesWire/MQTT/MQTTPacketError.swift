@@ -5,7 +5,7 @@
 package struct MQTTPacketError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The reason code for DISCONNECT or CONNACK of MQTT 5.0.
     package let reason: MQTTReasonCode
-    /// The error for people, with the statement of the standard where there is one.
+    /// The error for people, with the number of the standard's statement or section where there is one.
     package let message: String
 
     package init(_ reason: MQTTReasonCode, _ message: String) {
@@ -13,10 +13,10 @@ package struct MQTTPacketError: Error, Hashable, Sendable, CustomStringConvertib
         self.message = message
     }
 
-    /// The packet's bytes cannot be parsed.
+    /// Creates the error for a packet whose bytes cannot be parsed.
     static func malformed(_ message: String) -> Self { Self(.malformedPacket, message) }
 
-    /// The packet can be parsed and breaks a rule.
+    /// Creates the error for a packet that can be parsed but breaks a rule.
     static func protocolError(_ message: String) -> Self { Self(.protocolError, message) }
 
     package var description: String { message }

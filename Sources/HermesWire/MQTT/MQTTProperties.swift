@@ -17,7 +17,7 @@ package struct MQTTProperties: Hashable, Sendable, ExpressibleByArrayLiteral {
         list.compactMap { if case .userProperty(let name, let value) = $0 { (name, value) } else { nil } }
     }
 
-    /// Their approximate memory, in bytes. Keeping a packet keeps all its properties.
+    /// The approximate memory of all properties, in bytes. A kept packet keeps all of them.
     package var weight: Int {
         list.reduce(0) { sum, property in
             switch property {
@@ -43,21 +43,21 @@ package struct MQTTProperties: Hashable, Sendable, ExpressibleByArrayLiteral {
 }
 
 extension MQTTProperties {
-    /// The place of properties, which decides which ones are allowed (table 2-4).
+    /// The place where properties appear, which determines the allowed ones (table 2-4).
     enum Place: Hashable {
         case packet(MQTTPacketType)
         case will
     }
 
-    /// The largest number of properties in one place. A server adds its own properties, and many subscription
-    /// identifiers, to a client's PUBLISH.
+    /// The largest number of properties in one place. It is higher for PUBLISH, because a server adds its own
+    /// properties and many subscription identifiers to a client's PUBLISH.
     private static func maxCount(in place: Place) -> Int {
         MQTTPacket.maxClientProperties + (place == .packet(.publish) ? 4_096 : 0)
     }
 
-    /// Reads the length and that many bytes of properties.
+    /// Reads the length of the properties, and the properties.
     ///
-    /// Takes time linear in their bytes: a bit set records the properties that may come only once.
+    /// The time is linear in their bytes: a bit set records which properties have been read, to find duplicates.
     init(from body: inout ByteBuffer, in place: Place) throws(MQTTPacketError) {
         let length = try body.readMQTTVariableByteInteger("the property length")
         guard var bytes = body.readSlice(length: length) else {
@@ -83,7 +83,7 @@ extension MQTTProperties {
         }
     }
 
-    /// Appends the length and the properties.
+    /// Appends the length of the properties, and the properties.
     func write(into buffer: inout ByteBuffer) throws(WireError) {
         guard !list.isEmpty else {
             buffer.writeInteger(UInt8(0))
@@ -100,12 +100,13 @@ extension MQTTProperties {
 }
 
 extension MQTTProperty.Identifier {
-    /// Whether a property may repeat: user properties anywhere, subscription identifiers only in a PUBLISH (3.3.2.3.8).
+    /// Whether the property may repeat: a user property may repeat anywhere, a subscription identifier only in a
+    /// PUBLISH (3.3.2.3.8).
     fileprivate func mayRepeat(in place: MQTTProperties.Place) -> Bool {
         self == .userProperty || (self == .subscriptionIdentifier && place == .packet(.publish))
     }
 
-    /// Whether table 2-4 allows the property.
+    /// Whether table 2-4 allows the property in this place.
     fileprivate func isAllowed(in place: MQTTProperties.Place) -> Bool {
         switch self {
         case .payloadFormatIndicator, .messageExpiryInterval, .contentType, .responseTopic, .correlationData:

@@ -50,7 +50,7 @@ extension MQTTProperty {
         try checkValue()
     }
 
-    /// Checks the values that the standard excludes.
+    /// Refuses the values that the standard excludes.
     private func checkValue() throws(MQTTPacketError) {
         switch self {
         case .subscriptionIdentifier(0): throw .protocolError("a subscription identifier is 0 (3.8.2.1.2)")

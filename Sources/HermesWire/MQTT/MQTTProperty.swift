@@ -6,22 +6,22 @@ package import NIOCore
 /// One property of MQTT 5.0 (2.2.2.2).
 package enum MQTTProperty: Hashable, Sendable {
     case payloadFormatIndicator(Bool)
-    /// In seconds.
+    /// The value in seconds.
     case messageExpiryInterval(UInt32)
     case contentType(String)
     case responseTopic(String)
     case correlationData(ByteBuffer)
-    /// 1 … 268,435,455.
+    /// The identifier, 1 … 268,435,455.
     case subscriptionIdentifier(Int)
-    /// In seconds; 0xFFFFFFFF: never.
+    /// The interval in seconds; 0xFFFFFFFF: the session never expires.
     case sessionExpiryInterval(UInt32)
     case assignedClientIdentifier(String)
-    /// In seconds.
+    /// The value in seconds.
     case serverKeepAlive(UInt16)
     case authenticationMethod(String)
     case authenticationData(ByteBuffer)
     case requestProblemInformation(Bool)
-    /// In seconds.
+    /// The value in seconds.
     case willDelayInterval(UInt32)
     case requestResponseInformation(Bool)
     case responseInformation(String)
@@ -30,11 +30,11 @@ package enum MQTTProperty: Hashable, Sendable {
     case receiveMaximum(UInt16)
     case topicAliasMaximum(UInt16)
     case topicAlias(UInt16)
-    /// The maximum, 0 or 1.
+    /// The highest QoS that the server supports, 0 or 1. A server that supports QoS 2 omits the property.
     case maximumQoS(MQTTQoS)
     case retainAvailable(Bool)
     case userProperty(String, String)
-    /// In bytes.
+    /// The size in bytes.
     case maximumPacketSize(UInt32)
     case wildcardSubscriptionAvailable(Bool)
     case subscriptionIdentifierAvailable(Bool)

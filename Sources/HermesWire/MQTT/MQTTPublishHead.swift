@@ -5,14 +5,14 @@ import NIOCore
 
 /// The positions of the parts of a received PUBLISH, found without creating strings or slices.
 ///
-/// Checks the lengths, the flags and the packet identifier. Code that needs the topic's text or the properties must
-/// check them (``MQTTPublish`` checks everything).
+/// The initializer checks the lengths, the flags and the packet identifier. It does not check the topic's text and the
+/// properties; code that reads them must do so. ``MQTTPublish`` checks everything.
 package struct MQTTPublishHead: Sendable {
     package let flags: UInt8
-    /// The topic's index in the bytes, and its length.
+    /// The topic's index in the frame's buffer, like ``payloadStart``.
     package let topicStart: Int
     package let topicBytes: Int
-    /// 0 with QoS 0.
+    /// The packet identifier; 0 with QoS 0.
     package let packetID: UInt16
     /// The size of the properties without their length prefix, in bytes; 0 in 3.1.1.
     package let propertyBytes: Int

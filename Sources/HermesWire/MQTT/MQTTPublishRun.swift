@@ -3,16 +3,18 @@
 
 package import NIOCore
 
-/// Adjacent PUBLISH packets with the same flags and the same topic, so that the receiver examines that beginning once.
+/// Adjacent PUBLISH packets with the same flags and the same topic, so that the receiver examines flags and topic only
+/// once.
 ///
-/// They come from one read, so that nothing waits for a longer run. Each packet is complete and long enough for its
-/// topic and, with QoS 1 and 2, for a packet identifier; nothing else was checked.
+/// The packets come from the bytes that have already been read, so no packet waits for a longer run. Each packet is
+/// complete, and long enough for its topic and, with QoS 1 and 2, for a packet identifier. Nothing else was checked.
 package struct MQTTPublishRun: Hashable, Sendable {
     /// The packets: a slice of the read buffer.
     package let bytes: ByteBuffer
-    /// The offset of the first packet's topic from the beginning of the bytes; the other offsets count from there too.
+    /// The offset of the first packet's topic. All offsets of the run count from the beginning of its bytes.
     package let topicStart: Int
-    /// For each packet, the range after its topic; at least one. A packet begins at the end of the one before it.
+    /// For each packet, the range of offsets after its topic. There is at least one packet. Each packet begins where
+    /// the previous one ends.
     package let bodies: [Range<UInt32>]
 
     package init(bytes: ByteBuffer, topicStart: Int, bodies: [Range<UInt32>]) {
@@ -29,7 +31,7 @@ package struct MQTTPublishRun: Hashable, Sendable {
         MQTTQoS(rawValue: (bytes.getInteger(at: bytes.readerIndex, as: UInt8.self) ?? 0) >> 1 & 0b11) ?? .atMostOnce
     }
 
-    /// Returns some of the packets.
+    /// Returns a run of only the packets with these indices.
     package func part(_ range: Range<Int>) -> Self {
         guard range.count < count, let last = range.last else { return self }
         let start = range.lowerBound == 0 ? 0 : bodies[range.lowerBound - 1].upperBound
@@ -41,11 +43,11 @@ package struct MQTTPublishRun: Hashable, Sendable {
         )
     }
 
-    /// Returns the packet identifier of a packet of QoS 1 or 2; 0 is not valid.
+    /// Returns the packet identifier of a packet of QoS 1 or 2. It may be 0, which is not valid.
     ///
     /// - Parameters:
-    ///   - bytes: those of the run.
-    ///   - body: one of ``bodies``.
+    ///   - bytes: the bytes of the run.
+    ///   - body: the packet's range in ``bodies``.
     package static func packetID(_ bytes: UnsafeRawBufferPointer, _ body: Range<UInt32>) -> UInt16 {
         let index = Int(body.lowerBound)
         return UInt16(bytes[index]) << 8 | UInt16(bytes[index + 1])
@@ -60,32 +62,33 @@ package struct MQTTPublishRun: Hashable, Sendable {
     }
 }
 
-/// Finds the complete PUBLISH packets with the same beginning at the start of a read.
+/// Finds the complete PUBLISH packets with the same flags and topic at the start of the bytes that were read.
 struct MQTTPublishScan {
-    /// The longest run. The next scan takes the rest, so that no publisher holds the event loop.
+    /// The largest number of packets in a run. The next scan takes the packets after it, so that no publisher occupies
+    /// the event loop for long.
     static let maxCount = 1_024
 
-    /// The prefix of topics that the server itself serves.
+    /// The prefix of the topics whose publications are requests to the server itself.
     private static let serverPrefix = Array("hermes/".utf8)
 
-    /// The size of all packets; 0 if the first is not a complete PUBLISH.
+    /// The size of all found packets in bytes; 0 if the input does not begin with a complete PUBLISH.
     private(set) var bytes = 0
-    /// The size of the first packet's fixed header.
+    /// The size of the first packet's fixed header in bytes.
     private(set) var headerBytes = 0
-    /// For each packet, the range after its topic; empty for a single packet.
+    /// For each packet, the range of offsets after its topic; empty if there is only one packet.
     private(set) var bodies: [Range<UInt32>] = []
 
-    /// Nothing.
+    /// Creates the result of a scan that found nothing.
     init() {}
 
-    /// Stops at the first error; the frame decoder reports it.
+    /// Scans the input. Stops at the first error, which the frame decoder reports later.
     init(_ input: UnsafeRawBufferPointer, maxFrameBytes: Int) {
         guard let first = input.first, first >> 4 == MQTTPacketType.publish.rawValue,
             let packet = Self.packet(input, at: 0, maxFrameBytes: maxFrameBytes)
         else { return }
         bytes = packet.upperBound
         headerBytes = packet.lowerBound
-        // A publication that is retained, repeated or without a topic is never part of a run.
+        // A publication that is retained, marked as duplicate or without a topic is never part of a run.
         guard first & 0b1001 == 0, first & 0b0110 != 0b0110, packet.count > 2 else { return }
         let topicBytes = Int(input[packet.lowerBound]) << 8 | Int(input[packet.lowerBound + 1])
         let same = 2 + topicBytes
@@ -97,7 +100,7 @@ struct MQTTPublishScan {
             UnsafeRawBufferPointer(rebasing: input[next.lowerBound..<next.lowerBound + same]).hasSameBytes(as: name)
         {
             if bodies.isEmpty {
-                // A publication for the server itself may be a slow request, so no other is read with it.
+                // A publication to the server itself may be a slow request, so it is never part of a run.
                 guard !name.dropFirst(2).starts(with: Self.serverPrefix) else { return }
                 bodies.reserveCapacity(min(Self.maxCount, input.count / bytes))
                 bodies.append(UInt32(packet.lowerBound + same)..<UInt32(packet.upperBound))
@@ -107,8 +110,8 @@ struct MQTTPublishScan {
         }
     }
 
-    /// The range after the fixed header of a complete packet; nil if it is incomplete, too long, or has a malformed
-    /// length.
+    /// Returns the range after the fixed header of the packet at an index; nil if the packet is incomplete or too long,
+    /// or if its length is malformed.
     private static func packet(
         _ input: UnsafeRawBufferPointer,
         at start: Int,

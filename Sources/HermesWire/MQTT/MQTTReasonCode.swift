@@ -6,13 +6,13 @@ public struct MQTTReasonCode: RawRepresentable, Hashable, Sendable {
     /// The byte on the wire.
     public let rawValue: UInt8
 
-    /// Creates the code of a byte; it may be undefined.
+    /// Creates the reason code with a byte, which need not be defined by the standard.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// Whether the operation failed.
     package var isFailure: Bool { rawValue >= 0x80 }
 
-    /// Success, normal disconnection or granted QoS 0, by the packet.
+    /// Success, normal disconnection or granted QoS 0, depending on the packet.
     package static let success = Self(rawValue: 0x00)
     package static let grantedQoS1 = Self(rawValue: 0x01)
     package static let grantedQoS2 = Self(rawValue: 0x02)
@@ -59,9 +59,9 @@ public struct MQTTReasonCode: RawRepresentable, Hashable, Sendable {
 }
 
 extension MQTTReasonCode {
-    /// Whether a packet may carry the code (table 2-6); otherwise it is a protocol error.
+    /// Whether a packet may carry the code (table 2-6). Another code in the packet is a protocol error.
     ///
-    /// - Parameter type: the packet that carries the code.
+    /// - Parameter type: the packet's type.
     func isAllowed(in type: MQTTPacketType) -> Bool {
         switch type {
         case .connack:

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The rules for topic names and topic filters (4.7), on their bytes and in linear time.
+/// The rules for topic names and topic filters (4.7). They are checked byte by byte, in linear time.
 package enum MQTTTopic {
     /// Whether a string is a valid topic name: not empty [MQTT-4.7.3-1], without wildcards [MQTT-3.3.2-2].
     package static func isValidName(_ name: String) -> Bool {
@@ -9,7 +9,7 @@ package enum MQTTTopic {
         return !bytes.isEmpty && bytes.allSatisfy { $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "#") && $0 != 0 }
     }
 
-    /// Whether a string is a valid topic filter: `#` stands alone in the last level [MQTT-4.7.1-1], `+` alone in any
+    /// Whether a string is a valid topic filter: `#` is the whole last level [MQTT-4.7.1-1], `+` is a whole level
     /// [MQTT-4.7.1-2], and a shared subscription has a group and a filter [MQTT-4.8.2-1] [MQTT-4.8.2-2].
     package static func isValidFilter(_ filter: String) -> Bool {
         guard filter.utf8.starts(with: sharePrefix.utf8) else { return areValidLevels(filter.utf8[...]) }
@@ -22,7 +22,8 @@ package enum MQTTTopic {
     /// The prefix of shared subscriptions.
     package static let sharePrefix = "$share/"
 
-    /// The group and the filter of a shared subscription; nil if it is not one or lacks the second slash.
+    /// Returns the group and the filter of a shared subscription; nil if the filter is not a shared subscription, or
+    /// has no slash after the group.
     package static func sharedParts(of filter: String) -> (group: Substring, filter: Substring)? {
         guard filter.utf8.starts(with: sharePrefix.utf8) else { return nil }
         let rest = filter[filter.utf8.index(filter.startIndex, offsetBy: sharePrefix.utf8.count)...]

@@ -29,17 +29,17 @@ package enum MQTTVariableByteInteger {
         buffer.writeInteger(UInt8(truncatingIfNeeded: rest))
     }
 
-    /// The result of reading at an index.
+    /// The result of reading an integer at an index.
     enum Peeked: Hashable {
         /// More bytes are needed.
         case incomplete
-        /// Longer than four bytes.
+        /// The integer is longer than four bytes.
         case malformed
         /// The value and its encoded size.
         case value(Int, bytes: Int)
     }
 
-    /// Reads without moving the buffer.
+    /// Reads an integer without moving the buffer's reader index.
     static func peek(_ buffer: ByteBuffer, at index: Int) -> Peeked {
         var value = 0
         for position in 0..<4 {

@@ -3,13 +3,14 @@
 
 package import NIOCore
 
-/// The header that a proxy sends before the bytes of a connection: PROXY protocol, version 2.
+/// The header of the PROXY protocol, version 2, which a proxy sends before the bytes of a connection.
 ///
 /// Source: "The PROXY protocol, versions 1 & 2", haproxy.org, section 2.2.
 package struct ProxyHeader: Sendable, Hashable {
     /// The source of the connection.
     package enum Source: Sendable, Hashable {
-        /// The proxy itself (LOCAL: a health check), or an unknown address: use the connection's peer.
+        /// The connection's peer: the proxy itself connects (LOCAL, for example a health check), or the header has no
+        /// IP address.
         case connection
         case v4(address: [UInt8], port: UInt16)
         case v6(address: [UInt8], port: UInt16)
@@ -29,17 +30,18 @@ package struct ProxyHeader: Sendable, Hashable {
 
     package init(source: Source) { self.source = source }
 
-    /// The twelve bytes that no other protocol begins with.
+    /// The twelve bytes at the beginning of a header. No other protocol begins with them.
     package static let signature: [UInt8] = [
         0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A,
     ]
-    /// The longest accepted header, in bytes: room for the largest addresses and for more extensions than proxies send.
+    /// The longest accepted header, in bytes. It has room for the largest addresses and for more extensions than
+    /// proxies send.
     package static let maxBytes = 2_048
     private static let fixedBytes = 16
 
     /// Removes a header from the front of `bytes`.
     ///
-    /// - Returns: nil if more bytes are needed; then nothing was removed.
+    /// - Returns: the header; nil if more bytes are needed, and then nothing was removed.
     /// - Throws: as soon as the bytes cannot become a header.
     package static func next(from bytes: inout ByteBuffer) throws(Malformation) -> ProxyHeader? {
         let view = bytes.readableBytesView
@@ -54,7 +56,7 @@ package struct ProxyHeader: Sendable, Hashable {
         let kind = view[start + 13]
         let length = Int(view[start + 14]) << 8 | Int(view[start + 15])
         guard length <= maxBytes - fixedBytes else { throw .length }
-        // The kind of a LOCAL header and its block are ignored, whatever they say.
+        // In a LOCAL header, the kind of address and the block after it are ignored.
         let isLocal = command & 0x0F == 0
         guard let addressBytes = isLocal ? 0 : addressBytes(of: kind) else { throw .transport }
         guard length >= addressBytes else { throw .length }
@@ -76,7 +78,8 @@ package struct ProxyHeader: Sendable, Hashable {
         guard byte & 0x0F <= 1 else { throw .command }
     }
 
-    /// The size of the addresses of a kind; nil for datagrams, which do not come on a stream, and for unknown kinds.
+    /// Returns the size of the addresses of a kind, in bytes; nil for datagrams, which do not arrive on a stream, and
+    /// for unknown kinds.
     private static func addressBytes(of kind: UInt8) -> Int? {
         switch kind {
         case 0x00: 0
@@ -87,7 +90,7 @@ package struct ProxyHeader: Sendable, Hashable {
         }
     }
 
-    /// Checks that extensions are complete; they are not used.
+    /// Checks that the extensions are complete. Their values are not used.
     private static func check(extensions: ArraySlice<UInt8>) throws(Malformation) {
         var rest = extensions
         while !rest.isEmpty {

@@ -3,7 +3,7 @@
 
 package import NIOCore
 
-/// A frame of QSIOP: 6 bytes of header, big-endian, and properties as text.
+/// A frame of QSIOP: a big-endian header of 6 bytes, and the properties as text.
 ///
 ///     ver u16 = 1 | op u16 | propl u16 | key:value LF key:value LF …
 package struct QSIOPFrame: WireFrame {
@@ -11,7 +11,7 @@ package struct QSIOPFrame: WireFrame {
     package static let version: UInt16 = 1
     /// The length of the header in bytes.
     package static let headerBytes = 6
-    /// The longest properties that fit the header's length field, in bytes.
+    /// The largest size of the properties that fits the header's length field, in bytes.
     package static let maxBodyBytes = Int(UInt16.max)
 
     /// The operation of the frame.
@@ -32,10 +32,11 @@ package struct QSIOPFrame: WireFrame {
         self.init(operation, body: body)
     }
 
-    /// The largest number of lines of a device's frame.
+    /// The largest number of lines in a frame from a device.
     package static let maxLines = 1_024
 
-    /// The lines of the properties, at most one above ``maxLines``. A line takes up to a microsecond to parse.
+    /// The number of lines of the properties; counting stops at one above ``maxLines``. A line takes up to a
+    /// microsecond to parse.
     package var lineCount: Int {
         var count = 0
         for byte in body.readableBytesView where byte == QSIOPProperties.lf {
@@ -45,9 +46,9 @@ package struct QSIOPFrame: WireFrame {
         return count
     }
 
-    /// Parses the properties of a device's frame.
+    /// Parses the properties of a frame from a device.
     ///
-    /// - Throws: WireError `.badText` if they are not UTF-8, `.badBody` if they have more lines than ``maxLines``.
+    /// - Throws: WireError `.badBody` if they have more lines than ``maxLines``; otherwise as ``properties()``.
     package func deviceProperties() throws(WireError) -> QSIOPProperties {
         guard lineCount <= Self.maxLines else {
             throw WireError(.badBody, "the properties have more than \(Self.maxLines) lines")
@@ -55,9 +56,9 @@ package struct QSIOPFrame: WireFrame {
         return try properties()
     }
 
-    /// Parses the properties, however many lines they have: a server may send more than a device.
+    /// Parses the properties, without a limit for their lines: a server may send more lines than a device.
     ///
-    /// - Throws: WireError `.badText` if they are not UTF-8.
+    /// - Throws: WireError `.badText` if they are not UTF-8, or hold too many combining marks in a row.
     package func properties() throws(WireError) -> QSIOPProperties { try QSIOPProperties(parsing: body) }
 
     package var encodedBytes: Int { Self.headerBytes + body.readableBytes }
@@ -74,28 +75,28 @@ package struct QSIOPFrame: WireFrame {
 
 /// The operation of a QSIOP frame (`op`).
 public struct QSIOPOperation: RawRepresentable, Hashable, Sendable {
-    /// The number on the wire; it may be undefined.
+    /// The number on the wire, which need not be defined.
     public let rawValue: UInt16
 
-    /// Creates the operation with a number.
+    /// Creates the operation with this number.
     public init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// Asks for a pong.
     package static let ping = Self(rawValue: 0)
     /// Answers a ping.
     package static let pong = Self(rawValue: 1)
-    /// Reports `userid`, and binds the connection to that account.
+    /// Reports `userid`, the account to which the connection is bound.
     package static let report = Self(rawValue: 2)
-    /// Extension: answers `report`, `pushAcknowledge` and unknown operations: `code`, `msg`.
+    /// Extension: answers `report`, `pushAcknowledge` and unknown operations. The keys are `code` and `msg`.
     package static let response = Self(rawValue: 3)
-    /// Extension: a push from the server: `id`, `title`, `body` and further keys.
+    /// Extension: a push from the server. The keys are `id`, `title`, `body` and others.
     package static let push = Self(rawValue: 4)
-    /// Extension: acknowledges a push: `id`.
+    /// Extension: acknowledges a push. The key is `id`.
     package static let pushAcknowledge = Self(rawValue: 5)
 
     /// Whether the operation is defined.
     package var isKnown: Bool { rawValue <= 5 }
 
-    /// Whether the operation is the application's own.
+    /// Whether the operation belongs to the application; Hermes does not define it.
     package var isApplicationDefined: Bool { rawValue >= 16 }
 }

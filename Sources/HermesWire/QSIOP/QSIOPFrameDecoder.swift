@@ -3,15 +3,17 @@
 
 package import NIOCore
 
-/// Cuts QSIOP frames without parsing their properties (see `QSIOPFrame.properties()`). It returns unknown operations
-/// like any other, so that bad properties and unknown operations can be answered with an error.
+/// Cuts a stream into QSIOP frames without parsing their properties (see `QSIOPFrame.properties()`). A frame with an
+/// unknown operation is returned like any other, so that invalid properties and unknown operations can be answered with
+/// an error.
 package struct QSIOPFrameDecoder: FrameDecoder {
-    /// The longest properties that are accepted, in bytes.
+    /// The largest accepted size of the properties, in bytes.
     private let maxFrameBytes: Int
 
     /// Creates a decoder.
     ///
-    /// - Parameter maxFrameBytes: the longest properties that are accepted, in bytes; the header allows 65,535.
+    /// - Parameter maxFrameBytes: the largest accepted size of the properties, in bytes; the header allows at most
+    ///   65,535.
     package init(maxFrameBytes: Int = QSIOPFrame.maxBodyBytes) {
         self.maxFrameBytes = maxFrameBytes
     }

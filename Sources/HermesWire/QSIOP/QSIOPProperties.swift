@@ -5,13 +5,13 @@ package import NIOCore
 
 /// The properties of a QSIOP frame: keys and values in their order.
 ///
-/// Keys are compared byte by byte. A key may repeat; the last one counts.
+/// Keys are compared byte by byte. A key may repeat; its last value counts.
 package struct QSIOPProperties: Hashable, Sendable {
-    /// One line.
+    /// A key and its value: one line of the text.
     package struct Pair: Hashable, Sendable {
-        /// Without LF and colon.
+        /// The key, without LF and colon.
         package let key: String
-        /// Without LF.
+        /// The value, without LF.
         package let value: String
     }
 
@@ -23,7 +23,7 @@ package struct QSIOPProperties: Hashable, Sendable {
 
     /// The value of a key; nil if the key is missing.
     ///
-    /// Setting replaces all lines of the key; nil removes them.
+    /// Setting a value replaces all lines of the key; setting nil removes them.
     package subscript(key: String) -> String? {
         get { pairs.last { $0.key.utf8.elementsEqual(key.utf8) }?.value }
         set {
@@ -34,8 +34,9 @@ package struct QSIOPProperties: Hashable, Sendable {
 
     /// Adds a line.
     ///
-    /// Characters that would break the format are replaced: LF, CR, NUL and colon in the key by "_", LF, CR and NUL in
-    /// the value by a space each. Devices may end a line at CR, and a string at NUL.
+    /// Characters that would break the format are replaced: LF, CR, NUL and colon in the key by "_" each, and LF, CR
+    /// and NUL in the value by a space each. CR and NUL are replaced because some devices end a line at CR, or a string
+    /// at NUL.
     package mutating func append(_ key: String, _ value: String) {
         pairs.append(
             Pair(
@@ -58,8 +59,8 @@ extension QSIOPProperties: ExpressibleByDictionaryLiteral {
 }
 
 extension QSIOPProperties {
-    /// Parses lines of `key:value`, split at the first colon. Without a colon the value is empty; empty lines are
-    /// ignored.
+    /// Parses lines of `key:value`. A line is split at its first colon; without a colon, its value is empty. Empty
+    /// lines are ignored.
     ///
     /// - Throws: WireError `.badText` if the text is not UTF-8, or holds too many combining marks in a row
     ///   (``StreamSafeText``).
@@ -67,7 +68,7 @@ extension QSIOPProperties {
         guard StreamSafeText.isSafe(buffer) else {
             throw WireError(.badText, "a text in the properties \(StreamSafeText.problem)")
         }
-        // LF and colon are ASCII, so that each part is valid UTF-8 exactly if the whole is.
+        // LF and colon are ASCII. So the whole text is valid UTF-8 exactly if each part is.
         for line in buffer.readableBytesView.split(separator: Self.lf) {
             let colon = line.firstIndex(of: Self.colon)
             let value = colon.map { line[line.index(after: $0)...] }
@@ -93,10 +94,10 @@ extension QSIOPProperties {
 }
 
 extension String {
-    /// The string with certain ASCII bytes replaced.
+    /// Returns the string with certain ASCII characters replaced.
     fileprivate func replacing(_ bytes: [UInt8], with replacement: String) -> String {
         guard utf8.contains(where: bytes.contains) else { return self }
-        // By scalar, not by character: "\r\n" is one character.
+        // Compares scalars, because "\r\n" is a single Character.
         var result = ""
         for scalar in unicodeScalars {
             if let byte = UInt8(exactly: scalar.value), bytes.contains(byte) {

@@ -3,28 +3,28 @@
 
 package import NIOCore
 
-/// The part of RFC 8489 that a STUN server needs: Binding requests, and the two answers to them.
+/// The part of RFC 8489 that a STUN server needs: the Binding request, and its two answers, success and error.
 ///
 ///     0 0 | type 14 bits | length u16 | magic cookie u32 | transaction id 96 bits | attributes
 package enum STUNMessage {
-    /// The number after type and length in every message of RFC 5389 and later (RFC 8489, section 5).
+    /// The number that follows type and length in every message of RFC 5389 and its successor (RFC 8489, section 5).
     package static let magicCookie: UInt32 = 0x2112_A442
     /// The length of the header in bytes.
     package static let headerBytes = 20
-    /// The longest accepted request, in bytes; real ones have 20 to 100.
+    /// The longest accepted request, in bytes; usual requests have 20 to 100.
     package static let maxRequestBytes = 548
 
-    /// A client asks for its own address.
+    /// A request of a client for its own address.
     package struct BindingRequest: Hashable, Sendable {
-        /// The transaction id, returned unchanged.
+        /// The transaction id, which the answer repeats.
         package let transactionID: TransactionID
-        /// Attributes that the server must understand and does not; the answer is then an error.
+        /// The attributes that the server must understand but does not. If there are any, the answer is an error.
         package let unknownAttributes: [UInt16]
-        /// Whether the request ended with a fingerprint; the answer then ends with one too.
+        /// Whether the request ends with a fingerprint. If so, the answer ends with a fingerprint, too.
         package let hasFingerprint: Bool
     }
 
-    /// 96 bits.
+    /// A transaction id of 96 bits.
     package struct TransactionID: Hashable, Sendable {
         package let high: UInt32
         package let low: UInt64
@@ -42,8 +42,8 @@ package enum STUNMessage {
     private static let unknownAttributes: UInt16 = 0x000A
     private static let xorMappedAddress: UInt16 = 0x0020
     private static let fingerprint: UInt16 = 0x8028
-    /// Known attributes without effect on a server without accounts: USERNAME, MESSAGE-INTEGRITY, REALM, NONCE,
-    /// MESSAGE-INTEGRITY-SHA256, PRIORITY and USE-CANDIDATE.
+    /// Known attributes that have no effect on a server without accounts: USERNAME, MESSAGE-INTEGRITY, REALM, NONCE,
+    /// MESSAGE-INTEGRITY-SHA256, USERHASH, PRIORITY and USE-CANDIDATE.
     private static let ignored: Set<UInt16> = [0x0006, 0x0008, 0x0014, 0x0015, 0x001C, 0x001E, 0x0024, 0x0025]
 
     // MARK: Reading
@@ -87,9 +87,9 @@ package enum STUNMessage {
 
     // MARK: Writing
 
-    /// Appends the answer: the address that the request came from, or an error if an attribute is not understood.
+    /// Appends the answer: the address from which the request came, or an error if an attribute is not understood.
     ///
-    /// - Returns: false, with nothing written, for an address that is neither IPv4 nor IPv6.
+    /// - Returns: false if the address is neither IPv4 nor IPv6; then nothing was written.
     @discardableResult
     package static func writeAnswer(
         to request: BindingRequest,
@@ -128,14 +128,14 @@ package enum STUNMessage {
         buffer.setInteger(UInt16(clamping: messageBytes - headerBytes), at: start + 2)
     }
 
-    /// Writes the port and the address, exclusive-or the cookie and the id, so that no middlebox rewrites them (section
-    /// 14.2).
+    /// Writes the port, XORed with the cookie, and the address, XORed with the cookie and the transaction id. So no
+    /// middlebox rewrites them (section 14.2).
     private static func writeAddress(
         _ address: SocketAddress,
         _ id: TransactionID,
         into buffer: inout ByteBuffer
     ) -> Bool {
-        // sockaddr_in has the address at byte 4, sockaddr_in6 at byte 8, everywhere.
+        // On all platforms, sockaddr_in has the address at byte 4, and sockaddr_in6 has it at byte 8.
         let bytes = address.withSockAddr { pointer, size in
             Array(UnsafeRawBufferPointer(start: UnsafeRawPointer(pointer), count: size))
         }
@@ -155,7 +155,7 @@ package enum STUNMessage {
         return true
     }
 
-    /// Writes 420 Unknown Attribute, with at most 16 attributes (sections 14.8 and 14.9).
+    /// Writes the error 420, Unknown Attribute, with the numbers of at most 16 attributes (sections 14.8 and 14.9).
     private static func writeError(_ attributes: [UInt16], into buffer: inout ByteBuffer) {
         let reason = "Unknown Attribute"
         buffer.writeMultipleIntegers(errorCode, UInt16(4 + reason.utf8.count), UInt16(0), UInt8(4), UInt8(20))
@@ -167,7 +167,7 @@ package enum STUNMessage {
         buffer.writeRepeatingByte(0, count: -2 * told.count & 3)
     }
 
-    /// CRC-32 of the message up to the fingerprint, exclusive-or "STUN" (section 14.7).
+    /// Returns the value of the fingerprint: the CRC-32 of the message before it, XORed with "STUN" (section 14.7).
     private static func checksum(_ message: ByteBuffer, upTo count: Int) -> UInt32 {
         var crc: UInt32 = 0xFFFF_FFFF
         for byte in message.readableBytesView.prefix(count) {

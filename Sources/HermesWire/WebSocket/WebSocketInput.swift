@@ -3,29 +3,29 @@
 
 package import NIOCore
 
-/// Turns a client's WebSocket frames into the bytes of a protocol.
+/// Turns a client's WebSocket frames into the bytes of the protocol that they carry.
 package protocol WebSocketReading: Sendable {
     /// Reads until a control frame arrives or the bytes run out.
     ///
     /// - Parameters:
-    ///   - bytes: the received bytes; the incomplete start of a header or a control frame stays in it.
+    ///   - bytes: the received bytes. An incomplete header or control frame stays in the buffer.
     ///   - data: gets the protocol's bytes.
-    /// - Returns: a control frame, after which there may be more; nil if more bytes are needed.
-    /// - Throws: an error that ends the connection. The bytes in `data` are valid.
+    /// - Returns: the control frame, after which the buffer may hold further frames; nil if more bytes are needed.
+    /// - Throws: an error that ends the connection. The bytes that were appended to `data` before it are valid.
     mutating func take(
         from bytes: inout ByteBuffer,
         into data: inout ByteBuffer
     ) throws(WebSocketInput.Failure) -> WebSocketInput.Control?
 
-    /// Returns the number of extra frames since the last call: empty frames, control frames, and all parts of a message
-    /// but the last. A message needs only one frame.
+    /// Returns the number of extra frames since the last call: empty frames, control frames, and all frames of a
+    /// message except its last, because a message needs only one frame.
     mutating func takeFurtherFrames() -> Int
 }
 
-/// Reads a client's WebSocket frames (RFC 6455) as one stream of bytes, the payload of its binary messages.
+/// Reads a client's WebSocket frames (RFC 6455). The payloads of its binary messages are one stream of bytes.
 ///
 /// A stream protocol such as MQTT ignores message boundaries, so payload is passed on as it arrives. Frames may have
-/// any length; only a control frame of at most 125 bytes is buffered.
+/// any length; only control frames, of at most 125 bytes, are buffered.
 package struct WebSocketInput: WebSocketReading {
     /// A control frame.
     package enum Control: Sendable, Hashable {
@@ -38,9 +38,9 @@ package struct WebSocketInput: WebSocketReading {
     /// The reason to fail the connection; the raw value is the code of the close frame (section 7.4.1).
     package enum Failure: UInt16, Error, Sendable, Hashable {
         case protocolError = 1002
-        /// A text message, where the protocol is binary.
+        /// The client sent a text message, but the protocol is binary.
         case unsupportedData = 1003
-        /// A length that no protocol has.
+        /// A frame is longer than any protocol allows.
         case messageTooBig = 1009
     }
 
@@ -50,7 +50,7 @@ package struct WebSocketInput: WebSocketReading {
         case binary
     }
 
-    /// The next thing that was read.
+    /// A control frame, or the beginning of a data frame.
     enum Event: Sendable {
         case control(Control)
         /// The header of a data frame; its payload follows.
@@ -65,9 +65,10 @@ package struct WebSocketInput: WebSocketReading {
 
     private let takesText: Bool
     private var state = State.header
-    /// The kind of the unfinished message; further frames of it follow.
+    /// The kind of the message of which further frames follow; nil between messages.
     private var message: Message?
-    /// The masking key of the present frame, and the index of its next byte.
+    /// The masking key of the present frame. The next payload byte is unmasked with the key's byte at `keyOffset`
+    /// modulo 4.
     private var key: (UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0)
     private var keyOffset = 0
     private var furtherFrames = 0
@@ -120,14 +121,15 @@ package struct WebSocketInput: WebSocketReading {
         }
     }
 
-    /// - Returns: for a data frame the kind of its message, and whether it ends the message.
+    /// - Returns: the kind of the message and whether the frame ends it, both valid only for a data frame; nil if more
+    ///   bytes are needed.
     private mutating func takeHeader(from bytes: inout ByteBuffer) throws(Failure) -> (message: Message, isFinal: Bool)?
     {
         let start = bytes.readerIndex
         guard let first: UInt8 = bytes.getInteger(at: start) else { return nil }
         let opcode = first & 0x0F
         let isFinal = first & 0x80 != 0
-        // No extension was negotiated, so the reserved bits are 0.
+        // No extension was negotiated, so the reserved bits must be 0.
         guard first & 0x70 == 0 else { throw .protocolError }
         let isControl = opcode & 0x08 != 0
         var kind = Message.binary
@@ -144,7 +146,7 @@ package struct WebSocketInput: WebSocketReading {
         default: throw .protocolError
         }
         guard let second: UInt8 = bytes.getInteger(at: start + 1) else { return nil }
-        // A client's frames are masked (section 5.1).
+        // A client must mask its frames (section 5.1).
         guard second & 0x80 != 0 else { throw .protocolError }
         let short = second & 0x7F
         guard !isControl || short <= 125 else { throw .protocolError }
@@ -198,7 +200,7 @@ package struct WebSocketInput: WebSocketReading {
         }
     }
 
-    /// Moves bytes and removes the mask, eight at a time.
+    /// Moves bytes and removes their mask, eight bytes at a time.
     private mutating func unmask(_ count: Int, from bytes: inout ByteBuffer, into data: inout ByteBuffer) {
         guard count > 0 else { return }
         let offset = keyOffset & 3
@@ -226,12 +228,12 @@ package struct WebSocketInput: WebSocketReading {
     }
 }
 
-/// Writes the server's WebSocket frames: unmasked, one frame a message.
+/// Writes the server's WebSocket frames. They are not masked, and each message is one frame.
 package enum WebSocketOutput {
     /// The longest header of a frame, in bytes.
     package static let maxHeaderBytes = 10
 
-    /// Appends the header of a message.
+    /// Appends the header of a message; the caller appends the payload.
     package static func writeHeader(of length: Int, isText: Bool = false, into bytes: inout ByteBuffer) {
         writeHeader(isText ? 0x81 : 0x82, length, into: &bytes)
     }

@@ -6,9 +6,9 @@ package import NIOCore
 /// Reads packets of the native protocol from a client's WebSocket. Binary messages carry a stream of Delimited frames;
 /// each text message carries one packet as JSON.
 ///
-/// The output is one stream for a ``DelimitedFrameDecoder`` that takes text. A piece of a text message is passed on as
-/// it arrives, after a prefix with its length. So the decoder refuses a message that is too long before the message is
-/// kept.
+/// The output is one stream for a ``DelimitedFrameDecoder`` that takes text. Each frame of a text message is passed on
+/// as it arrives, after a prefix with its length. So the decoder can refuse a message that is too long before all of it
+/// is stored.
 package struct WebSocketPackets: WebSocketReading {
     private var input = WebSocketInput(takesText: true)
     private var position = DelimitedPosition()
@@ -30,7 +30,7 @@ package struct WebSocketPackets: WebSocketReading {
             } catch {
                 next = .failure(error)
             }
-            // A client must not send the marks of text itself.
+            // The client itself must not send a prefix that marks text (``DelimitedPrefix``).
             if !isInText, !position.follow(data, from: start) {
                 data.moveWriterIndex(to: start)
                 throw .messageTooBig
@@ -42,7 +42,7 @@ package struct WebSocketPackets: WebSocketReading {
             case .frame(.text, let length, let isLast):
                 isInText = true
                 guard position.isBetweenFrames else { throw .protocolError }
-                // The decoder refuses what is longer than 32 bits can tell.
+                // A length that does not fit into 32 bits is clamped. The decoder refuses the clamped length, too.
                 let told = UInt32(clamping: length)
                 if told > 0 || isLast { DelimitedPrefix.writeText(told, isLast: isLast, into: &data) }
             }
@@ -50,18 +50,19 @@ package struct WebSocketPackets: WebSocketReading {
     }
 }
 
-/// The message at the beginning of a gateway's output.
+/// The WebSocket message that a gateway's output begins with.
 package struct WebSocketMessage: Sendable, Hashable {
     package var isText = false
-    /// The bytes before the message that are not sent.
+    /// The number of bytes before the message, which are not sent.
     package var skippedBytes = 0
-    /// The bytes of the message.
+    /// The size of the message in bytes.
     package var bytes: Int
 
-    /// A binary message.
+    /// Creates a binary message.
     package init(bytes: Int) { self.bytes = bytes }
 
-    /// The message for a Delimited frame: a binary message with its prefix, or a text message without.
+    /// Creates the message for a Delimited frame. A binary message includes the frame's prefix; a text message does
+    /// not.
     package init(delimited written: ByteBuffer) {
         guard let prefix = try? DelimitedPrefix.peek(written) else {
             bytes = written.readableBytes

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The identity of a certificate: its issuer and serial number (RFC 5280, section 4.1).
+/// The serial number, the issuer and the subject of a certificate (RFC 5280, section 4.1). Issuer and serial number
+/// identify it.
 package struct CertificateNames: Sendable, Hashable {
     /// The serial number in two's complement, in the fewest bytes.
     package let serial: [UInt8]
@@ -10,7 +11,7 @@ package struct CertificateNames: Sendable, Hashable {
     /// The subject's name in DER.
     package let subject: [UInt8]
 
-    /// - Parameter der: a whole certificate.
+    /// - Parameter der: the whole certificate in DER.
     package init(der: [UInt8]) throws(X509Malformation) {
         var outer = DERReader(der[...])
         var certificate = DERReader(try outer.next(DERReader.Tag.sequence).content)

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads DER elements (X.690) one after the other, as far as certificates and revocation lists need it.
+/// Reads DER elements (X.690) one after the other. Supports only what occurs in certificates and revocation lists.
 struct DERReader {
     enum Tag {
         static let boolean: UInt8 = 0x01
@@ -11,14 +11,14 @@ struct DERReader {
         static let utcTime: UInt8 = 0x17
         static let generalizedTime: UInt8 = 0x18
         static let sequence: UInt8 = 0x30
-        /// Constructed, context specific.
+        /// The constructed, context-specific tag 0.
         static let explicit0: UInt8 = 0xA0
     }
 
     struct Element {
         let tag: UInt8
         let content: ArraySlice<UInt8>
-        /// The element with tag and length.
+        /// The bytes of the whole element, including tag and length.
         let whole: ArraySlice<UInt8>
     }
 
@@ -35,7 +35,7 @@ struct DERReader {
         let start = rest.startIndex
         guard rest.count >= 2 else { throw X509Malformation() }
         let tag = rest[start]
-        // Tags of more than one byte do not occur.
+        // Tags of more than one byte do not occur in certificates and revocation lists.
         guard tag & 0x1F != 0x1F else { throw X509Malformation() }
         var length = Int(rest[start + 1])
         var index = start + 2

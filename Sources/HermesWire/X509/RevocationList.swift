@@ -12,7 +12,7 @@ package struct RevocationList: Sendable, Hashable {
         case ecdsaSHA384
         case ecdsaSHA512
 
-        /// The bytes of the object identifier.
+        /// The DER content of the algorithm's object identifier.
         fileprivate var identifier: [UInt8] {
             switch self {
             case .rsaSHA256: [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x0B]
@@ -27,17 +27,18 @@ package struct RevocationList: Sendable, Hashable {
 
     /// The issuer's name in DER.
     package let issuer: [UInt8]
-    /// The serial number, as in ``CertificateNames/serial``.
+    /// The serial numbers of the revoked certificates, in the form of ``CertificateNames/serial``.
     package let serials: Set<[UInt8]>
-    /// The latest time of the next list, in seconds since 1970; nil if the list does not say.
+    /// The time by which the next list will be issued, in seconds since 1970; nil if the list does not give it.
     package let nextUpdate: Int?
     package let algorithm: Algorithm
-    /// The signed bytes.
+    /// The bytes that the signature covers.
     package let signed: [UInt8]
     package let signature: [UInt8]
 
-    /// - Throws: also for unsupported lists: delta lists, lists of only some certificates, lists of several issuers,
-    ///   and algorithms that are not in ``Algorithm``.
+    /// - Throws: if the bytes are not a revocation list, or if the list is of an unsupported kind: a delta list, a list
+    ///   for only some certificates, a list for several issuers, or a list with an algorithm that is not in
+    ///   ``Algorithm``.
     package init(der: [UInt8]) throws(X509Malformation) {
         var outer = DERReader(der[...])
         var list = DERReader(try outer.next(DERReader.Tag.sequence).content)
@@ -80,7 +81,7 @@ package struct RevocationList: Sendable, Hashable {
         return algorithm
     }
 
-    /// Refuses critical extensions, because none is understood.
+    /// Refuses critical extensions, because this type does not support any.
     private static func check(_ extensions: ArraySlice<UInt8>) throws(X509Malformation) {
         var all = DERReader(extensions)
         while !all.isAtEnd {
@@ -92,7 +93,7 @@ package struct RevocationList: Sendable, Hashable {
         }
     }
 
-    /// Reads `YYMMDDHHMMSSZ`, or the same with a four-digit year.
+    /// Reads a time, `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`, as seconds since 1970; nil if the next field is not a time.
     private static func time(_ fields: inout DERReader) throws(X509Malformation) -> Int? {
         let isLong = fields.nextTag == DERReader.Tag.generalizedTime
         guard isLong || fields.nextTag == DERReader.Tag.utcTime else { return nil }
@@ -105,7 +106,7 @@ package struct RevocationList: Sendable, Hashable {
         }
         func number(_ index: Int) -> Int { digits[index] * 10 + digits[index + 1] }
         let start = isLong ? 4 : 2
-        // RFC 5280, section 4.1.2.5.1.
+        // Two-digit years are 1950 … 2049 (RFC 5280, section 4.1.2.5.1).
         let year = isLong ? number(0) * 100 + number(2) : number(0) < 50 ? 2000 + number(0) : 1900 + number(0)
         let month = number(start)
         let day = number(start + 2)

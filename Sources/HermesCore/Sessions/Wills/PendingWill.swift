@@ -1,20 +1,20 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The will of a connected client, or of one that is gone. A class, so that the many clients without one need no room
-/// for it.
+/// The will of a client that is connected or has gone. It is a class, so that the many clients without a will need no
+/// room for one.
 package final class PendingWill: Sendable {
     package let publication: Publication
-    /// When the client gave it: its expiry counts only from its publication.
+    /// The time at which the client gave the will. The will's expiry counts only from its publication.
     package let givenAt: Timestamp
     /// The delay after the end of the connection.
     package let delay: Duration
 
     /// The source that pays for the retained copy that it leaves.
     package let source: CommitSource
-    /// The client that gave it: the rules are asked again when it is published.
+    /// The client that gave the will. The access rules are checked again when the will is published.
     package let identity: ClientIdentity
-    /// The will's place in the record of several nodes; nil: it has none.
+    /// The id of the will in the record (the content of the store that several nodes share); nil: it is not recorded.
     package let id: WillID?
 
     package init(
@@ -33,22 +33,23 @@ package final class PendingWill: Sendable {
         self.id = id
     }
 
-    /// The same of a client with other permissions.
+    /// Returns the same will of a client with other permissions.
     package func by(_ identity: ClientIdentity) -> PendingWill { with(publication, identity: identity, id: id) }
 
-    /// The same with a place in the record.
+    /// Returns the same will with an id in the record.
     func recorded(as id: WillID) -> PendingWill { with(publication, identity: identity, id: id) }
 
-    /// The same, but not retained for `user/NAME` or below it: the next owner of the name finds nothing there.
+    /// Returns the same will, but not retained if its topic is `user/NAME` or below it, so that the next owner of the
+    /// name finds nothing there.
     package func leavingNothing() -> PendingWill {
         guard publication.retain, belongsToName else { return self }
         return with(publication.with(retain: false, publication.details), identity: identity, id: id)
     }
 
-    /// Whether the will is for `user/NAME` or below it, where NAME is that of its client's account.
+    /// Whether the topic of the will is `user/NAME` or below it, where NAME is the name of its client's account.
     package var belongsToName: Bool { identity.userName.map(publication.topic.belongs) ?? false }
 
-    /// Its approximate bytes.
+    /// The approximate bytes of the will.
     package var weight: Int { publication.weight + publication.topic.rawValue.utf8.count + 512 }
 
     private func with(_ publication: Publication, identity: ClientIdentity, id: WillID?) -> PendingWill {
@@ -64,7 +65,7 @@ package final class PendingWill: Sendable {
 }
 
 extension Publication {
-    /// The same with another retain flag and other properties.
+    /// Returns the same publication with another retain flag and other properties.
     package func with(retain: Bool, _ details: PublicationDetails?) -> Publication {
         Publication(
             topic: topic,

@@ -4,8 +4,9 @@
 import DequeModule
 import Synchronization
 
-/// Keeps the wills of this process in the record, so that another node publishes them if this one vanishes. A will that
-/// is due is published by the process that takes it from the record. A process that is alone has none.
+/// Keeps the wills of this process in the record (the content of the store that all nodes share), so that another node
+/// publishes them if this one vanishes. A will that is due is published by the process that takes it from the record. A
+/// process that is alone has no ledger.
 ///
 /// State: a `Mutex` around a struct; nothing is called under it. One task at a time takes the changes.
 package final class WillLedger: Sendable {
@@ -14,7 +15,7 @@ package final class WillLedger: Sendable {
         case publish
         /// Its client's account has lost its name, so ``PendingWill/leavingNothing()`` is published.
         case publishLeavingNothing
-        /// It was taken back, or another node publishes it.
+        /// The will is not published: the client took it back, its account is disabled, or another node publishes it.
         case drop
     }
 
@@ -23,19 +24,19 @@ package final class WillLedger: Sendable {
     /// A will that is due, and is being taken from the record.
     struct Taking: Sendable {
         let will: PendingWill
-        /// Whether its client's account must be looked at: it may have changed since the connection ended.
+        /// Whether the client's account must be read, because it may have changed since the connection ended.
         let isLate: Bool
         let completion: Completion
     }
 
-    /// With so many wills or bytes that wait for the record, further wills are not recorded.
+    /// If this many wills, or wills of this many bytes, wait for the record, further wills are not recorded.
     static let maxWaiting = 65_536
     static let maxWaitingBytes = 16 << 20
 
-    /// What the record does not have yet of a will.
+    /// The changes of one will that the record does not have yet.
     private struct Waiting: Sendable {
         var gift: StoredWill?
-        /// The delay; nil: its client is connected.
+        /// The delay of the change ``WillChange/wait(_:delay:)``; nil: there is no such change.
         var delay: Duration?
         var isTaken = false
         var isRemoved = false
@@ -72,20 +73,20 @@ package final class WillLedger: Sendable {
     private struct State: Sendable {
         var lastNumber: UInt64 = 0
         var waiting: [WillID: Waiting] = [:]
-        /// The wills that wait, in the order of their first changes; some may be gone.
+        /// The wills that wait, in the order of their first changes; some of them may no longer wait.
         var order = Deque<WillID>()
         var bytes = 0
-        /// Those that the record does not have yet.
+        /// The wills that the record does not have yet.
         var unrecorded: Set<WillID> = []
         var taking: [WillID: Taking] = [:]
-        /// Those that were taken and are being published.
+        /// The wills that were taken and are being published.
         var publishing: Set<WillID> = []
-        /// Whether this process has left the record, and its wills belong to another one.
+        /// Whether this process has left the record, so that its wills belong to another process.
         var isOut = false
 
         var hasRoom: Bool { unrecorded.count < maxWaiting && bytes < maxWaitingBytes }
 
-        /// - Parameter isFirst: whether the change comes before those of the will that wait already.
+        /// - Parameter isFirst: whether the change comes before the changes of the same will that wait already.
         mutating func add(_ change: WillChange, isFirst: Bool = false) {
             let known = waiting[change.id]
             bytes -= known?.bytes ?? 0
@@ -104,7 +105,7 @@ package final class WillLedger: Sendable {
         }
     }
 
-    /// This process got wills of one that has gone.
+    /// This process has taken over wills of a process that has gone.
     package let inherited = Hook<[StoredWill]>()
     private let node: NodeIdentity
     private let wakeUp: WakeUp
@@ -115,13 +116,13 @@ package final class WillLedger: Sendable {
         wakeUp = roster.wakeUp
     }
 
-    /// A client has connected with a will, or has other permissions now.
+    /// Records the will of a client that has connected, or that has other permissions now.
     ///
     /// - Parameters:
     ///   - key: the client's session.
     ///   - delay: how long the will waits after the end of the connection.
-    /// - Returns: the will to use from now on. Without an id: too much waits for the record, so this process alone
-    ///   knows it.
+    /// - Returns: the will to use from now on. If it has no id, it is not recorded, and only this process knows it: too
+    ///   much waits for the record, or this process has left it.
     package func give(_ will: PendingWill, of key: SessionKey, delay: Duration) -> PendingWill {
         let recorded = state.withLock { state -> PendingWill? in
             guard !state.isOut, state.hasRoom else { return nil }
@@ -136,15 +137,15 @@ package final class WillLedger: Sendable {
         return recorded ?? will
     }
 
-    /// The client has gone without DISCONNECT; the will waits.
+    /// Records that the client has gone without DISCONNECT, so that the will waits for its delay.
     package func wait(_ id: WillID, delay: Duration) { add(.wait(id, delay: delay)) }
 
-    /// The will was published, or is not to be published.
+    /// Removes a will from the record, because it was published or is not to be published.
     package func remove(_ id: WillID) {
         let isTold = state.withLock { state in
             state.publishing.remove(id)
             guard !state.isOut else { return false }
-            // It has come and gone since the record was last written.
+            // The will was given and removed since the record was last written, so the record need not know of it.
             if state.waiting[id]?.gift != nil, state.unrecorded.contains(id) {
                 _ = state.remove(id)
                 state.unrecorded.remove(id)
@@ -156,7 +157,7 @@ package final class WillLedger: Sendable {
         if isTold { wakeUp.signal() }
     }
 
-    /// The will could not be published before the end of this process: it is left to another one.
+    /// Leaves a will to another process, because it could not be published before the end of this one.
     package func leaveToOthers(_ id: WillID) { state.withLock { _ = $0.publishing.remove(id) } }
 
     /// Takes a will that is due from the record.
@@ -167,7 +168,8 @@ package final class WillLedger: Sendable {
     package func take(_ will: PendingWill, isLate: Bool, completion: @escaping Completion) {
         guard let id = will.id else { return completion(.publish) }
         let verdict = state.withLock { state -> Verdict? in
-            // The record has never had it, so nobody else publishes it.
+            // After this process has left, it publishes only wills that the record has never had, because nobody else
+            // publishes those.
             if state.isOut { return state.unrecorded.remove(id) == nil ? .drop : .publish }
             guard state.taking[id] == nil else { return .drop }
             state.taking[id] = Taking(will: will, isLate: isLate, completion: completion)
@@ -187,7 +189,7 @@ package final class WillLedger: Sendable {
 
     // MARK: For the member of the cluster
 
-    /// The changes of the wills that wait longest, of at most so many wills.
+    /// Takes the changes of the wills that have waited longest, at most `limit` wills.
     func takeChanges(_ limit: Int) -> [WillChange] {
         state.withLock { state in
             var changes: [WillChange] = []
@@ -201,7 +203,7 @@ package final class WillLedger: Sendable {
         }
     }
 
-    /// The record does not have these changes.
+    /// Puts back changes that could not be written to the record.
     func putBack(_ changes: [WillChange]) {
         state.withLock { state in
             guard !state.isOut else { return }
@@ -209,17 +211,17 @@ package final class WillLedger: Sendable {
         }
     }
 
-    /// The record has these changes.
+    /// Takes note that the record has these changes.
     func recorded(_ changes: [WillChange]) {
         state.withLock { state in
             for case .give(let will) in changes { state.unrecorded.remove(will.id) }
         }
     }
 
-    /// A will that is being taken from the record.
+    /// Returns a will that is being taken from the record.
     func taking(_ id: WillID) -> Taking? { state.withLock { $0.taking[id] } }
 
-    /// A will was taken, or was not.
+    /// Ends the taking of a will with a verdict.
     func taken(_ id: WillID, _ verdict: Verdict) {
         let taking = state.withLock { state in
             if verdict != .drop { state.publishing.insert(id) }
@@ -231,7 +233,8 @@ package final class WillLedger: Sendable {
     /// Whether wills are being taken or published.
     var isBusy: Bool { state.withLock { !$0.taking.isEmpty || !$0.publishing.isEmpty } }
 
-    /// This process has left the record: another one publishes what it has not, as far as the record has it.
+    /// Takes note that this process has left the record: another process publishes the wills that are in the record and
+    /// that this process has not published.
     func leave() {
         let taking = state.withLock { state in
             defer {

@@ -6,11 +6,11 @@ extension RetainedMessages {
     /// The largest number of topics that one page examines.
     private static let maxSearched = 20_000
 
-    /// A page of the publications that a filter matches. A list that fits into one page is ascending by topic. A longer
-    /// list has no order, but each publication that stays retained is in exactly one page.
+    /// Returns a page of the publications that a filter matches. A list that fits into one page is ascending by topic.
+    /// A longer list has no order, but each publication that stays retained is in exactly one page.
     ///
     /// - Parameters:
-    ///   - place: the end of the page before; 0: from the beginning.
+    ///   - place: the end of the previous page; 0: the list begins.
     ///   - limit: the largest number of publications.
     /// - Returns: the publications, and the place after which the next page begins, if there may be more.
     package func page(
@@ -21,7 +21,7 @@ extension RetainedMessages {
     ) -> (found: [StoredPublication], next: Int?) {
         let limit = max(1, limit)
         if place == 0, let whole = self.whole(filter, now: now, atMost: limit) { return (whole, nil) }
-        // From outside: it may be any number.
+        // `place` comes from outside, so it may be any number.
         var last = min(max(0, place), Int(Int32.max))
         let end = last + Self.maxSearched
         var found: [StoredPublication] = []
@@ -38,11 +38,11 @@ extension RetainedMessages {
         return (found, last)
     }
 
-    /// The largest number of bytes of topics that one search for a part of them looks at.
+    /// The largest number of bytes of topics that one search for a text examines.
     private static let maxSearchedBytes = 1 << 20
 
-    /// Topics of publications that contain a text, ASCII letters in either case; in no certain order. Looks at no more
-    /// topics than one page, and at 1 MiB of them.
+    /// Returns the topics of retained publications that contain a text, in no certain order. ASCII letters match in
+    /// upper and lower case. A search examines no more topics than one page does, and no more than 1 MiB of topics.
     ///
     /// - Parameter limit: the largest number of topics.
     package func topics(containing text: String, now: Timestamp, limit: Int) -> [TopicName] {
@@ -66,7 +66,7 @@ extension RetainedMessages {
         return found
     }
 
-    /// All publications that a filter matches, if they are few and quickly found.
+    /// Returns all publications that a filter matches, if they are few and quickly found; otherwise nil.
     private func whole(_ filter: TopicFilter, now: Timestamp, atMost limit: Int) -> [StoredPublication]? {
         guard filter.hasWildcard else { return matching(filter, now: now) }
         var search = self.search(filter)

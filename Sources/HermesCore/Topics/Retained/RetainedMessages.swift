@@ -3,9 +3,10 @@
 
 /// The newest retained publication of each topic. Thread-safe.
 ///
-/// A publication is visible at once, before it is stored. If it cannot be stored, the stored one becomes visible again.
-/// So both agree as soon as no write is pending. If there are several nodes, the store has what all of them retain
-/// (``ReplicaLinks``). State: a ``Locked``; nothing is called under it.
+/// A publication is visible at once, before it is stored. If it cannot be stored, the stored publication becomes
+/// visible again. So the visible and the stored publication are the same as soon as no write is pending. If there are
+/// several nodes, the store holds the retained publications of all nodes (``ReplicaLinks``). State: a ``Locked``;
+/// nothing is called under it.
 package final class RetainedMessages: Sendable {
     private struct Entry {
         let topic: TopicName
@@ -29,16 +30,16 @@ package final class RetainedMessages: Sendable {
         var refused: UInt64 = 0
         /// The number of changes.
         var changes: UInt64 = 0
-        /// None expires before this.
+        /// The time before which no publication expires.
         var nextExpiry = Timestamp(rawValue: .max)
         /// The topics of writes that have ended since ``beginReading()``; nil: nobody reads the store.
         var finishedWhileReading: Set<TopicName>?
     }
 
     package struct Statistics: Sendable, Hashable {
-        /// The number of topics with one.
+        /// The number of topics with a retained publication.
         package let count: Int
-        /// The bytes of all.
+        /// The bytes of all retained publications.
         package let bytes: Int
         package let limit: Holding
         /// The number of publications that were not retained because of the limits.
@@ -47,10 +48,10 @@ package final class RetainedMessages: Sendable {
 
     private let state: Locked<State>
 
-    /// This process has stored a publication of a topic, or removed one.
+    /// The hook for topics whose retained publication this process has stored or removed.
     let stored = Hook<TopicName>()
-    /// The store may have a different publication of a topic from the one that this process knows. So the topic must be
-    /// read from the store again.
+    /// The hook for topics that must be read from the store again, because the store may have a different publication
+    /// than this process knows.
     let outdated = Hook<TopicName>()
 
     /// Whether publications are retained, and retained publications are sent; if not, publishers are refused.
@@ -73,12 +74,12 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// The retained publication of one topic.
+    /// Returns the retained publication of one topic.
     package func publication(of topic: TopicName) -> StoredPublication? {
         state.withLock { state in state.tree.value(of: topic).flatMap { state.entries[Int($0)]?.seen } }
     }
 
-    /// The publications that a filter matches, in any order, without expired ones.
+    /// Returns the publications that a filter matches, in any order, without expired publications.
     package func matching(_ filter: TopicFilter, now: Timestamp, limit: Int = .max) -> [StoredPublication] {
         state.withLock { state in
             var found: [StoredPublication] = []
@@ -98,7 +99,7 @@ package final class RetainedMessages: Sendable {
     }
 
     /// A search for a filter's publications in bounded parts. It does not find publications that were retained after
-    /// the search began: a subscriber gets those live.
+    /// the search began: a subscriber gets such publications live.
     package struct Search: Sendable {
         fileprivate var walk: RetainedTree.Walk
         fileprivate let before: UInt64
@@ -117,8 +118,9 @@ package final class RetainedMessages: Sendable {
     ///
     /// - Parameters:
     ///   - limit: the largest number of publications to return.
-    ///   - maxBytes: returns no further publications once those found have this many bytes.
-    ///   - steps: the largest number of records to examine; the used number is subtracted.
+    ///   - maxBytes: the search returns no further publications once the publications that it found have this many
+    ///     bytes.
+    ///   - steps: the largest number of records to examine; the number of examined records is subtracted.
     package func next(
         _ search: inout Search,
         now: Timestamp,
@@ -143,11 +145,11 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// The publications in some of the places after a given place, in the order of places. A topic with a retained
+    /// Returns the publications in some places after a given place, in the order of places. A topic with a retained
     /// publication keeps its place.
     ///
     /// - Parameters:
-    ///   - place: 0: from the first.
+    ///   - place: the place after which the places begin; 0: they begin with the first.
     ///   - count: the number of places.
     /// - Returns: the publications, each with its place, and whether these are the last places.
     func publications(behind place: Int, count: Int) -> (found: [(place: Int, StoredPublication)], isLast: Bool) {
@@ -161,17 +163,17 @@ package final class RetainedMessages: Sendable {
 
     // MARK: What other nodes store
 
-    /// The store is going to be read, by one task at a time; ``endReading()`` must follow.
+    /// Records that the store is going to be read. Only one task at a time may do this; ``endReading()`` must follow.
     func beginReading() { state.withLock { $0.finishedWhileReading = [] } }
 
     func endReading() { state.withLock { $0.finishedWhileReading = nil } }
 
-    /// Takes over what the store has for topics. Topics that this process has changed since ``beginReading()`` are
-    /// ``outdated`` instead, once no write of theirs is pending.
+    /// Takes over what the store has for topics. If this process has changed a topic since ``beginReading()``, it
+    /// reports the topic as ``outdated`` instead, once no write of the topic is pending.
     ///
     /// - Parameters:
     ///   - found: the publications in the store, at most one for each topic.
-    ///   - topics: those that were looked for.
+    ///   - topics: the topics that were looked for.
     func learn(_ found: [StoredPublication], of topics: [TopicName]) {
         let found = Dictionary(found.lazy.map { ($0.topic, $0) }) { first, _ in first }
         let again = state.withLock { state in
@@ -187,7 +189,8 @@ package final class RetainedMessages: Sendable {
                     Self.change(topic, &state) { entry in
                         entry.seen = found[topic]
                         entry.stored = found[topic]
-                        // A search that is under way finds it: its subscriber may have missed it.
+                        // With 0, a search that is under way finds the publication, which the search's subscriber may
+                        // have missed.
                         entry.changedAt = 0
                     }
                 }
@@ -197,7 +200,8 @@ package final class RetainedMessages: Sendable {
         for topic in again { outdated(topic) }
     }
 
-    /// The topics that have one, or had one that may come back because its removal is not stored yet.
+    /// The topics that have a retained publication, or whose removed publication may come back because the removal is
+    /// not stored yet.
     var topics: Set<TopicName> {
         var topics: Set<TopicName> = []
         var place = 0
@@ -228,22 +232,24 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// Makes a publication visible before it is stored; an empty one removes the topic's retained one.
+    /// Makes a publication visible before it is stored; an empty publication removes the topic's retained publication.
     ///
-    /// - Returns: false if there is no room; then it must not be stored. Otherwise ``finish(_:isStored:)`` must follow.
+    /// - Returns: false if there is no room; the publication must then not be stored. Otherwise ``finish(_:isStored:)``
+    ///   must follow.
     func begin(_ publication: StoredPublication) -> Bool {
         state.withLock { state in
             let seen = publication.isEmpty ? nil : publication
             let old = state.tree.value(of: publication.topic).flatMap { state.entries[Int($0)]?.seen }
             if let seen {
-                // The replaced publication makes room, whoever paid for it.
+                // The replaced publication makes room, whichever source it counted for.
                 let hasRoom = state.shares.hasRoom(
                     for: Self.holding(seen),
                     of: seen.source,
                     replacing: old.map(Self.holding) ?? Holding(),
                     of: old?.source ?? .server
                 )
-                // The bounds may be lower than they were when it was retained.
+                // A publication that is no larger may replace one of the same source, because the bounds may be lower
+                // than they were when the old one was retained.
                 let isSmaller = old.map { $0.source == seen.source && Self.weight($0) >= Self.weight(seen) } ?? false
                 guard hasRoom || isSmaller else {
                     state.refused += 1
@@ -261,7 +267,7 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// The publication of ``begin(_:)`` was stored, or not; called in the order of the commits.
+    /// Records whether the publication of ``begin(_:)`` was stored; called in the order of the commits.
     func finish(_ publication: StoredPublication, isStored: Bool) {
         let isOutdated = state.withLock { state in
             if !isStored { state.changes += 1 }
@@ -272,7 +278,8 @@ package final class RetainedMessages: Sendable {
                 entry.pending -= 1
                 guard entry.pending <= 0 else { return }
                 entry.seen = entry.stored
-                // A search that is under way finds what is there again: its subscriber may have missed it.
+                // With 0, a search that is under way finds the publication that is visible again, which the search's
+                // subscriber may have missed.
                 if !isStored { entry.changedAt = 0 }
                 swap(&entry.isOutdated, &isOutdated)
             }
@@ -282,8 +289,8 @@ package final class RetainedMessages: Sendable {
         if isOutdated { outdated(publication.topic) }
     }
 
-    /// The number of publications that long work examines or changes at once; others have their turn before the next
-    /// ones.
+    /// The number of publications that long work examines or changes at once; other work has its turn before the next
+    /// publications.
     static let slice = 500
 
     /// Forgets expired publications; the store deletes its own.
@@ -294,7 +301,7 @@ package final class RetainedMessages: Sendable {
             due = due.dropFirst(slice.count)
             state.withLock { state in
                 for topic in slice {
-                    // Another may have been retained meanwhile.
+                    // Another publication may have been retained meanwhile.
                     guard let index = state.tree.value(of: topic), let entry = state.entries[Int(index)],
                         entry.pending == 0, entry.seen?.hasExpired(at: now) ?? false
                     else { continue }
@@ -307,11 +314,11 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// The topics whose publications have expired.
+    /// Returns the topics whose publications have expired.
     private func takeDue(now: Timestamp) -> [TopicName] {
         let isDue = state.withLock { state in
             guard state.nextExpiry <= now else { return false }
-            // What is retained from now on lowers it again.
+            // Publications that are retained from now on lower it again.
             state.nextExpiry = Timestamp(rawValue: .max)
             return true
         }
@@ -335,7 +342,8 @@ package final class RetainedMessages: Sendable {
         return due
     }
 
-    /// The memory that it takes: its bytes, its entry, and the records of its levels, as if no topic shared them.
+    /// Returns the memory that a publication takes: its bytes, its entry, and the records of its topic's levels, as if
+    /// no other topic shared them.
     static func weight(_ publication: StoredPublication) -> Int {
         let levels = publication.topic.rawValue.utf8.reduce(1) { $1 == UInt8(ascii: "/") ? $0 &+ 1 : $0 }
         return publication.weight &+ entryBytes &+ levels &* bytesPerLevel

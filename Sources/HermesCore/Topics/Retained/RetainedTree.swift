@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Finds the topics that a filter matches: the converse of ``TopicTree``.
+/// An index that finds the topics that a filter matches: the converse of ``TopicTree``.
 ///
-/// A trie over the levels of the topics. Edges to known levels are in one hash table keyed by (node, level); the
-/// children of a node also form a linked list, for wildcards. Nodes are records in one array. Level texts are stored
-/// once and compared byte by byte.
+/// The index is a trie over the levels of the topics. Edges to known levels are in one hash table keyed by (node,
+/// level); the children of a node also form a linked list, for wildcards. Nodes are records in one array. Level texts
+/// are stored once and compared byte by byte.
 struct RetainedTree {
     /// The owner's value for a topic; anything but `UInt32.max`.
     typealias Value = UInt32
@@ -20,7 +20,8 @@ struct RetainedTree {
         /// Each use of the record gets a new number. The numbers of a node's children fall from the first child to the
         /// last.
         var number: UInt64
-        /// Whether its level begins a topic of the server: wildcards do not match it [MQTT-4.7.2-1].
+        /// Whether the level begins with `$`: at the beginning of a topic, wildcards do not match such a level
+        /// [MQTT-4.7.2-1].
         var isReserved = false
     }
 
@@ -60,7 +61,7 @@ struct RetainedTree {
 
         var isAtEnd: Bool { stack.isEmpty }
 
-        /// Its memory, in bytes.
+        /// The memory of the search, in bytes.
         var bytes: Int { MemoryLayout<Place>.stride * stack.capacity }
     }
 
@@ -103,8 +104,8 @@ struct RetainedTree {
 
     /// Calls `visit` with the value of each matching topic until it returns false.
     ///
-    /// The time is proportional to the topics that match a beginning of the filter. Not recursive, because topics can
-    /// be deep.
+    /// The time is proportional to the number of nodes that match a beginning of the filter. The search is not
+    /// recursive, because topics can be deep.
     func forEachMatch(of filter: TopicFilter, _ visit: (Value) -> Bool) {
         var walk = Walk(filter)
         var steps = Int.max
@@ -132,7 +133,8 @@ struct RetainedTree {
                 }
                 let part = parts[depth]
                 if part.count == 1, bytes[part.lowerBound] == UInt8(ascii: "#") {
-                    // "sport/#" also matches "sport" (4.7.1.2); the depth stays: all below match.
+                    // "sport/#" also matches "sport" (4.7.1.2); the depth stays the same, because all nodes below
+                    // match.
                     pushChildren(of: node, depth: place.depth, to: &walk.stack)
                     let value = nodes[Int(node)].value
                     if value != Self.none, !visit(value) { return }
@@ -149,7 +151,7 @@ struct RetainedTree {
         }
     }
 
-    /// The first child, from which the walk goes on to the others.
+    /// Puts a node's first child on the stack. From it, the walk goes on to the other children.
     private func pushChildren(of node: UInt32, depth: UInt32, to stack: inout [Walk.Place]) {
         push(nodes[Int(node)].firstChild, of: node, depth: depth, below: .max, to: &stack)
     }
@@ -172,7 +174,7 @@ struct RetainedTree {
     private func goOn(from place: Walk.Place, _ stack: inout [Walk.Place]) -> Bool {
         let record = nodes[Int(place.node)]
         guard record.number == place.number else {
-            // It has left the tree since. Those that were behind it have lower numbers.
+            // The node has left the tree since. The siblings that were behind it have lower numbers.
             guard Int(place.parent) < nodes.count else { return false }
             let (first, below) = (nodes[Int(place.parent)].firstChild, min(place.below, place.number))
             push(first, of: place.parent, depth: place.depth, below: below, to: &stack)

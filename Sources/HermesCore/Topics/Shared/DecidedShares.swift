@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Shared subscriptions whose member for a publication is chosen by the publisher, among clean and kept sessions.
+/// The shared subscriptions for which the publisher of a publication chooses the member, among clean and kept sessions.
 package final class DecidedShares: Sendable {
-    /// For a publication of another node, which has chosen the members of all shared subscriptions.
+    /// The value for a publication of another node, which has chosen the members of all shared subscriptions.
     static let all = DecidedShares(keys: nil)
 
-    /// Nil: all.
+    /// The keys of the shared subscriptions; nil: all shared subscriptions.
     private let keys: [TopicFilter]?
 
     private init(keys: [TopicFilter]?) { self.keys = keys }
@@ -25,9 +25,10 @@ package final class DecidedShares: Sendable {
     func contains(_ key: TopicFilter) -> Bool { keys?.contains(key) ?? true }
 }
 
-/// The kept members of shared subscriptions, for the topic plane.
+/// Gives the topic plane access to the kept members of shared subscriptions: the members whose sessions are kept.
 protocol SharedKeeper: AnyObject, Sendable {
-    /// Gives a returned QoS 1 or 2 publication to the next member, clean or kept.
+    /// Gives a publication of QoS 1 or 2 that a member gave back to the next member, whose session may be clean or
+    /// kept.
     ///
     /// - Returns: false if the group has no kept members.
     func hand(_ publication: Publication, in key: TopicFilter) -> Bool

@@ -3,15 +3,18 @@
 
 import Synchronization
 
-/// The members of one shared subscription, over all loops. The topic plane sees one subscriber, on its home shard.
+/// The members of one shared subscription, over all loops. For the topic plane, the group is one subscriber, on the
+/// group's home shard.
 ///
-/// Each node has a group of its own, for what is published there. It knows how many members the other nodes have, and
-/// sends each node as large a part as it has members; which of them gets a publication is decided there.
+/// Each node has a group of its own, for what is published on that node. The group knows how many members the other
+/// nodes have. It sends each node a part of the publications that is in proportion to that node's members. The other
+/// node decides which of its members gets a publication.
 ///
 /// If some members' sessions are kept, a publisher of QoS 1 or 2 lets ``DurableGroup`` choose among all members, and
 /// marks the publication (``Publication/decided``).
 ///
-/// Owner of the state: the loop of the home shard, that of the first member; `key`, `filter` and `home` never change.
+/// Owner of the state: the loop of the home shard, which is the shard of the first member. `key`, `filter` and `home`
+/// never change.
 package final class SharedGroup: @unchecked Sendable {  // Confined to the home shard's loop, see above.
     /// The part of a member that other shards see.
     final class Seat: Sendable {
@@ -44,10 +47,10 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
             options.qos.rawValue | (options.isLiveAtMostOnceOnly ? 4 : 0) | (options.isFiltered ? 8 : 0)
         }
 
-        /// The member changed its options.
+        /// Takes over the member's changed options.
         func change(_ options: SubscriptionOptions) { traits.store(Self.traits(options), ordering: .relaxed) }
 
-        /// The member gets nothing any more.
+        /// Marks the member as leaving, so that it gets no more publications.
         func leave() { traits.bitwiseOr(16, ordering: .relaxed) }
 
         var isLeaving: Bool { traits.load(ordering: .relaxed) & 16 != 0 }
@@ -60,7 +63,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         /// Whether the member's session is durable.
         var isKept: Bool { traits.load(ordering: .relaxed) & 4 != 0 }
 
-        /// Whether the member most likely accepts a message of that length.
+        /// Whether the member most likely accepts a message of the publication's length.
         func fits(_ publication: Publication) -> Bool { publication.leastMessageBytes <= maxMessageBytes }
 
         /// Whether the member can get a publication by the live path: it may read the topic, and does not get the
@@ -75,7 +78,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
     static let window = 64
 
-    /// Who gets a publication.
+    /// The receiver of a publication: a member on this node, or another node.
     private enum Place {
         case seat(Seat)
         case node(NodeID)
@@ -84,7 +87,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     /// A node and its points in the choice of nodes. Each choice gives every node as many points as the node has
     /// members. The chosen node loses as many points as all nodes got.
     private struct Share {
-        /// Nil: this node.
+        /// The other node; nil: this node.
         let node: NodeID?
         var members: Int
         var points = 0
@@ -95,10 +98,10 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     let home: Int
     private let shard: LoopConfined<TopicShard>
     private var seats: [Seat] = []
-    /// The start of the next choice, so that equals take turns.
+    /// The index at which the next choice starts, so that equally busy members take turns.
     private var next = 0
     private var held: TopicSubscription?
-    /// This node and the others with members; empty if there are no others.
+    /// This node and the other nodes with members; empty if no other node has members.
     private var shares: [Share] = []
 
     init(key: TopicFilter, filter: TopicFilter, home: Int, shard: LoopConfined<TopicShard>) {
@@ -112,7 +115,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
     /// Subscribes the group to its filter.
     func begin(on shard: TopicShard) {
-        // Each member decides by its own options.
+        // The group takes every publication as it was published; each member's own options apply afterwards.
         let options = SubscriptionOptions(
             qos: .exactlyOnce,
             retainAsPublished: true,
@@ -126,7 +129,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
     /// Removes a member; the others get the publications that it gives back.
     ///
-    /// - Parameter isLast: no member is left, and none can join.
+    /// - Parameter isLast: whether no member is left; no other member can then join this group.
     func remove(_ seat: Seat, givenBack: [Publication], isLast: Bool, on shard: TopicShard) {
         if let place = seats.firstIndex(where: { $0 === seat }) {
             seats.remove(at: place)
@@ -136,9 +139,9 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         if isLast { end(on: shard) }
     }
 
-    /// Another node has `members` members now.
+    /// Takes over the number of members that another node has.
     ///
-    /// - Parameter isLast: no member is left on any node.
+    /// - Parameter isLast: whether no member is left on any node.
     func note(_ members: Int, on node: NodeID, isLast: Bool, shard: TopicShard) {
         shares.removeAll { $0.node == node }
         if members > 0 {
@@ -155,7 +158,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         held = nil
     }
 
-    /// Gives a publication to the least busy member, outside of a delivery.
+    /// Gives a publication to a member, outside of a delivery.
     func hand(_ publication: Publication, on shard: TopicShard) {
         if publication.qos > .atMostOnce, shard.sharedGroups.keeper?.hand(publication, in: key) ?? false { return }
         guard let place = place(for: publication, on: shard) else {
@@ -187,8 +190,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         }
     }
 
-    /// The node whose turn it is or, if that is this node, its least busy member. If no member here can take the
-    /// publication, another node.
+    /// Returns the node whose turn it is or, if it is this node's turn, the least busy member here. If no member here
+    /// can take the publication, returns another node.
     private func place(for publication: Publication, on shard: TopicShard) -> Place? {
         guard !shares.isEmpty else { return choose(for: publication, on: shard).map(Place.seat) }
         for place in shares.indices {
@@ -196,7 +199,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
             shares[place].points += shares[place].members
         }
         var all = shares.reduce(0) { $0 + $1.members }
-        // Earlier choices may have been among more.
+        // Earlier choices may have been among more members, so the points can be too many.
         for place in shares.indices { shares[place].points = max(-all, min(shares[place].points, all)) }
         for place in shares.indices.sorted(by: { shares[$0].points > shares[$1].points })
         where shares[place].members > 0 {
@@ -207,7 +210,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
                 found = choose(for: publication, on: shard).map(Place.seat)
             }
             guard let found else {
-                // It has no claim to what it could not take.
+                // This node has no claim to a publication that it could not take.
                 shares[place].points -= shares[place].members
                 all -= shares[place].members
                 continue
@@ -218,12 +221,13 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         return nil
     }
 
-    /// The least busy member; equals take turns. Members that do not take what they are sent come last, and so do those
-    /// that do not accept a message of that length. Nil if none can take the publication: members get it through the
-    /// store, may not read it, or their loops are too far behind.
+    /// Returns the least busy member; equally busy members take turns. Members that do not keep up with what they are
+    /// sent come last, and so do members that do not accept a message of this length. Nil if no member can take the
+    /// publication, because the members get it through the store, may not read it, are leaving, or are on loops that
+    /// are too far behind.
     ///
-    /// Examines each member at most once and stops at the first idle one. It examines only ``window`` members if one of
-    /// those can take the publication, so that a very large group costs its publishers no more than that.
+    /// Examines each member at most once and stops at the first idle one. If one of the first ``window`` members can
+    /// take the publication, it examines only these, which bounds the cost of a very large group.
     private func choose(for publication: Publication, on shard: TopicShard) -> Seat? {
         var best: Seat?
         var bestPlace = 0
@@ -252,7 +256,7 @@ extension SharedGroup: TopicSubscriber {
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         let shard = shard.value
         let publication = delivery.publication
-        // It goes to one member only, which is chosen elsewhere.
+        // The publication goes to one member only, which is chosen elsewhere.
         if let decided = publication.decided, decided.contains(key) { return }
         switch place(for: publication, on: shard) {
         case .seat(let seat) where seat.shard == home: seat.subscription.value.deliver(delivery)

@@ -5,12 +5,13 @@ import Synchronization
 
 /// The shared subscriptions of all loops.
 ///
-/// State: a `Mutex` around one dictionary; nothing is called under it. Taken when members join and leave, for
-/// publications to groups that have kept members, which go through the store anyway, and for those of other nodes.
+/// State: a `Mutex` around one dictionary; nothing is called under it. The lock is taken when members join and leave,
+/// for publications to groups that have kept members (these publications go through the store anyway), and for
+/// publications of other nodes.
 final class SharedGroups: Sendable {
     private struct Entry {
         let group: SharedGroup
-        /// Those that have joined or are joining; a node with members counts as one.
+        /// The number of members that have joined or are joining. Another node with members counts as one member.
         var memberCount: Int
         /// The other nodes with members.
         var nodes = NodeSet()
@@ -26,20 +27,20 @@ final class SharedGroups: Sendable {
     private let entries = Mutex<[TopicFilter: Entry]>([:])
     private let connected = Mutex<(mailboxes: [ShardMailbox], keeper: (any SharedKeeper)?)>(([], nil))
 
-    /// The kept members; nil: there are none.
+    /// The access to the kept members; nil: there are none.
     var keeper: (any SharedKeeper)? { connected.withLock { $0.keeper } }
 
-    /// Called once each, before members join.
+    /// Connects the groups to the shards. Each function `connect` is called once, before members join.
     func connect(to mailboxes: [ShardMailbox]) { connected.withLock { $0.mailboxes = mailboxes } }
 
     func connect(to keeper: any SharedKeeper) { connected.withLock { $0.keeper = keeper } }
 
-    /// The key of a group; a group's name has no `/`.
+    /// Returns the key of a group. The key is unique, because a group's name has no `/`.
     static func key(group: String, filter: TopicFilter) -> TopicFilter {
         TopicFilter(checked: group + "/" + filter.rawValue, hasWildcard: true)
     }
 
-    /// Joins a group; nil if it does not exist.
+    /// Joins a group; returns nil if the group does not exist.
     func join(_ key: TopicFilter) -> SharedGroup? {
         entries.withLock { entries in
             entries[key]?.memberCount += 1
@@ -66,20 +67,20 @@ final class SharedGroups: Sendable {
         entries.withLock { $0[group.key]?.seats.append(seat) }
     }
 
-    /// The connected members, not copied; nil if there are none.
+    /// Returns a group and its connected members, which are not copied; nil if there is no such group.
     func members(of key: TopicFilter) -> (group: SharedGroup, seats: [SharedGroup.Seat])? {
         entries.withLock { entries in entries[key].map { ($0.group, $0.seats) } }
     }
 
-    /// A group, if this shard is its home.
+    /// Returns a group if `home` is its home shard; otherwise nil.
     func group(of key: TopicFilter, home: Int) -> SharedGroup? {
         entries.withLock { entries in entries[key].flatMap { $0.group.home == home ? $0.group : nil } }
     }
 
-    /// The home shard of a group.
+    /// Returns the home shard of a group.
     func home(of key: TopicFilter) -> Int? { entries.withLock { $0[key]?.group.home } }
 
-    /// Registers another node with members, which has joined.
+    /// Registers another node that has members and has joined the group.
     ///
     /// - Returns: false if it was registered before.
     func sit(_ node: NodeID, in group: SharedGroup) -> Bool {
@@ -89,7 +90,7 @@ final class SharedGroups: Sendable {
         }
     }
 
-    /// Another node has no members any more.
+    /// Removes another node, which has no members any more.
     ///
     /// - Returns: the group, and whether it has no members left and was removed; nil if the node was not registered.
     func leave(_ key: TopicFilter, _ node: NodeID) -> (group: SharedGroup, isLast: Bool)? {
@@ -110,8 +111,8 @@ final class SharedGroups: Sendable {
         connected.withLock { $0.mailboxes }[choice.seat.shard].post([item])
     }
 
-    /// - Parameter seat: of the member that leaves; nil if it has not taken one.
-    /// - Returns: whether it was the last member; the group is then removed.
+    /// - Parameter seat: the seat of the member that leaves; nil if the member has not taken a seat.
+    /// - Returns: whether this was the last member; the group is then removed.
     func leave(_ group: SharedGroup, _ seat: SharedGroup.Seat? = nil) -> Bool {
         entries.withLock { entries in
             guard entries[group.key]?.group === group else { return false }

@@ -5,9 +5,9 @@ import Synchronization
 
 /// A subscriber that can be a member of shared subscriptions and reports its load.
 package protocol SharedMember: TopicSubscriber {
-    /// Its unfinished work, over all its shared subscriptions.
+    /// The subscriber's unfinished work, over all its shared subscriptions.
     var load: SharedLoad { get }
-    /// Its permissions; nil: it may read everything.
+    /// The subscriber's permissions; nil: it may read everything.
     var reader: (any TopicReader)? { get }
 }
 
@@ -20,13 +20,13 @@ extension SharedMember {
 package protocol TopicReader: AnyObject, Sendable {
     func mayRead(_ topic: TopicName) -> Bool
 
-    /// The longest message that it accepts, with its topic, in bytes.
+    /// The longest message that the subscriber accepts, in bytes, including the topic.
     var maxMessageBytes: Int { get }
 
-    /// What is left of the permissions once the subscriber's account has its name no more; itself if they do not depend
-    /// on that name.
+    /// Returns the permissions that are left once the subscriber's account no longer has this name. Returns this object
+    /// if the permissions do not depend on the name.
     ///
-    /// - Parameter name: in the form of ``NickName/key``.
+    /// - Parameter name: the name, in the form of ``NickName/key``.
     func without(_ name: String) -> any TopicReader
 }
 
@@ -44,7 +44,7 @@ package final class SharedLoad: Sendable {
     private let value = Atomic(0)
     private let isBehind = Atomic(false)
 
-    /// The load of a member that is chosen only if no other can be.
+    /// The load of a member that is chosen only if no other member can be chosen.
     static let most = Int.max / 4
 
     package init() {}
@@ -53,8 +53,8 @@ package final class SharedLoad: Sendable {
         value.load(ordering: .relaxed) &+ (isBehind.load(ordering: .relaxed) ? Self.most : 0)
     }
 
-    /// The member takes publications more slowly than they come. The count of publications does not show this for QoS
-    /// 0, because such publications are done once they are sent.
+    /// Records that the member takes publications more slowly than they come. The count of publications does not show
+    /// this for QoS 0, because such publications are done once they are sent.
     package func fallBehind() { isBehind.store(true, ordering: .relaxed) }
 
     package func catchUp() { isBehind.store(false, ordering: .relaxed) }
@@ -64,7 +64,7 @@ package final class SharedLoad: Sendable {
     package func subtract(_ count: Int = 1) { value.subtract(count, ordering: .relaxed) }
 }
 
-/// One member's part in a shared subscription, under which its publications are delivered.
+/// One member's part in a shared subscription. The member gets its publications under this subscription.
 ///
 /// Owner: the loop of the shard where the member joined.
 package class SharedSubscription: TopicSubscription {
@@ -76,8 +76,8 @@ package class SharedSubscription: TopicSubscription {
 
     override func optionsChanged() { seat?.change(options) }
 
-    /// The member is ending: from now on the group chooses others. ``TopicShard/unsubscribe(_:givingBack:)`` must
-    /// follow.
+    /// Marks the member as leaving: from now on, the group chooses other members.
+    /// ``TopicShard/unsubscribe(_:givingBack:)`` must follow.
     package final func leave() {
         isActive = false
         seat?.leave()
@@ -89,7 +89,7 @@ package class SharedSubscription: TopicSubscription {
     }
 }
 
-/// A shared subscription that knows the type of its member, and keeps it alive until it leaves.
+/// A shared subscription that knows the type of its member, and keeps the member alive until it leaves.
 final class HeldSharedSubscription<Member: SharedMember>: SharedSubscription {
     private let member: Unmanaged<Member>
 

@@ -6,10 +6,11 @@ struct SharedHandOver: Sendable {
     let publication: Publication
     let seat: SharedGroup.Seat
     let group: SharedGroup
-    /// Whether it counts towards the member's load.
+    /// Whether the publication counts towards the member's load.
     let isCounted: Bool
 
-    /// Creates the hand-over, and counts it at once; otherwise all publications of a tick would go to the same member.
+    /// Creates the hand-over, and counts the publication at once. Otherwise, all publications of a tick (an iteration
+    /// of the loop) would go to the same member.
     init(publication: Publication, to seat: SharedGroup.Seat, of group: SharedGroup) {
         self.publication = publication
         self.seat = seat
@@ -26,7 +27,7 @@ extension TopicShard {
     ///
     /// - Parameters:
     ///   - group: the name of the group, without `/`; name and filter together identify a group.
-    ///   - options: the member's own.
+    ///   - options: the member's own options.
     package func subscribe(
         _ member: some SharedMember,
         sharing group: String,
@@ -50,14 +51,15 @@ extension TopicShard {
         return subscription
     }
 
-    /// Does something on the home shard of a group; at once if it is this one.
+    /// Does something on the home shard of a group; at once if this shard is the home.
     func atHome(of group: SharedGroup, _ work: @escaping @Sendable (TopicShard) -> Void) {
         if group.home == index { work(self) } else { mailboxes[group.home].post(work: work) }
     }
 
     func join(_ key: TopicFilter, _ filter: TopicFilter) -> SharedGroup {
         if let group = sharedGroups.join(key) { return group }
-        // Registered only once it gets publications, so that a member that joins on another loop misses none.
+        // The group is registered only once it gets publications, so that a member that joins on another loop misses
+        // none.
         let group = SharedGroup(key: key, filter: filter, home: index, shard: mailboxes[index].shard)
         group.begin(on: self)
         let known = sharedGroups.found(group)
@@ -67,8 +69,8 @@ extension TopicShard {
 
     /// Ends a member's part in a shared subscription; repeated calls do nothing.
     ///
-    /// - Parameter givingBack: its unacknowledged deliveries with QoS 1 or 2, oldest first: they go to the other
-    ///   members, if any.
+    /// - Parameter givingBack: the member's unacknowledged deliveries with QoS 1 or 2, oldest first. They go to the
+    ///   other members, if any.
     package func unsubscribe(_ subscription: SharedSubscription, givingBack: [Publication]) {
         assert(loop.isCurrent())
         guard let seat = subscription.seat else { return }
@@ -98,7 +100,7 @@ extension TopicShard {
                 returned.append(item)
             }
         }
-        // The member left meanwhile: its group chooses again.
+        // The members of these publications have left meanwhile, so their groups choose again.
         for item in returned {
             mailboxes[item.group.home].post(work: { shard in item.group.hand(item.publication, on: shard) })
         }

@@ -12,7 +12,7 @@ import NIOCore
 
 /// The HTTP API for back ends, under `/v1`: registers its routes, with their common handling.
 struct API: Sendable {
-    /// The largest body of a request.
+    /// The largest body of a request, in bytes.
     static let maxBodyBytes = 1 << 20
     private static let methods: [HTTPRequest.Method] = [
         .get, .put, .post, .delete, .patch, .head, .options, .trace, .connect, HTTPRequest.Method("QUERY") ?? .get,
@@ -52,7 +52,7 @@ struct API: Sendable {
 
     /// Registers every route, and the answers to unknown ones.
     ///
-    /// - Parameter known: gets the accepted and refused keys.
+    /// - Parameter known: is told which keys were accepted or refused.
     func register(on router: Router<HTTPContext>, telling known: KnownKeys) {
         for (path, routes) in Dictionary(grouping: routes, by: \.path) {
             for route in routes {
@@ -120,7 +120,7 @@ struct API: Sendable {
         }
     }
 
-    /// An answer that is a stream of events; it ends with its connection.
+    /// Returns an answer that is a stream of events; the stream ends with its connection.
     static func response(
         _ stream: EventStream,
         of events: EventStreams,
@@ -130,7 +130,7 @@ struct API: Sendable {
         var headers = headers
         headers[.contentType] = HTTPContext.eventStream
         headers[.cacheControl] = "no-store"
-        // Proxies of nginx's kind would hold events back.
+        // Without this field, proxies such as nginx hold events back.
         headers[.accelBuffering] = "no"
         channel.closeFuture.whenComplete { _ in events.close(stream) }
         return Response(
@@ -194,7 +194,7 @@ struct API: Sendable {
         return key
     }
 
-    /// The scheme, in any case, followed by the key (RFC 9110, section 11.4).
+    /// Returns the key that follows the scheme `Bearer`, which may be in upper or lower case (RFC 9110, section 11.4).
     private static func bearer(_ field: String) -> String? {
         let parts = field.split(separator: " ", omittingEmptySubsequences: true)
         guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
@@ -256,7 +256,8 @@ struct API: Sendable {
         return key
     }
 
-    /// Whether a type is among those that `Accept` names (RFC 9110, section 12.5.1); without the field everything is.
+    /// Whether the `Accept` fields allow a media type (RFC 9110, section 12.5.1); without these fields, every type is
+    /// allowed.
     static func accepts(_ type: String, _ fields: [String]) -> Bool {
         guard !fields.isEmpty else { return true }
         let ranges = ["*/*", "\(type.prefix { $0 != "/" })/*", type]
@@ -350,7 +351,8 @@ struct API: Sendable {
         return bytes
     }
 
-    /// The values of a body beyond those of its schema that are read, so that the answer can name an unknown field.
+    /// The number of values that are read beyond those that the body's schema allows, so that the answer can name an
+    /// unknown field.
     private static let strayValues = 64
 
     private static func json(_ bytes: [UInt8], _ route: APIRoute) throws(APIProblem) -> JSON {
@@ -387,7 +389,7 @@ struct API: Sendable {
 }
 
 extension HTTPField.Name {
-    // Constants of this file, all of them tokens.
+    // These names are constants and valid, so the fields after `??` are never used.
     static let rateLimitLimit = HTTPField.Name("RateLimit-Limit") ?? .retryAfter
     static let rateLimitRemaining = HTTPField.Name("RateLimit-Remaining") ?? .retryAfter
     static let rateLimitReset = HTTPField.Name("RateLimit-Reset") ?? .retryAfter

@@ -90,7 +90,7 @@ extension APICore {
         return APIAnswer([
             "administrators": .array(
                 all.map {
-                    // Neither the password's hash nor the factor's secret.
+                    // The answer has neither the password's hash nor the second factor's secret.
                     .members([
                         "name": .string($0.name.rawValue),
                         "role": .string($0.role.rawValue),

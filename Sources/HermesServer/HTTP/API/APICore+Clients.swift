@@ -26,7 +26,11 @@ extension APICore {
     static let clientQuery = [
         APIRoute.Parameter("after", count, "Only connections with a higher number."),
         APIRoute.Parameter("text", .string(length: 1...256), "Only client ids and owners that contain it."),
-        APIRoute.Parameter("limit", .integer(1...Int64(maxClients)), "The most in a page; 50 if absent."),
+        APIRoute.Parameter(
+            "limit",
+            .integer(1...Int64(maxClients)),
+            "The largest number of elements in a page; 50 if absent."
+        ),
     ]
 
     var clientRoutes: [APIRoute] {
@@ -58,7 +62,12 @@ extension APICore {
                 pathParameters: [Self.clientNumber],
                 success: .ok,
                 answer: .object([
-                    Field("client_id", .string(length: 0 ... .max), required: true, "Whose connection ended.")
+                    Field(
+                        "client_id",
+                        .string(length: 0 ... .max),
+                        required: true,
+                        "The id of the client that was disconnected."
+                    )
                 ]),
                 failures: [.notFound],
                 handler: disconnectClient
@@ -125,6 +134,6 @@ extension APICore {
 }
 
 extension ClientListing {
-    /// When the client connected.
+    /// Returns the time when the client connected.
     func since(_ now: Timestamp) -> Timestamp { now.advanced(by: .zero - age) }
 }

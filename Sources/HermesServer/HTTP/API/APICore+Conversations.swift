@@ -50,9 +50,14 @@ extension APICore {
     private static let conversation = APISchema.named(
         "Conversation",
         .object([
-            Field("user", uid, "The other account of a 1:1 conversation; this or group."),
-            Field("group", uid, "The group; this or user."),
-            Field("name", .string(length: 0 ... .max), required: true, "Its name today; empty: a deleted account."),
+            Field("user", uid, "The other account; absent for a group."),
+            Field("group", uid, "The group; absent for a 1:1 conversation."),
+            Field(
+                "name",
+                .string(length: 0 ... .max),
+                required: true,
+                "The present name of the account or group; empty: the account is deleted."
+            ),
             Field("last_seq", time, required: true, "The conversation_seq of the last message; 0: there is none."),
             Field("last_message_at_ms", time, "When it was sent, in milliseconds since 1970; absent: not known."),
             Field("read_seq", time, required: true, "The account has read up to this conversation_seq."),
@@ -60,8 +65,8 @@ extension APICore {
                 "unread",
                 time,
                 required: true,
-                "Messages of others behind read_seq that were not recalled; of a group those since the account joined. "
-                    + "Of messages before the last 64, own and recalled ones count, too."
+                "Messages of others after read_seq that were not recalled; in a group, only those since the account "
+                    + "joined. Own and recalled messages older than the last 64 are counted, too."
             ),
         ])
     )
@@ -71,7 +76,7 @@ extension APICore {
             after: call.query["after"].flatMap { ConversationPlace(text: $0) },
             limit: Self.limit(of: call)
         )
-        // Back ends wait for one another, not for the account.
+        // Requests of back ends wait for one another, and not for the account's own requests.
         let answer = try await messenger.inbox.answer(request, for: account(of: call).id, source: .server)
         guard case .conversations(let page) = answer else { throw Self.noPage }
         return APIAnswer(

@@ -179,7 +179,7 @@ extension APICore {
         guard bytes.readableBytes <= Self.maxCommandBytes else {
             throw APIProblem(.unprocessableContent, .tooLarge, "A command has at most \(Self.maxCommandBytes) bytes.")
         }
-        // Not stored: who is away misses it.
+        // The command is not stored: a device that is not connected misses it.
         _ = messenger.devices.notify(user, .command(Array(bytes.readableBytesView)))
         return .empty
     }

@@ -70,8 +70,8 @@ extension APICore {
             )
         }
         let rules = access.current.bound(to: ClientIdentity(apiKey: key.name))
-        // As for subscriptions of MQTT: a filter that may match something readable is granted, and each topic is
-        // checked.
+        // As with subscriptions of MQTT, a filter that may match a readable topic is granted, and the topic of each
+        // publication is checked later.
         for filter in topics where rules.access(to: filter) == .none {
             throw APIProblem(
                 .forbidden,

@@ -46,7 +46,7 @@ extension APICore {
         ]
     }
 
-    /// The requested part of the history.
+    /// Returns the requested part of the history as JSON.
     static func historyText(_ history: FigureHistory, for call: APICall) -> String {
         text(
             of: history,
@@ -56,7 +56,7 @@ extension APICore {
         )
     }
 
-    /// Written directly: a month has a hundred thousand numbers.
+    /// Writes the text without building ``JSON`` values, because a month has a hundred thousand numbers.
     private static func text(of history: FigureHistory, isMonth: Bool, after: Int64?, only: Set<String>?) -> String {
         let rings = isMonth ? [("figures", history.means), ("maxima", history.maxima)] : [("figures", history.recent)]
         let rows = rings[0].1.rows(after: after)
@@ -83,13 +83,14 @@ extension APICore {
     private static func number(_ value: Float?) -> String {
         guard let value, value.isFinite else { return "null" }
         if let whole = Int64(exactly: value) { return String(whole) }
-        // Six digits are more than a plot shows.
+        // Three decimal places are more than a plot shows.
         return abs(value) >= 0.001 ? String((Double(value) * 1000).rounded() / 1000) : "0"
     }
 }
 
 extension FigureRing {
-    /// The numbers of the rows that are later than a time, in milliseconds since 1970; nil: all.
+    /// Returns the numbers of the rows that are later than a time, in milliseconds since 1970; of all rows if it is
+    /// nil.
     func rows(after time: Int64?) -> Range<Int64> {
         guard let newest else { return 0..<0 }
         let oldest = max(0, newest - Int64(rows) + 1)

@@ -20,7 +20,7 @@ extension APICore {
         "invitation",
         name,
         required: true,
-        "What the invitation is called."
+        "The invitation's name."
     )
 
     var invitationRoutes: [APIRoute] {
@@ -29,7 +29,7 @@ extension APICore {
                 method: .get,
                 path: "/invitations",
                 id: "listInvitations",
-                summary: "All invitations to register, those that are used up or over among them.",
+                summary: "All invitations, including used-up and expired ones.",
                 scope: .usersRead,
                 success: .ok,
                 answer: .object([
@@ -46,25 +46,25 @@ extension APICore {
                 method: .post,
                 path: "/invitations",
                 id: "createInvitation",
-                summary: "Make an invitation; it is asked for where accounts.registration is \"invitation\".",
+                summary: "Create an invitation. Registration needs one if accounts.registration is \"invitation\".",
                 scope: .usersWrite,
                 body: .object([
-                    Field("name", Self.name, required: true, "What it is called; no two are called the same."),
+                    Field("name", Self.name, required: true, "The invitation's name; it must be unique."),
                     Field(
                         "uses",
                         .integer(1...Int64(InvitationService.maxUses)),
-                        "How many accounts it is good for; 1 if absent."
+                        "How many accounts it is valid for; 1 if absent."
                     ),
                     Field(
                         "days",
                         .integer(0...Int64(InvitationService.maxDays)),
-                        "How many days it is good for; 0: until it is used up or revoked; 30 if absent."
+                        "How many days it is valid for; 0: until it is used up or revoked; 30 if absent."
                     ),
                 ]),
                 success: .created,
                 answer: .object([
                     Field("code", .string(length: 1...64), required: true, "Cannot be read again."),
-                    Field("invitation", Self.schema, required: true, "What it is good for."),
+                    Field("invitation", Self.schema, required: true, "The created invitation."),
                 ]),
                 failures: [.conflict],
                 handler: createInvitation
@@ -87,9 +87,9 @@ extension APICore {
     private static let schema = APISchema.named(
         "Invitation",
         .object([
-            Field("name", name, required: true, "What it is called."),
-            Field("uses", .integer(1 ... .max), required: true, "How many accounts it is good for."),
-            Field("used", .integer(0 ... .max), required: true, "How many were made with it."),
+            Field("name", name, required: true, "The invitation's name."),
+            Field("uses", .integer(1 ... .max), required: true, "How many accounts it is valid for."),
+            Field("used", .integer(0 ... .max), required: true, "How many accounts were created with it."),
             Field("created_at_ms", time, required: true, "In milliseconds since 1970."),
             Field("expires_at_ms", time, "In milliseconds since 1970; absent: never."),
         ])

@@ -55,8 +55,12 @@ extension APICore {
                 scope: .messagesRead,
                 pathParameters: [APIRoute.user],
                 query: [
-                    APIRoute.Parameter("with", .user, "The other account of a 1:1 conversation; this or group."),
-                    APIRoute.Parameter("group", Self.uid, "A group; this or with."),
+                    APIRoute.Parameter(
+                        "with",
+                        .user,
+                        "The other account of a 1:1 conversation. Give either this or group."
+                    ),
+                    APIRoute.Parameter("group", Self.uid, "A group. Give either this or with."),
                     APIRoute.Parameter("before", .integer(1 ... .max), "Messages with a lower conversation_seq."),
                     Self.limitParameter,
                 ],
@@ -145,7 +149,7 @@ extension APICore {
             before: call.number("before").map { UInt64($0) },
             limit: Self.limit(of: call)
         )
-        // Back ends wait for one another, not for the account.
+        // Requests of back ends wait for one another, and not for the account's own requests.
         let answer = try await messenger.inbox.answer(
             request,
             for: account.id,
@@ -173,7 +177,7 @@ extension APICore {
             guard let id = Int32(exactly: group).flatMap(GroupID.init(rawValue:)) else { throw Self.badSelector }
             return .group(id)
         }
-        // The messages of a deleted account stay.
+        // The messages of a deleted account stay, so they can be read although the account does not exist.
         if !mustExist, case .id(let user)? = other?.key { return .direct(between: account.id, and: user) }
         return .direct(between: account.id, and: try await self.account(other).id)
     }

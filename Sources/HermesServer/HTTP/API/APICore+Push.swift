@@ -72,7 +72,7 @@ extension APICore {
             ),
             Field(
                 "bytes",
-                // Four characters for three bytes.
+                // Base64 has four characters for three bytes.
                 .string(
                     length: 0...(TypedMessage.maxBytes + 2) / 3 * 4,
                     APISchema.StringForm(
@@ -113,7 +113,7 @@ extension APICore {
                     Field(
                         "format",
                         .choice(["json", "protobuf"]),
-                        "Of the payload, a hermes.v1.Push; json if absent."
+                        "The format of the payload, which is a hermes.v1.Push; json if absent."
                     ),
                     Field("retain", .boolean, "Whether it is retained for later subscribers."),
                 ]),
@@ -124,12 +124,13 @@ extension APICore {
         ])
     )
 
-    /// The most names without an account in an answer, which is kept for repetitions.
+    /// The largest number of names without an account in an answer. It is limited because the answer is kept for
+    /// repetitions.
     private static let maxUnknown = 100
-    /// The names that are looked up for what one request costs.
+    /// The number of names that are looked up for the cost of one request.
     private static let namesPerRequest = 100
 
-    /// The requests that a push counts as.
+    /// Returns the number of requests that a push counts as.
     static func requests(of push: APICall) -> Int {
         1 + (push.body["to"]?["users"]?.array?.count ?? 0) / namesPerRequest
     }
@@ -210,7 +211,7 @@ extension APICore {
         do {
             return try await pushOnce(call, toUsers: values, mustExist: mustExist, device: device)
         } catch let problem as APIProblem where problem.status == .notFound {
-            // An account may have been renamed or deleted since the first request with this key.
+            // An account may have been renamed or deleted since the first request with this idempotency key.
             guard let claim = Self.claim(call, .null), let first = try await messenger.pushes.answer(to: claim) else {
                 throw problem
             }
@@ -245,7 +246,7 @@ extension APICore {
         return try await send(push, to: .users(users), call, answer)
     }
 
-    /// The named accounts, each once, in order, and the names without an account.
+    /// Returns the named accounts, each once and in order, and the names without an account.
     private func find(_ values: [JSON]) async throws -> (users: [UserID], unknown: [String]) {
         let selectors = values.compactMap { APIUserSelector($0) }
         guard selectors.count == values.count else { throw Self.badSelector }
@@ -329,7 +330,7 @@ extension APICore {
         }
     }
 
-    /// Publishes, unless it was done before under the same key.
+    /// Publishes, unless an earlier request with the same idempotency key did.
     ///
     /// - Parameter publish: gets the push's id from an earlier attempt whose completion is unknown, if any. Returns
     ///   whether the push is retained, if the request asked for this.
@@ -359,7 +360,7 @@ extension APICore {
         }
     }
 
-    /// The claim's answer lacks this field: it is known only now whether the push is retained.
+    /// Adds the field `retained`, which the claim's answer lacks: only now it is known whether the push is retained.
     private static func adding(_ isRetained: Bool?, to answer: JSON) -> JSON {
         guard let isRetained, case .object(let members) = answer else { return answer }
         return .object(members + [.init(name: "retained", value: .boolean(isRetained))])

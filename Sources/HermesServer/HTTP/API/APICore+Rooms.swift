@@ -104,7 +104,7 @@ extension APICore {
         ])
     }
 
-    /// The rooms that the rules show to the caller; nil: all of them.
+    /// Returns a test for the rooms that the topic rules let the caller read; nil if the caller may read all rooms.
     private func readable(by call: APICall) -> (@Sendable (RoomName) -> Bool)? {
         let rules = access.current
         guard let key = call.key, rules.count > 0 else { return nil }
@@ -134,7 +134,7 @@ extension APICore {
         let account = try await account(of: call)
         let expulsion = RoomExpulsion(of: account, from: room)
         let connections = await loops.remove(expulsion)
-        // The connections first, so that none asks for what is removed here.
+        // Sessions without a connection come last, so that a session that loses its connection meanwhile is not missed.
         let kept = try await messenger.durable.endSubscriptions(of: .account(account.id), to: room.topic)
         guard try await connections + kept + removeElsewhere(expulsion) > 0 else {
             throw APIProblem(.notFound, .notFound, "The account is not in this room.")

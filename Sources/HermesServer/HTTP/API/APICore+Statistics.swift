@@ -36,7 +36,8 @@ extension APICore {
                 method: .get,
                 path: "/stats/delivery/series",
                 id: "getDeliverySeries",
-                summary: "The same over time: the last hour in steps of 10 seconds, more in steps of half an hour.",
+                summary: "The counts of /stats/delivery over time: the last hour in steps of 10 seconds, longer "
+                    + "periods in steps of half an hour.",
                 scope: .statsRead,
                 query: [
                     Self.period,
@@ -159,7 +160,7 @@ extension APICore {
         .object(names + ReportFigure.allCases.map { .init(name: $0.name, value: .integer(counts[$0])) })
     }
 
-    /// Written directly: a month has some thirty thousand numbers.
+    /// Writes the text without building ``JSON`` values, because a month has some thirty thousand numbers.
     private static func text(of series: DeliveryHistory.Series) -> String {
         var text = "{\"interval_ms\":\(series.interval),\"from_ms\":\(series.from.rawValue),\"figures\":{"
         for figure in ReportFigure.allCases {

@@ -45,7 +45,7 @@ extension APICore {
                     Field("qos", .integer(0...2), "The QoS; 1 if absent."),
                     Field("retain", .boolean, "Whether it is retained for later subscribers."),
                     Field("ttl_seconds", .integer(1...Int64(UInt32.max)), "The time after which it is not delivered."),
-                    Field("content_type", .string(length: 1...256), "User properties, for MQTT 5 subscribers."),
+                    Field("content_type", .string(length: 1...256), "The content type, for MQTT 5 subscribers."),
                 ]),
                 success: .accepted,
                 answer: APISchema.named("Publication", .object([Self.retained])),
@@ -83,15 +83,15 @@ extension APICore {
         ]
     }
 
-    /// The answer's word about what should be retained.
+    /// The field of an answer that says whether a publication is retained.
     static let retained = APISchema.Field(
         "retained",
         .boolean,
-        "If retain was true: whether it is retained now. If not, there was no room (mqtt.retained), and it was only "
-            + "delivered."
+        "If retain was true: whether the publication is retained now. False: a limit of mqtt.retained was reached, so "
+            + "it was only delivered."
     )
 
-    /// Bytes in one of three forms.
+    /// Bytes in one of three forms: text, base64 or JSON.
     static let payload = APISchema.oneMember([
         Field("text", .string(length: 0 ... .max), "As it is."),
         Field("base64", .string(length: 0 ... .max, base64), "Any bytes."),

@@ -5,7 +5,7 @@ import HTTPTypes
 import HermesCore
 import HermesWire
 
-/// The way of a message through the server, also for the console.
+/// The steps of a message through the server. The console uses them, too.
 extension APICore {
     private typealias Field = APISchema.Field
 
@@ -85,7 +85,7 @@ extension APICore {
         return APIAnswer(["messages": .array(found)])
     }
 
-    /// The messages with an id or client id.
+    /// Returns the messages with an id or client id, with their steps.
     func traces(of id: String) -> [JSON] { messenger.traces.find(id).map(ControlTrace.init).map(Self.document) }
 
     private static func document(_ trace: ControlTrace) -> JSON {

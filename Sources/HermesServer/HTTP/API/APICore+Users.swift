@@ -156,7 +156,7 @@ extension APICore {
 }
 
 extension APICall {
-    /// The same about an account that may have been renamed.
+    /// Repeats a call with the account's number in place of its name, because the account may have been renamed.
     fileprivate init(user: UserID, _ call: APICall) {
         self.init(
             key: call.key,

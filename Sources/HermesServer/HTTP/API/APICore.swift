@@ -8,7 +8,7 @@ import Metrics
 
 /// The objects that the API's routes use. Each resource has a file of its own.
 struct APICore: Sendable {
-    /// The longest `Idempotency-Key`.
+    /// The longest `Idempotency-Key`, in bytes.
     static let maxIdempotencyKeyBytes = 128
     /// The largest number of elements in one page.
     static let maxPage = 1_000
@@ -77,8 +77,9 @@ struct APICore: Sendable {
     /// Counts a message, push or publication that a back end or an administrator sends.
     static func messageCame() { messagesIn.increment() }
 
-    /// The account in a request.
-    /// - Throws: ``APIProblem`` 404.
+    /// Returns the account that a request names.
+    ///
+    /// - Throws: ``APIProblem`` with the status 404 if there is no such account.
     func account(_ selector: APIUserSelector?) async throws -> Account {
         guard let selector else { throw Self.noSuchAccount("") }
         guard let key = selector.key, let account = try await messenger.accounts.account(key) else {
@@ -87,8 +88,9 @@ struct APICore: Sendable {
         return account
     }
 
-    /// Checks that the topic rules allow the key an action on a topic, which may be a room's.
-    /// - Throws: ``APIProblem`` 403.
+    /// Checks that the topic rules allow the caller's key an action on a topic, which may be the topic of a room.
+    ///
+    /// - Throws: ``APIProblem`` with the status 403 if they do not.
     func check(_ call: APICall, may action: TopicAction, _ topic: TopicName) throws(APIProblem) {
         guard let key = call.key else { return }
         let identity = ClientIdentity(apiKey: key.name)
@@ -105,7 +107,7 @@ struct APICore: Sendable {
         )
     }
 
-    /// The account in the path.
+    /// Returns the account that the path names.
     func account(of call: APICall) async throws -> Account {
         try await account(call.pathParameters[APIRoute.user.name].flatMap { APIUserSelector($0) })
     }

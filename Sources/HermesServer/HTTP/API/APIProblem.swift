@@ -12,9 +12,9 @@ struct APIProblem: Error, Sendable {
     let code: HermesError.Code
     /// The error in this request, and its remedy.
     let detail: String
-    /// When a retry makes sense.
+    /// The time after which a retry makes sense, if it is known.
     let retryAfter: Duration?
-    /// For 405.
+    /// The methods that the path takes; only for the status 405.
     var allow: String?
 
     init(_ status: HTTPResponse.Status, _ code: HermesError.Code, _ detail: String, retryAfter: Duration? = nil) {
@@ -24,7 +24,7 @@ struct APIProblem: Error, Sendable {
         self.retryAfter = retryAfter
     }
 
-    /// An error of the core.
+    /// Reports an error of the core.
     init(_ error: HermesError) {
         self.init(Self.status(of: error.code), error.code, error.message, retryAfter: error.retryAfter)
     }

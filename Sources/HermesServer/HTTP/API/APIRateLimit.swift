@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// The request rate of a key: tokens that return with time, one bucket per key.
+/// Limits the request rate of each key with a token bucket.
 ///
 /// State: a `Mutex` around the buckets.
 final class APIRateLimit: Sendable {
@@ -14,7 +14,7 @@ final class APIRateLimit: Sendable {
         let limit: Int
         /// The number of requests allowed now.
         let remaining: Int
-        /// The time until all are back.
+        /// The time until ``limit`` requests are allowed again.
         let secondsToReset: Int
         /// The time until one request is allowed again; at least one second.
         let secondsToRetry: Int
@@ -30,14 +30,15 @@ final class APIRateLimit: Sendable {
     private let buckets = Mutex<[Int64: Bucket]>([:])
 
     /// - Parameters:
-    ///   - rate: requests per second.
-    ///   - burst: the largest number at once.
+    ///   - rate: the requests per second of one key.
+    ///   - burst: the largest number of requests at once.
     init(rate: Int, burst: Int) {
         self.rate = Double(max(1, rate))
         self.burst = max(1, burst)
     }
 
-    /// Takes further tokens for a request that was allowed. If there are not so many, the key waits for them later.
+    /// Takes further tokens for a request that was allowed. If there are too few, the number of tokens becomes
+    /// negative, and the key's next requests are refused until it is positive again.
     func charge(_ count: Int, to key: Int64) {
         guard count > 0 else { return }
         buckets.withLock { $0[key]?.tokens -= Double(count) }
@@ -45,7 +46,7 @@ final class APIRateLimit: Sendable {
 
     /// Takes a token of a key, if available.
     ///
-    /// - Parameter now: of a clock that never goes back.
+    /// - Parameter now: the time of a clock that never goes back.
     func request(of key: Int64, now: Duration) -> Decision {
         let (isAllowed, tokens) = buckets.withLock { buckets in
             var bucket = buckets[key] ?? Bucket(tokens: Double(burst), filledAt: now)

@@ -5,8 +5,8 @@ import HTTPTypes
 import HermesCore
 import HermesWire
 
-/// One operation of the API, defined only here: its registration, the check of its requests and its part of the OpenAPI
-/// document follow from it.
+/// One operation of the API. Its registration, the check of its requests and its part of the OpenAPI document all
+/// follow from this definition.
 struct APIRoute: Sendable {
     /// A parameter in the path or the query.
     struct Parameter: Sendable {
@@ -15,7 +15,8 @@ struct APIRoute: Sendable {
         let isRequired: Bool
         let summary: String
 
-        /// In a query: the schema of one value, and the largest number of values; nil: only one.
+        /// For a query parameter that may be repeated: the schema of one value, and the allowed number of values. Nil
+        /// for all other parameters.
         var repeated: (element: APISchema, count: ClosedRange<Int>)? {
             if case .array(let element, let count) = schema { (element, count) } else { nil }
         }
@@ -31,31 +32,32 @@ struct APIRoute: Sendable {
     typealias Handler = @Sendable (APICall) async throws -> APIAnswer
 
     let method: HTTPRequest.Method
-    /// Behind `/v1`, with parameters in braces.
+    /// The path after a prefix such as `/v1`, with parameters in braces.
     let path: String
-    /// Unique, for client generators.
+    /// A unique name of the operation, for client generators.
     let id: String
     let summary: String
-    /// The scope that a key needs; nil: no key is needed.
+    /// The scope that a key needs; nil if no key is needed.
     let scope: APIScope?
     var pathParameters: [Parameter] = []
     var query: [Parameter] = []
-    /// The schema of the body; nil: it has none.
+    /// The schema of the body; nil if there is no body.
     var body: APISchema?
     /// Whether the header `Idempotency-Key` is used.
     var isIdempotent = false
-    /// The status of a success, and its body's schema; nil: it has none.
+    /// The status of a success. ``answer`` is the schema of its body, or nil if it has none.
     let success: HTTPResponse.Status
     let answer: APISchema?
     /// Failures in addition to those of every route.
     var failures: [HTTPResponse.Status] = []
     /// Whether a success is an endless stream of events.
     var isStream = false
-    /// The number of requests that a request counts as in its key's rate.
+    /// The number of requests that a call counts as in its key's rate.
     var requests: @Sendable (APICall) -> Int = { _ in 1 }
     let handler: Handler
 
-    /// A head that the port refuses before it reaches a route, in plain text: a long query, many fields.
+    /// The status with which the port refuses a request whose head is too large, because of a long query or many
+    /// fields. Such a request does not reach a route, and the answer is plain text.
     static let headTooLarge = HTTPResponse.Status.requestHeaderFieldsTooLarge
 
     /// The statuses of all failures, ascending.
@@ -79,22 +81,22 @@ struct APIRoute: Sendable {
 /// A request that was checked against its route.
 struct APICall: Sendable {
     let key: APIKey?
-    /// By name; present if the route has them.
+    /// The values of the path's parameters, by name. All parameters of the route are present.
     let pathParameters: [String: String]
     let query: [String: String]
     /// The values of parameters that may be repeated.
     var lists: [String: [String]] = [:]
-    /// `.null` where the route has no body.
+    /// The parsed body; `.null` if the route has no body.
     let body: JSON
-    /// The body as sent.
+    /// The bytes of the body as they were sent.
     let bodyBytes: [UInt8]
     let idempotencyKey: String?
     #if Pages
-    /// The administrator who makes the request in the console; nil: a back end makes it.
+    /// The administrator who makes the request in the console; nil if a back end makes it.
     var console: ConsoleCaller?
     #endif
 
-    /// A number in the query, which was checked.
+    /// Returns a number in the query, which was checked before.
     func number(_ name: String) -> Int64? { query[name].flatMap { Int64($0) } }
 }
 
@@ -104,7 +106,7 @@ struct APIAnswer: Sendable {
     var headers: [(name: String, value: String)] = []
     /// The text of the body, if it exists already.
     var text: String?
-    /// The name of what the request gave a number of; for the audit log.
+    /// The name of the object that the request gave a number of, for the audit log.
     var found: String?
     /// The stream of events that is the body.
     var stream: EventStream?
@@ -123,6 +125,6 @@ struct APIAnswer: Sendable {
 
     private init() { body = nil }
 
-    /// Without a body.
+    /// An answer without a body.
     static let empty = APIAnswer()
 }

@@ -4,7 +4,7 @@
 import HermesWire
 
 extension APISchema {
-    /// The reason why a value does not match the schema; nil if it does.
+    /// Returns the reason why a value does not match the schema; nil if it does.
     ///
     /// - Parameter path: the value's name in the message, such as `to.user`.
     func problem(with value: JSON, at path: String) -> String? {

@@ -5,7 +5,7 @@ import HermesWire
 
 /// The largest size of a value of a schema. It bounds a request before the request is parsed.
 extension APISchema {
-    /// The largest number of values in it; ``any`` may have as many as a client's text.
+    /// The largest number of JSON values in a value of this schema. For ``any``, it is the parser's own limit.
     var maxValues: Int {
         switch self {
         case .string, .choice, .integer, .boolean, .user: 1
@@ -17,8 +17,8 @@ extension APISchema {
         }
     }
 
-    /// The largest size of its text, in bytes, with room for spaces. Every character of a string may be written as two
-    /// escapes.
+    /// The largest size of a value's JSON text, in bytes, with room for spaces. Every character of a string may be
+    /// written as two escapes.
     var maxBytes: Int {
         switch self {
         case .string(let length, _): 16 + Self.product(length.upperBound, 12)
@@ -35,7 +35,8 @@ extension APISchema {
 
     private static func member(_ field: Field) -> Int { 64 + field.name.utf8.count + field.schema.maxBytes }
 
-    /// No schema needs more than this; the length of a body bounds an unlimited list.
+    /// The largest result of ``product(_:_:)``. No schema needs more, because the length of a body limits a list that
+    /// has no limit of its own.
     private static let most = 1 << 30
 
     private static func product(_ one: Int, _ other: Int) -> Int {

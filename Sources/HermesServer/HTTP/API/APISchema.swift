@@ -5,7 +5,7 @@ import HermesWire
 
 /// The schema of a JSON value: the OpenAPI document is written from it, and requests are checked against it.
 indirect enum APISchema: Sendable {
-    /// - length: in characters (Unicode scalars).
+    /// A text. Its length is in characters (Unicode scalars).
     case string(length: ClosedRange<Int>, StringForm? = nil)
     case choice([String])
     case integer(ClosedRange<Int64>)
@@ -18,7 +18,7 @@ indirect enum APISchema: Sendable {
     case object([Field])
     /// An object with exactly one of these members.
     case oneMember([Field])
-    /// A uid or a name.
+    /// An account: a uid or a nick name.
     case user
     /// One of the document's named schemas.
     case named(String, APISchema)
@@ -40,14 +40,14 @@ indirect enum APISchema: Sendable {
 
     /// A rule for texts in addition to their length, for the document and the check.
     struct StringForm: Sendable {
-        /// An anchored pattern of ECMA-262.
+        /// An anchored regular expression of ECMA-262.
         let pattern: String
-        /// Continues "must be …".
+        /// The rule in words that continue "must be …".
         let meaning: String
         let isMet: @Sendable (String) -> Bool
     }
 
-    /// Its form in the OpenAPI document (JSON Schema 2020-12).
+    /// The schema's form in the OpenAPI document (JSON Schema 2020-12).
     var document: JSON {
         switch self {
         case .string(let length, let form):
@@ -103,7 +103,7 @@ indirect enum APISchema: Sendable {
         ])
     }
 
-    /// Its named schemas, itself included.
+    /// The named schemas that this schema contains, itself included.
     var names: [(name: String, schema: APISchema)] {
         switch self {
         case .string, .choice, .integer, .boolean, .any, .anyObject, .user: []

@@ -5,13 +5,13 @@ import HermesCore
 import HermesGateways
 import NIOCore
 
-/// Publishes for the API. Numbers pushes per topic in the order of publishing; the numbers begin anew with each start
-/// of the server, with a new epoch. With several nodes, each topic's numbers are one node's.
+/// Publishes for the API, and numbers the pushes to each topic in the order of publishing. The numbers begin anew with
+/// each start of the server, with a new epoch. In a cluster, one node numbers all pushes to a topic.
 ///
-/// State: an actor's.
+/// State: isolated to the actor.
 actor TopicPublisher {
-    /// The number of topics whose pushes are numbered; beyond it, the numbers of all topics begin anew with another
-    /// epoch.
+    /// The largest number of topics whose pushes are numbered. If there are more, the numbers of all topics begin anew
+    /// with another epoch.
     static let maxTopics = 100_000
 
     static let congested = HermesError(
@@ -25,7 +25,7 @@ actor TopicPublisher {
     private let time: any TimeSource
     private let cluster: ClusterMember?
     private var numbers = TopicNumbers(maxTopics: TopicPublisher.maxTopics)
-    /// All subscribers get the publications to a topic in one order.
+    /// The turns of publications to the same topic: all its subscribers get them in the same order.
     private let turns = TaskTurns<TopicName>()
 
     init(plane: TopicPlane, durable: DurableSessions, time: any TimeSource, cluster: ClusterMember?) {
@@ -37,15 +37,15 @@ actor TopicPublisher {
 
     /// Publishes with the topic's next number, on the node that numbers the topic.
     ///
-    /// - Returns: whether it is retained; nil if the request did not ask for this.
-    /// - Throws: `.overloaded`, `.storageUnavailable`; `.tooLarge`, `.invalidArgument` if the clients of the topic cannot
-    ///   get it.
+    /// - Returns: whether the publication is retained; nil if the request did not ask for this.
+    /// - Throws: `.overloaded`, `.storageUnavailable`; `.tooLarge`, `.invalidArgument` if the clients of the topic
+    ///   cannot get the publication.
     func publish(_ publication: NumberedPublication) async throws(HermesError) -> Bool? {
         if let result = await cluster?.publishElsewhere(publication) { return try result.get() }
         return try await publishHere(publication)
     }
 
-    /// The same on this node.
+    /// Publishes with the topic's next number on this node.
     func publishHere(_ publication: NumberedPublication) async throws(HermesError) -> Bool? {
         switch publication {
         case .push(let push): return try await self.push(push)
@@ -55,8 +55,8 @@ actor TopicPublisher {
         }
     }
 
-    /// The number is in the payload and in the user properties `epoch` and `seq`. A room's topic gets no numbers here:
-    /// a room's numbers belong to its notices.
+    /// Publishes a push, with its number in the payload and in the user properties `epoch` and `seq`. A push to a
+    /// room's topic gets no number here, because a room's numbers belong to its notices.
     private func push(_ request: TopicPush) async throws(HermesError) -> Bool? {
         let topic = request.topic
         await turns.begin(topic)
@@ -86,7 +86,7 @@ actor TopicPublisher {
             details: details
         )
         let isRetained = try await deliver(publication)
-        // A push that nobody got takes no number.
+        // A push that was not published uses no number.
         if let place { numbers.used(place, on: topic) }
         return isRetained
     }
@@ -111,7 +111,7 @@ actor TopicPublisher {
         return try await deliver(publication)
     }
 
-    /// Removes what is retained for a topic, after the publications that came before.
+    /// Removes the retained publication of a topic, after all publications that came before.
     func removeRetained(of topic: TopicName) async throws(HermesError) {
         await turns.begin(topic)
         defer { turns.pass(topic) }
@@ -136,13 +136,14 @@ actor TopicPublisher {
                 try await store(stored, targets, retains: publication.retain)
             } catch {
                 guard publication.retain, error.code == .quotaExceeded else { throw error }
-                // Nothing was stored for want of room: those who are there get it all the same.
+                // Nothing was stored, because there is no room to retain the publication. Its subscribers get it
+                // nevertheless.
                 isRetained = false
                 if !targets.isEmpty { try await store(stored, targets, retains: false) }
             }
         }
         plane.publish(stored: publication.deciding(DecidedShares(targets)))
-        // An empty one removes what is retained.
+        // An empty publication removes what is retained.
         return publication.retain && publication.payload.readableBytes > 0 ? isRetained : nil
     }
 

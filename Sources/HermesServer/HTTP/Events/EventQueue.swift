@@ -9,7 +9,7 @@ enum StreamedEvent: Sendable {
     /// A publication whose payload is larger than events may be.
     case tooLarge(TopicName, bytes: Int)
     case server(ServerEvent, at: Timestamp)
-    /// Events that were dropped here.
+    /// The number of events that were dropped at this place in the stream.
     case dropped(Int)
 }
 
@@ -24,8 +24,8 @@ enum StreamEnd: String, Sendable {
     var deliversRest: Bool { self == .serverStopping }
 }
 
-/// The events that wait for the reader of one stream. Bounded: an event without room is counted, and the reader is
-/// told the number in the place of the missing events. Does no I/O.
+/// The events that wait for the reader of one stream. The queue is bounded: an event for which there is no room is
+/// dropped and counted, and the reader gets the count in the place of the missing events. Does no I/O.
 struct EventQueue: Sendable {
     /// The next part of the stream.
     struct Batch: Sendable {
@@ -38,11 +38,11 @@ struct EventQueue: Sendable {
     static let eventWeight = 512
 
     let maxBytes: Int
-    /// The events that wait or are being written, in bytes.
+    /// The size of the events that wait or are being written, in bytes.
     private(set) var bytes = 0
     private(set) var end: StreamEnd?
     private var events: [(event: StreamedEvent, weight: Int)] = []
-    /// Since the reader was last told.
+    /// The number of events that were dropped since the reader was last told.
     private var dropped = 0
     private var isFull = false
     private var isHeartbeatDue = false
@@ -76,12 +76,12 @@ struct EventQueue: Sendable {
         return true
     }
 
-    /// An event was dropped before it reached the queue.
+    /// Counts an event that was dropped before it reached the queue.
     mutating func drop() { if end == nil { dropped += 1 } }
 
     mutating func heartbeatDue() { isHeartbeatDue = true }
 
-    /// Ends the stream; the first reason counts.
+    /// Ends the stream. If it has ended already, the first reason stays.
     mutating func end(_ reason: StreamEnd) {
         guard end == nil else { return }
         end = reason
@@ -91,7 +91,8 @@ struct EventQueue: Sendable {
         dropped = 0
     }
 
-    /// Takes everything; nil: there is nothing to write. ``written(_:)`` must follow with the weight of the events.
+    /// Takes everything that waits. Returns nil if there is nothing to write; otherwise ``written(_:)`` must be called
+    /// with the weight of the events.
     mutating func take() -> Batch? {
         guard hasWork else { return nil }
         tellDropped()
@@ -102,7 +103,7 @@ struct EventQueue: Sendable {
         return Batch(events: events, isHeartbeatDue: isHeartbeatDue, end: end)
     }
 
-    /// Events of this weight were written, or never will be.
+    /// Frees the room of events of this weight, which were written or never will be.
     mutating func written(_ weight: Int) { bytes -= weight }
 
     private mutating func tellDropped() {

@@ -11,10 +11,10 @@ import Synchronization
 /// One open stream of events: takes them from event loops and other threads, and writes them to its reader.
 /// Thread-safe.
 ///
-/// Events wait unformatted and become text in the task of the reader. So the event loops do not format them. Payloads
-/// are shared with the other receivers.
+/// Events wait unformatted, and only the task of the reader turns them into text, so that event loops need not do it.
+/// Payloads are shared with the other receivers.
 ///
-/// State: one `Mutex`; nothing is called under it that takes another.
+/// State: one `Mutex`; nothing that takes another lock is called under it.
 final class EventStream: Sendable {
     /// The part of a stream that its event loop owns.
     struct Link: Sendable {
@@ -31,7 +31,7 @@ final class EventStream: Sendable {
     private struct State: Sendable {
         var queue: EventQueue
         var link: Link?
-        /// Waits for something to write.
+        /// The reader, while it waits for something to write.
         var reader: CheckedContinuation<Void, Never>?
     }
 
@@ -41,9 +41,9 @@ final class EventStream: Sendable {
     let key: APIKey
     let topics: [TopicFilter]
     let kinds: Set<ServerEvent.Kind>
-    /// Asked before each write of a stream of the console; nil: the stream belongs to a key.
+    /// For a stream of the console: whether it may go on, called before each write. Nil if the stream belongs to a key.
     let isAllowed: (@Sendable () -> Bool)?
-    /// Held as long as the stream is there.
+    /// The part of the ``ShapeBudget`` that the filters use, held as long as the stream exists.
     private let shapes: ShapeLease?
     private let settings: EventSettings
     private let allowance: EventAllowance
@@ -144,7 +144,7 @@ final class EventStream: Sendable {
         if !isOpen { link.end() }
     }
 
-    /// Ends the stream; the first reason counts.
+    /// Ends the stream. If it has ended already, the first reason stays.
     func end(_ reason: StreamEnd) {
         let (link, reader, freed) = state.withLock { state in
             let before = state.queue.bytes
@@ -162,7 +162,7 @@ final class EventStream: Sendable {
     /// Writes the stream until it ends or its reader has gone.
     @concurrent
     func write(to writer: inout any ResponseBodyWriter) async throws {
-        // Spread, so that the readers of a stopped server do not all come back in one moment.
+        // The time is random, so that the readers of a stopped server do not all come back in one moment.
         let retry = Duration.milliseconds(Int.random(in: 1_000...3_000))
         let kinds = ServerEvent.Kind.allCases.filter(kinds.contains)
         try await writer.write(ByteBuffer(string: EventText.ready(topics: topics, kinds: kinds, retry: retry)))
@@ -192,7 +192,7 @@ final class EventStream: Sendable {
     @concurrent
     private func write(_ batch: EventQueue.Batch, to writer: inout any ResponseBodyWriter) async throws {
         var unwritten = batch.events.reduce(0) { $0 + $1.weight }
-        // Whatever ends it: the memory is given back.
+        // The memory is given back, whatever ends this method.
         defer { written(unwritten) }
         var buffer = ByteBuffer()
         if batch.isHeartbeatDue { buffer.writeString(EventText.heartbeat) }

@@ -7,9 +7,9 @@ import HermesGateways
 import Metrics
 import Synchronization
 
-/// The open streams of `/v1/events`: their limits, the events of the server for them, and their end. Thread-safe.
+/// The open streams of events: enforces their limits, passes them the events of the server, and ends them. Thread-safe.
 ///
-/// While no stream is open, a publication costs nothing here, and an event of the server costs one load.
+/// While no stream is open, a publication costs nothing here, and an event of the server costs one atomic load.
 ///
 /// State: one `Mutex`; no stream is called under it.
 final class EventStreams: Sendable {
@@ -20,7 +20,7 @@ final class EventStreams: Sendable {
 
     private struct State {
         var open: [ObjectIdentifier: EventStream] = [:]
-        /// The keys that had a stream; at most as many as there are keys.
+        /// The keys that have had a stream, by their ids. They are never removed.
         var keys: [Int64: Key] = [:]
         var opened = 0
         var isStopped = false
@@ -66,13 +66,13 @@ final class EventStreams: Sendable {
     /// The number of open streams.
     var count: Int { state.withLock { $0.open.count } }
 
-    /// The events that wait for the readers of all streams, in bytes.
+    /// The size of the events that wait for the readers of all streams, in bytes.
     var waitingBytes: Int { memory.used }
 
     /// Opens a stream. After this returns, the stream gets every event; ``close(_:)`` must follow.
     ///
     /// - Parameter shapes: keeps the shapes of the filters while the stream is open.
-    /// - Throws: the reason why there is none.
+    /// - Throws: the reason why the stream cannot be opened.
     func open(
         for key: APIKey,
         topics: [TopicFilter],
@@ -82,7 +82,7 @@ final class EventStreams: Sendable {
         let (stream, place) = try admit(key, topics, kinds, shapes: shapes)
         await begin(stream, place)
         do {
-            // It may have been revoked before the stream was there to be ended.
+            // The key may have been revoked before this stream could be ended for that.
             guard try await keys.keys().contains(where: { $0.id == key.id }) else {
                 throw HermesError(.invalidToken, "The API key is unknown or revoked.")
             }
@@ -93,13 +93,13 @@ final class EventStreams: Sendable {
         return stream
     }
 
-    /// All streams of the console share the limits of one key.
+    /// The key that stands for the console, so that all its streams share the limits of one key.
     private static let console = APIKey(id: -1, name: "the console", scopes: [], createdAt: Timestamp(rawValue: 0))
 
-    /// Opens a stream of the publications to one topic for the console, which no topic rule restricts.
+    /// Opens a stream for the console, of the publications that match one filter. Topic rules do not restrict it.
     ///
-    /// - Parameter isAllowed: asked before each write; once it is false, the stream ends.
-    /// - Throws: the reason why there is none.
+    /// - Parameter isAllowed: called before each write; once it returns false, the stream ends.
+    /// - Throws: the reason why the stream cannot be opened.
     func open(watching topic: TopicFilter, isAllowed: @escaping @Sendable () -> Bool) async throws -> EventStream {
         let (stream, place) = try admit(Self.console, [topic], [], isAllowed)
         await begin(stream, place)
@@ -177,7 +177,7 @@ final class EventStreams: Sendable {
     func close(_ stream: EventStream) {
         state.withLock { state in
             guard state.open.removeValue(forKey: ObjectIdentifier(stream)) != nil else { return }
-            // Its allowance stays: a key does not get a new one by coming back.
+            // The key's allowance stays: a key does not get a new one by opening another stream.
             state.keys[stream.key.id]?.streams -= 1
             changed(state)
         }
@@ -193,7 +193,7 @@ final class EventStreams: Sendable {
         for stream in open { stream.end(.serverStopping) }
     }
 
-    /// Writes only atomics.
+    /// Records the number of streams and the events that they want. Writes only atomics.
     private func changed(_ state: State) {
         metrics.open.record(state.open.count)
         events.want(state.open.values.reduce(into: []) { $0.formUnion($1.kinds) })
@@ -211,19 +211,19 @@ final class EventStreams: Sendable {
     }
 }
 
-/// The memory that waits for the readers of all streams.
+/// The budget of memory for the events that wait for the readers of all streams.
 ///
 /// State: an atomic.
 final class EventMemory: Sendable {
     private let limit: Int
     private let held = Atomic(0)
 
-    /// - Parameter limit: in bytes.
+    /// - Parameter limit: the limit in bytes.
     init(limit: Int) { self.limit = max(0, limit) }
 
     var used: Int { held.load(ordering: .relaxed) }
 
-    /// Takes memory, if there is enough.
+    /// Takes memory if there is enough, and returns whether there is.
     func take(_ bytes: Int) -> Bool {
         guard held.add(bytes, ordering: .relaxed).newValue > limit else { return true }
         giveBack(bytes)
@@ -233,8 +233,8 @@ final class EventMemory: Sendable {
     func giveBack(_ bytes: Int) { held.subtract(bytes, ordering: .relaxed) }
 }
 
-/// The rate of events of one key. Once it is used up, no event passes until a part has come back. So the reader gets a
-/// few large counts of dropped events, not many small ones.
+/// The rate of events of one key. Once it is used up, no event passes until a tenth of it has come back. So the reader
+/// gets a few large counts of dropped events, not many small ones.
 ///
 /// State: one `Mutex`.
 final class EventAllowance: Sendable {

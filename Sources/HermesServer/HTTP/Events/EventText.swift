@@ -7,14 +7,15 @@ import HermesGateways
 import HermesWire
 import NIOCore
 
-/// Writes Server-Sent Events (HTML, section 9.2). Events have no `id`: what happens while a reader is away is lost.
+/// Writes Server-Sent Events (HTML, section 9.2). Events have no `id`, so a reader cannot get those that it missed
+/// while it was away.
 enum EventText {
     /// A comment, which readers ignore.
     static let heartbeat = ":\n\n"
 
-    /// The beginning of a stream.
+    /// Returns the beginning of a stream.
     ///
-    /// - Parameter retry: the time after which a reader comes back.
+    /// - Parameter retry: the time after which a reader that has lost the stream comes back.
     static func ready(topics: [TopicFilter], kinds: [ServerEvent.Kind], retry: Duration) -> String {
         let data: JSON = [
             "server": .string("hermes/\(HermesVersion.current)"),
@@ -26,10 +27,10 @@ enum EventText {
 
     static func end(_ reason: StreamEnd) -> String { text("end", ["reason": .string(reason.rawValue)]) }
 
-    /// Appends an event; one that has expired is left out.
+    /// Appends an event, unless it has expired.
     ///
     /// - Parameter readsRooms: whether to extract the texts of rooms from their frames.
-    /// - Returns: whether it was written.
+    /// - Returns: whether the event was written.
     static func write(
         _ event: StreamedEvent,
         now: Timestamp,
@@ -54,12 +55,12 @@ enum EventText {
         return true
     }
 
-    /// JSON has no line feeds, so it is one line.
+    /// Returns an event with JSON as its data, which is one line because this JSON has no line feeds.
     private static func text(_ name: String, _ data: JSON) -> String { "event: \(name)\ndata: \(data.text)\n\n" }
 
-    /// The text of a publication to a room, for people who watch it.
+    /// Returns the contents of a publication to a room, for people who watch the room.
     ///
-    /// - Returns: nil for what is no room event, or an application's own.
+    /// - Returns: nil for a publication that is not a room event, for a removal, and for an application's own event.
     private static func roomData(of publication: Publication) -> JSON? {
         guard case .room = publication.kind, let event = RoomEvent(publication) else { return nil }
         let what: String

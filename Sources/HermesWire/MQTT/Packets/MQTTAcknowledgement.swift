@@ -6,7 +6,7 @@ import NIOCore
 /// PUBACK, PUBREC, PUBREL and PUBCOMP, which have the same fields (3.4 to 3.7).
 package struct MQTTAcknowledgement: Hashable, Sendable {
     package var packetID: UInt16
-    /// Always success in 3.1.1, which has no reason codes.
+    /// The outcome; always success in 3.1.1, which has no reason codes.
     package var reason: MQTTReasonCode
     package var properties: MQTTProperties
 

@@ -6,7 +6,7 @@ import NIOCore
 /// CONNACK: the server's answer to CONNECT (3.2).
 package struct MQTTConnack: Hashable, Sendable {
     package var sessionPresent: Bool
-    /// In MQTT 5.0 terms; 3.1.1's return codes are translated.
+    /// The outcome as a reason code of MQTT 5.0; the return codes of 3.1.1 are translated.
     package var reason: MQTTReasonCode
     package var properties: MQTTProperties
 
@@ -53,7 +53,7 @@ extension MQTTConnack {
 }
 
 extension MQTTReasonCode {
-    /// 3.1.1's return codes (table 3.1).
+    /// Translates a return code of 3.1.1 (table 3.1); nil if it is undefined.
     fileprivate init?(returnCode: UInt8) {
         switch returnCode {
         case 0: self = .success

@@ -6,11 +6,11 @@ package import NIOCore
 /// CONNECT: the first packet of a client (3.1).
 package struct MQTTConnect: Hashable, Sendable {
     package var version: MQTTVersion
-    /// Clean Session in 3.1.1.
+    /// Whether the client wants a new session; called Clean Session in 3.1.1.
     package var cleanStart: Bool
-    /// In seconds; 0: none.
+    /// The keep alive in seconds; 0: none.
     package var keepAlive: UInt16
-    /// May be empty: the server then assigns one.
+    /// The client identifier. If it is empty, the server assigns one.
     package var clientID: String
     package var will: MQTTWill?
     package var userName: String?
@@ -38,7 +38,7 @@ package struct MQTTConnect: Hashable, Sendable {
     }
 }
 
-/// The message that the server publishes when the connection ends without DISCONNECT (3.1.2.5).
+/// The message that the server publishes when the connection ends without a DISCONNECT (3.1.2.5).
 package struct MQTTWill: Hashable, Sendable {
     package var topic: String
     package var payload: ByteBuffer
@@ -108,7 +108,7 @@ extension MQTTConnect {
         }
         if flags & Flag.userName != 0 { userName = try body.readMQTTString("the user name") }
         if flags & Flag.password != 0 { password = try body.readMQTTBinary("the password") }
-        // It becomes a string where it is a token or an account's password.
+        // The password becomes a string later, if it is a token or an account's password.
         guard password.map({ StreamSafeText.isSafe($0) }) ?? true else {
             throw .malformed("the password \(StreamSafeText.problem)")
         }

@@ -3,7 +3,7 @@
 
 import NIOCore
 
-/// DISCONNECT: the last packet of a connection; from the server in MQTT 5.0 only (3.14).
+/// DISCONNECT: the last packet of a connection; a server sends it in MQTT 5.0 only (3.14).
 package struct MQTTDisconnect: Hashable, Sendable {
     package var reason: MQTTReasonCode
     package var properties: MQTTProperties

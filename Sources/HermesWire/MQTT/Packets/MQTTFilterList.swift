@@ -3,8 +3,8 @@
 
 import NIOCore
 
-/// A SUBSCRIBE (3.8) or UNSUBSCRIBE (3.10) whose topic filters are parsed one after the other: a packet may have
-/// thousands, and each takes a microsecond or two.
+/// A SUBSCRIBE (3.8) or UNSUBSCRIBE (3.10) whose topic filters are parsed one at a time, on request: a packet may have
+/// thousands of filters, and each takes a microsecond or two.
 package struct MQTTFilterList: Sendable {
     package let packetID: UInt16
     package let properties: MQTTProperties
@@ -15,8 +15,8 @@ package struct MQTTFilterList: Sendable {
     private var rest: ByteBuffer
 
     /// - Parameter frame: a client's SUBSCRIBE or UNSUBSCRIBE.
-    /// - Throws: as ``MQTTPacket/init(fromClient:version:)``, but a filter's text and options are checked only when the
-    ///   filter is parsed.
+    /// - Throws: the errors of ``MQTTPacket/init(fromClient:version:)``, except those in a filter's text or options.
+    ///   These are thrown when the filter is parsed.
     package init(fromClient frame: MQTTFrame, version: MQTTVersion) throws(MQTTPacketError) {
         var body = frame.body
         let type: MQTTPacketType = frame.type == .unsubscribe ? .unsubscribe : .subscribe
@@ -24,7 +24,7 @@ package struct MQTTFilterList: Sendable {
         try MQTTPacket.check(propertyCount: properties.list.count, of: type)
     }
 
-    /// Reads the whole body.
+    /// Reads the packet identifier and the properties, and counts the filters. Consumes the whole body.
     init(of type: MQTTPacketType, from body: inout ByteBuffer, version: MQTTVersion) throws(MQTTPacketError) {
         packetID = try body.readMQTTPacketID()
         properties = version == .v5 ? try MQTTProperties(from: &body, in: .packet(type)) : []
@@ -47,16 +47,16 @@ package struct MQTTFilterList: Sendable {
         self.count = count
     }
 
-    /// Parses the next filter of a SUBSCRIBE, with its options. There are ``count``.
+    /// Parses the next filter of a SUBSCRIBE, with its options. The packet has ``count`` filters.
     ///
-    /// - Throws: for a malformed filter, which makes the packet malformed. SUBACK's reason codes are only for
-    ///   well-formed filters.
+    /// - Throws: if the filter is malformed. Then the whole packet is malformed, because the reason codes of SUBACK are
+    ///   only for well-formed filters.
     package mutating func nextSubscription() throws(MQTTPacketError) -> MQTTSubscription {
         try MQTTSubscription(from: &rest, version: version)
     }
 
-    /// Parses the next filter of an UNSUBSCRIBE. There are ``count``.
+    /// Parses the next filter of an UNSUBSCRIBE. The packet has ``count`` filters.
     ///
-    /// - Throws: for a malformed filter, which makes the packet malformed.
+    /// - Throws: if the filter is malformed. Then the whole packet is malformed.
     package mutating func nextFilter() throws(MQTTPacketError) -> String { try rest.readMQTTFilter() }
 }

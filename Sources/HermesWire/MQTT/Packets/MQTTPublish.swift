@@ -3,18 +3,18 @@
 
 package import NIOCore
 
-/// PUBLISH: a message, either way (3.3).
+/// PUBLISH: a message, from a client or from the server (3.3).
 package struct MQTTPublish: Hashable, Sendable {
-    /// Whether it was sent before; QoS 1 and 2 only [MQTT-3.3.1-2].
+    /// Whether the packet may have been sent before; true with QoS 1 and 2 only [MQTT-3.3.1-2].
     package var isDuplicate: Bool
     package var qos: MQTTQoS
     package var retain: Bool
-    /// Empty only if a topic alias replaces it.
+    /// The topic name; empty only if a topic alias replaces it.
     package var topic: String
-    /// 1 … 65,535 with QoS 1 and 2; otherwise nil.
+    /// The packet identifier, 1 … 65,535, with QoS 1 and 2; otherwise nil.
     package var packetID: UInt16?
     package var properties: MQTTProperties
-    /// A slice of the read buffer.
+    /// The payload. In a received packet it is a slice of the read buffer.
     package var payload: ByteBuffer
 
     package init(

@@ -3,7 +3,7 @@
 
 import NIOCore
 
-/// SUBACK: one outcome for each topic filter of a SUBSCRIBE, in its order (3.9).
+/// SUBACK: the answer to SUBSCRIBE, with one outcome for each topic filter, in the order of the filters (3.9).
 package struct MQTTSuback: Hashable, Sendable {
     package var packetID: UInt16
     package var reasons: [MQTTReasonCode]

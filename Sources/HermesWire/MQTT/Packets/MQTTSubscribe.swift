@@ -6,7 +6,7 @@ import NIOCore
 /// SUBSCRIBE: a client asks for publications (3.8).
 package struct MQTTSubscribe: Hashable, Sendable {
     package var packetID: UInt16
-    /// At least one [MQTT-3.8.3-2].
+    /// The topic filters and their options; at least one [MQTT-3.8.3-2].
     package var subscriptions: [MQTTSubscription]
     package var properties: MQTTProperties
 
@@ -19,7 +19,7 @@ package struct MQTTSubscribe: Hashable, Sendable {
 
 /// A topic filter and its subscription options (3.8.3.1).
 package struct MQTTSubscription: Hashable, Sendable {
-    /// The retained messages that a subscription delivers.
+    /// When the server delivers retained messages for a new subscription.
     package enum RetainHandling: UInt8, Hashable, Sendable, CaseIterable {
         case sendAlways = 0
         case sendIfNew = 1
@@ -28,7 +28,7 @@ package struct MQTTSubscription: Hashable, Sendable {
 
     package var filter: String
     package var maximumQoS: MQTTQoS
-    /// Whether this connection's own publications are left out; false in 3.1.1.
+    /// Whether the server does not deliver the client's own publications to it; false in 3.1.1.
     package var noLocal: Bool
     /// Whether forwarded messages keep their retain flag; false in 3.1.1.
     package var retainAsPublished: Bool

@@ -3,7 +3,7 @@
 
 import NIOCore
 
-/// UNSUBACK: the answer to UNSUBSCRIBE; one outcome for each filter in MQTT 5.0, none in 3.1.1 (3.11).
+/// UNSUBACK: the answer to UNSUBSCRIBE, with one outcome for each topic filter in MQTT 5.0 and none in 3.1.1 (3.11).
 package struct MQTTUnsuback: Hashable, Sendable {
     package var packetID: UInt16
     package var reasons: [MQTTReasonCode]
