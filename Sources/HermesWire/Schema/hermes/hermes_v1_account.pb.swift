@@ -28,7 +28,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// Creates an account. The connection is then authenticated as its first device.
+/// Creates an account. The connection is then authenticated as the account's first device.
 package nonisolated struct Hermes_V1_Register: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -37,7 +37,7 @@ package nonisolated struct Hermes_V1_Register: Sendable {
   /// The nick name: 1 to 64 characters after Unicode normalisation (NFKC), unique without regard to case.
   package var nickName: String = String()
 
-  /// 6 to 256 bytes of UTF-8.
+  /// The password: 6 to 256 bytes of UTF-8.
   package var password: String = String()
 
   /// The device that registers.
@@ -68,7 +68,7 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
 
   package var credential: Hermes_V1_Authenticate.OneOf_Credential? = nil
 
-  /// By name and password.
+  /// The nick name and the password.
   package var password: Hermes_V1_PasswordCredential {
     get {
       if case .password(let v)? = credential {return v}
@@ -96,20 +96,20 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
   /// Clears the value of `device`. Subsequent reads from it will return its default value.
   package mutating func clearDevice() {self._device = nil}
 
-  /// The epoch that the device's cursor belongs to; 0 on the first login.
+  /// The epoch of `acknowledged_seq`; 0 on the first login.
   package var epoch: UInt64 = 0
 
-  /// The highest inbox seq that the device has taken; the server continues after it. Ignored without `epoch`: the server
-  /// then uses its own record of the device.
+  /// The client has all inbox entries up to this seq, so delivery continues after it. If `epoch` is 0, the server
+  /// ignores this field and uses its own record of the device.
   package var acknowledgedSeq: UInt64 = 0
 
-  /// The ticket of a ReconnectAdvice; at most 64 bytes, may be empty.
+  /// The ticket of a ReconnectAdvice: at most 64 bytes; may be empty.
   package var ticket: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Credential: Equatable, Sendable {
-    /// By name and password.
+    /// The nick name and the password.
     case password(Hermes_V1_PasswordCredential)
     /// The token of an earlier `session`; at most 256 bytes.
     case token(String)
@@ -121,7 +121,7 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
   fileprivate var _device: Hermes_V1_DeviceDescription? = nil
 }
 
-/// A name and its password.
+/// A nick name and its password.
 package nonisolated struct Hermes_V1_PasswordCredential: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -130,7 +130,7 @@ package nonisolated struct Hermes_V1_PasswordCredential: Sendable {
   /// The nick name, compared without regard to case.
   package var nickName: String = String()
 
-  /// 6 to 256 bytes of UTF-8.
+  /// The password: 6 to 256 bytes of UTF-8.
   package var password: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -144,17 +144,17 @@ package nonisolated struct Hermes_V1_DeviceDescription: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Chosen by the client once and kept: 1 to 64 bytes of printable ASCII. A new connection with the same id replaces
-  /// the old one.
+  /// The device's id: 1 to 64 bytes of printable ASCII. The client chooses it once and keeps it. A new connection with
+  /// the same id replaces the old connection.
   package var id: String = String()
 
-  /// Human-readable, for example "Ann's phone"; cut to 64 bytes.
+  /// The device's name for people, for example "Ann's phone". The server cuts it to 64 bytes.
   package var name: String = String()
 
-  /// For example "iOS 18.2"; cut to 64 bytes.
+  /// The device's platform, for example "iOS 18.2". The server cuts it to 64 bytes.
   package var platform: String = String()
 
-  /// The app's version; cut to 32 bytes.
+  /// The app's version. The server cuts it to 32 bytes.
   package var appVersion: String = String()
 
   /// The client's label for its network, as in NetworkStatistics.label; empty: not given.
@@ -171,42 +171,43 @@ package nonisolated struct Hermes_V1_Session: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 … 2^31−1.
+  /// The account's number: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
   /// The account's nick name.
   package var nickName: String = String()
 
-  /// For the next login, instead of the password; empty if the connection authenticated by token.
+  /// The token for the next login, in place of the password. Empty if the connection authenticated by token.
   package var token: String = String()
 
-  /// Changes only when the server's store was lost. Cursors of another epoch are meaningless.
+  /// The epoch of the server's store, which changes only if the store is lost. Cursors of another epoch are meaningless.
   package var epoch: UInt64 = 0
 
   /// The seq of the newest inbox entry; 0 if there has been none.
   package var headSeq: UInt64 = 0
 
-  /// The highest seq that this device has acknowledged, by the server's record.
+  /// The highest seq that this device has acknowledged, according to the server's record.
   package var acknowledgedSeq: UInt64 = 0
 
   /// The server's clock in milliseconds since 1970.
   package var serverTimeMs: Int64 = 0
 
-  /// The server closes a connection that sends nothing for this many milliseconds; send a ping more often.
+  /// The server closes a connection on which the client sends nothing for this many milliseconds. The client should send
+  /// a ping more often.
   package var idleTimeoutMs: UInt32 = 0
 
   /// The longest frame that the server accepts, in bytes.
   package var maxFrameBytes: UInt32 = 0
 
-  /// The server's software and version, for logs.
+  /// The name and the version of the server's software, for logs.
   package var serverVersion: String = String()
 
-  /// The heartbeat interval that has worked for other clients in a network with this label, in seconds; 0: unknown, or
-  /// switched off.
+  /// The heartbeat interval that has worked for other clients in a network with this label, in seconds. 0: no interval
+  /// is known, or the server does not suggest any.
   package var heartbeatPriorSeconds: UInt32 = 0
 
-  /// The device's cursor is past the end of the inbox: the server lost entries and assigns their seqs again. Other
-  /// devices may lack entries that this device has. Delivery continues after acknowledged_seq.
+  /// Whether the device's cursor is past the end of the inbox: the server has lost entries and assigns their seqs again.
+  /// Other devices may lack entries that this device has. Delivery continues after acknowledged_seq.
   package var inboxReset: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -220,7 +221,7 @@ package nonisolated struct Hermes_V1_LogOut: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Also removes the device, so that no entries wait for it.
+  /// Whether the server also removes the device, so that no entries wait for it.
   package var removeDevice: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -234,19 +235,19 @@ package nonisolated struct Hermes_V1_Account: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 … 2^31−1.
+  /// The account's number: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
   /// The nick name: 1 to 64 characters.
   package var nickName: String = String()
 
-  /// At most 1,024 bytes.
+  /// The URL of the picture; at most 1,024 bytes.
   package var avatarURL: String = String()
 
-  /// At least one device is connected.
+  /// Whether at least one device of the account is connected.
   package var isOnline: Bool = false
 
-  /// When the account was created, in milliseconds since 1970; only in the caller's own account.
+  /// The time when the account was created, in milliseconds since 1970. Only in the caller's own account, otherwise 0.
   package var createdAtMs: Int64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -280,7 +281,7 @@ package nonisolated struct Hermes_V1_AccountRequest: Sendable {
     set {request = .changeProfile(newValue)}
   }
 
-  /// Changes the caller's password; every other session of the account ends. Answer: empty result.
+  /// Changes the caller's password. All other sessions of the account end. Answer: empty result.
   package var changePassword: Hermes_V1_PasswordChange {
     get {
       if case .changePassword(let v)? = request {return v}
@@ -289,7 +290,7 @@ package nonisolated struct Hermes_V1_AccountRequest: Sendable {
     set {request = .changePassword(newValue)}
   }
 
-  /// Revokes all tokens but this connection's. Answer: empty result.
+  /// Revokes all tokens of the account except this connection's. Answer: empty result.
   package var revokeTokens: Hermes_V1_RevokeTokens {
     get {
       if case .revokeTokens(let v)? = request {return v}
@@ -305,9 +306,9 @@ package nonisolated struct Hermes_V1_AccountRequest: Sendable {
     case get(Hermes_V1_AccountSelector)
     /// Changes the caller's profile. Answer: result.account.
     case changeProfile(Hermes_V1_ProfileChange)
-    /// Changes the caller's password; every other session of the account ends. Answer: empty result.
+    /// Changes the caller's password. All other sessions of the account end. Answer: empty result.
     case changePassword(Hermes_V1_PasswordChange)
-    /// Revokes all tokens but this connection's. Answer: empty result.
+    /// Revokes all tokens of the account except this connection's. Answer: empty result.
     case revokeTokens(Hermes_V1_RevokeTokens)
 
   }
@@ -315,7 +316,7 @@ package nonisolated struct Hermes_V1_AccountRequest: Sendable {
   package init() {}
 }
 
-/// Selects an account; empty: the caller's own.
+/// Selects an account. If empty, it selects the caller's own.
 package nonisolated struct Hermes_V1_AccountSelector: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -323,7 +324,7 @@ package nonisolated struct Hermes_V1_AccountSelector: Sendable {
 
   package var selector: Hermes_V1_AccountSelector.OneOf_Selector? = nil
 
-  /// By its id: 1 … 2^31−1.
+  /// The account with this number: 1 … 2^31−1.
   package var uid: UInt32 {
     get {
       if case .uid(let v)? = selector {return v}
@@ -332,7 +333,7 @@ package nonisolated struct Hermes_V1_AccountSelector: Sendable {
     set {selector = .uid(newValue)}
   }
 
-  /// By its name, without regard to case.
+  /// The account with this nick name, without regard to case.
   package var nickName: String {
     get {
       if case .nickName(let v)? = selector {return v}
@@ -344,9 +345,9 @@ package nonisolated struct Hermes_V1_AccountSelector: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Selector: Equatable, Sendable {
-    /// By its id: 1 … 2^31−1.
+    /// The account with this number: 1 … 2^31−1.
     case uid(UInt32)
-    /// By its name, without regard to case.
+    /// The account with this nick name, without regard to case.
     case nickName(String)
 
   }
@@ -360,7 +361,7 @@ package nonisolated struct Hermes_V1_ProfileChange: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 to 64 characters, unique.
+  /// The new nick name: 1 to 64 characters, unique.
   package var nickName: String {
     get {_nickName ?? String()}
     set {_nickName = newValue}
@@ -370,7 +371,7 @@ package nonisolated struct Hermes_V1_ProfileChange: Sendable {
   /// Clears the value of `nickName`. Subsequent reads from it will return its default value.
   package mutating func clearNickName() {self._nickName = nil}
 
-  /// At most 1,024 bytes.
+  /// The new URL of the picture; at most 1,024 bytes.
   package var avatarURL: String {
     get {_avatarURL ?? String()}
     set {_avatarURL = newValue}
@@ -388,16 +389,16 @@ package nonisolated struct Hermes_V1_ProfileChange: Sendable {
   fileprivate var _avatarURL: String? = nil
 }
 
-/// Changes the password. The old one is required as proof.
+/// Changes the password. The old password is required as proof.
 package nonisolated struct Hermes_V1_PasswordChange: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 6 to 256 bytes of UTF-8.
+  /// The old password: 6 to 256 bytes of UTF-8.
   package var oldPassword: String = String()
 
-  /// 6 to 256 bytes of UTF-8.
+  /// The new password: 6 to 256 bytes of UTF-8.
   package var newPassword: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -405,7 +406,7 @@ package nonisolated struct Hermes_V1_PasswordChange: Sendable {
   package init() {}
 }
 
-/// Revokes tokens.
+/// Revokes all tokens of the account except this connection's.
 package nonisolated struct Hermes_V1_RevokeTokens: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

@@ -23,7 +23,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// Requests, answers, lists and blocks contacts. Contacts are mutual: one user asks, the other accepts.
+/// Requests, answers, ends, lists and blocks contacts. Contacts are mutual: one user asks, and the other accepts.
 package nonisolated struct Hermes_V1_ContactRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -58,7 +58,7 @@ package nonisolated struct Hermes_V1_ContactRequest: Sendable {
     set {request = .remove(newValue)}
   }
 
-  /// Blocks an account: its messages and requests no longer arrive. Answer: empty result.
+  /// Blocks an account, so that its messages and requests no longer arrive. Answer: empty result.
   package var block: Hermes_V1_ContactSelector {
     get {
       if case .block(let v)? = request {return v}
@@ -94,7 +94,7 @@ package nonisolated struct Hermes_V1_ContactRequest: Sendable {
     case answer(Hermes_V1_AnswerContact)
     /// Ends the contact for both users. Answer: empty result.
     case remove(Hermes_V1_ContactSelector)
-    /// Blocks an account: its messages and requests no longer arrive. Answer: empty result.
+    /// Blocks an account, so that its messages and requests no longer arrive. Answer: empty result.
     case block(Hermes_V1_ContactSelector)
     /// Reverses `block`. Answer: empty result.
     case unblock(Hermes_V1_ContactSelector)
@@ -115,7 +115,7 @@ package nonisolated struct Hermes_V1_AddContact: Sendable {
   /// The other account: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
-  /// At most 256 bytes.
+  /// A text for the other user; at most 256 bytes.
   package var message: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -132,10 +132,10 @@ package nonisolated struct Hermes_V1_AnswerContact: Sendable {
   /// The account that asked: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
-  /// True: accept; false: decline.
+  /// Whether the request is accepted; otherwise it is declined.
   package var accept: Bool = false
 
-  /// At most 256 bytes.
+  /// A text for the other user; at most 256 bytes.
   package var message: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -149,7 +149,7 @@ package nonisolated struct Hermes_V1_ContactSelector: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 … 2^31−1.
+  /// The account's number: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -157,16 +157,16 @@ package nonisolated struct Hermes_V1_ContactSelector: Sendable {
   package init() {}
 }
 
-/// Lists the caller's contacts, ordered by uid.
+/// Lists the caller's contacts, sorted by uid.
 package nonisolated struct Hermes_V1_ListContacts: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Contacts with a uid above this; 0: from the start.
+  /// Selects contacts with a uid above this. 0: the list begins with the first contact.
   package var afterUid: UInt32 = 0
 
-  /// 1 to 500; 0: 100.
+  /// The most contacts in the answer: 1 to 500. 0 means 100.
   package var limit: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -183,34 +183,34 @@ package nonisolated struct Hermes_V1_Contact: Sendable {
   /// The other account: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
-  /// The other's nick name.
+  /// The nick name of the other account.
   package var nickName: String = String()
 
-  /// At most 1,024 bytes.
+  /// The URL of the other account's picture; at most 1,024 bytes.
   package var avatarURL: String = String()
 
-  /// The state between the two accounts.
+  /// The state of the contact between the caller and the other account.
   package var state: Hermes_V1_Contact.State = .unspecified
 
-  /// At least one device of the other account is connected.
+  /// Whether at least one device of the other account is connected.
   package var isOnline: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// The state between the two accounts.
+  /// The state of the contact between the caller and the other account.
   package nonisolated enum State: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
     /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
-    /// Both agreed.
+    /// Both accounts agreed.
     case accepted // = 1
 
-    /// The caller asked.
+    /// The caller asked, and the other user has not answered.
     case requested // = 2
 
-    /// The other user asked.
+    /// The other user asked, and the caller has not answered.
     case incoming // = 3
 
     /// The caller blocked the other user.
@@ -263,10 +263,10 @@ package nonisolated struct Hermes_V1_ContactList: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Ordered by uid.
+  /// The contacts, sorted by uid.
   package var contacts: [Hermes_V1_Contact] = []
 
-  /// More follow after the last one.
+  /// Whether more contacts follow after the last one.
   package var more: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -286,10 +286,10 @@ package nonisolated struct Hermes_V1_ContactEvent: Sendable {
   /// The other account: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
-  /// The other's nick name.
+  /// The nick name of the other account.
   package var nickName: String = String()
 
-  /// The message of the other user; at most 256 bytes.
+  /// The other user's text; at most 256 bytes.
   package var message: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -301,13 +301,13 @@ package nonisolated struct Hermes_V1_ContactEvent: Sendable {
     /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
-    /// The other user asks.
+    /// The other user asks for a contact.
     case requested // = 1
 
-    /// The other user accepted.
+    /// The other user accepted the request.
     case accepted // = 2
 
-    /// The other user declined.
+    /// The other user declined the request.
     case declined // = 3
 
     /// The other user ended the contact.

@@ -40,7 +40,8 @@ package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
     set {request = .list(newValue)}
   }
 
-  /// Removes a device: revokes its tokens, closes its connection and keeps nothing for it. Answer: empty result.
+  /// Removes a device: revokes its tokens, closes its connection, and keeps no more entries for it. Answer: empty
+  /// result.
   package var remove: Hermes_V1_RemoveDevice {
     get {
       if case .remove(let v)? = request {return v}
@@ -49,7 +50,8 @@ package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
     set {request = .remove(newValue)}
   }
 
-  /// Sets the push token for when this device is not connected. Answer: empty result.
+  /// Sets the push token of this device. The server uses it to wake the device for entries that the device has not
+  /// acknowledged. Answer: empty result.
   package var setPushToken: Hermes_V1_PushToken {
     get {
       if case .setPushToken(let v)? = request {return v}
@@ -58,7 +60,7 @@ package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
     set {request = .setPushToken(newValue)}
   }
 
-  /// Removes the push token. Answer: empty result.
+  /// Removes the push token of this device. Answer: empty result.
   package var clearPushToken_p: Hermes_V1_ClearPushToken {
     get {
       if case .clearPushToken_p(let v)? = request {return v}
@@ -72,11 +74,13 @@ package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
   package nonisolated enum OneOf_Request: Equatable, Sendable {
     /// Lists the devices. Answer: result.devices.
     case list(Hermes_V1_ListDevices)
-    /// Removes a device: revokes its tokens, closes its connection and keeps nothing for it. Answer: empty result.
+    /// Removes a device: revokes its tokens, closes its connection, and keeps no more entries for it. Answer: empty
+    /// result.
     case remove(Hermes_V1_RemoveDevice)
-    /// Sets the push token for when this device is not connected. Answer: empty result.
+    /// Sets the push token of this device. The server uses it to wake the device for entries that the device has not
+    /// acknowledged. Answer: empty result.
     case setPushToken(Hermes_V1_PushToken)
-    /// Removes the push token. Answer: empty result.
+    /// Removes the push token of this device. Answer: empty result.
     case clearPushToken_p(Hermes_V1_ClearPushToken)
 
   }
@@ -109,7 +113,7 @@ package nonisolated struct Hermes_V1_RemoveDevice: Sendable {
   package init() {}
 }
 
-/// The address for pushes to this device.
+/// The address to which pushes for this device are sent.
 package nonisolated struct Hermes_V1_PushToken: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -118,7 +122,7 @@ package nonisolated struct Hermes_V1_PushToken: Sendable {
   /// The push service.
   package var service: Hermes_V1_PushToken.Service = .unspecified
 
-  /// The service's token; for Web Push the subscription as JSON. At most 4 KiB.
+  /// The token from the push service; for Web Push, the subscription as JSON. At most 4 KiB.
   package var token: String = String()
 
   /// The app's bundle or package identifier; at most 128 bytes.
@@ -206,25 +210,25 @@ package nonisolated struct Hermes_V1_Device: Sendable {
   /// The id that the client chose: 1 to 64 bytes.
   package var id: String = String()
 
-  /// Human-readable; at most 64 bytes.
+  /// The device's name for people; at most 64 bytes.
   package var name: String = String()
 
-  /// At most 64 bytes.
+  /// The device's platform; at most 64 bytes.
   package var platform: String = String()
 
-  /// At most 32 bytes.
+  /// The app's version; at most 32 bytes.
   package var appVersion: String = String()
 
-  /// The device is connected.
+  /// Whether the device is connected.
   package var isOnline: Bool = false
 
-  /// In milliseconds since 1970.
+  /// The time when the device was last seen, in milliseconds since 1970.
   package var lastSeenMs: Int64 = 0
 
   /// The highest seq that the device has acknowledged.
   package var acknowledgedSeq: UInt64 = 0
 
-  /// This is the device that asks.
+  /// Whether this is the device that sent the request.
   package var isCurrent: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -238,7 +242,7 @@ package nonisolated struct Hermes_V1_DeviceList: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// One entry per device.
+  /// The devices.
   package var devices: [Hermes_V1_Device] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

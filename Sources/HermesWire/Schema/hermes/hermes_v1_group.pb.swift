@@ -23,7 +23,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// Creates and changes groups.
+/// Creates, reads, changes, leaves and dissolves groups.
 package nonisolated struct Hermes_V1_GroupRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -31,7 +31,7 @@ package nonisolated struct Hermes_V1_GroupRequest: Sendable {
 
   package var request: Hermes_V1_GroupRequest.OneOf_Request? = nil
 
-  /// Answer: result.group.
+  /// Creates a group. Answer: result.group.
   package var create: Hermes_V1_CreateGroup {
     get {
       if case .create(let v)? = request {return v}
@@ -58,7 +58,7 @@ package nonisolated struct Hermes_V1_GroupRequest: Sendable {
     set {request = .list(newValue)}
   }
 
-  /// Answer: result.group.
+  /// Changes a group. Answer: result.group.
   package var change: Hermes_V1_ChangeGroup {
     get {
       if case .change(let v)? = request {return v}
@@ -67,7 +67,7 @@ package nonisolated struct Hermes_V1_GroupRequest: Sendable {
     set {request = .change(newValue)}
   }
 
-  /// Answer: empty result.
+  /// Adds and removes members, and changes their roles. Answer: empty result.
   package var changeMembers: Hermes_V1_ChangeMembers {
     get {
       if case .changeMembers(let v)? = request {return v}
@@ -76,7 +76,7 @@ package nonisolated struct Hermes_V1_GroupRequest: Sendable {
     set {request = .changeMembers(newValue)}
   }
 
-  /// Answer: empty result.
+  /// Leaves a group. Answer: empty result.
   package var leave: Hermes_V1_GroupSelector {
     get {
       if case .leave(let v)? = request {return v}
@@ -85,7 +85,7 @@ package nonisolated struct Hermes_V1_GroupRequest: Sendable {
     set {request = .leave(newValue)}
   }
 
-  /// Dissolves a group; only the owner may. Answer: empty result.
+  /// Dissolves a group. Only the owner may do this. Answer: empty result.
   package var dissolve: Hermes_V1_GroupSelector {
     get {
       if case .dissolve(let v)? = request {return v}
@@ -97,19 +97,19 @@ package nonisolated struct Hermes_V1_GroupRequest: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Request: Equatable, Sendable {
-    /// Answer: result.group.
+    /// Creates a group. Answer: result.group.
     case create(Hermes_V1_CreateGroup)
     /// Reads a group. Answer: result.group with its members.
     case get(Hermes_V1_GroupSelector)
     /// Lists the groups that the caller is a member of. Answer: result.groups.
     case list(Hermes_V1_ListGroups)
-    /// Answer: result.group.
+    /// Changes a group. Answer: result.group.
     case change(Hermes_V1_ChangeGroup)
-    /// Answer: empty result.
+    /// Adds and removes members, and changes their roles. Answer: empty result.
     case changeMembers(Hermes_V1_ChangeMembers)
-    /// Answer: empty result.
+    /// Leaves a group. Answer: empty result.
     case leave(Hermes_V1_GroupSelector)
-    /// Dissolves a group; only the owner may. Answer: empty result.
+    /// Dissolves a group. Only the owner may do this. Answer: empty result.
     case dissolve(Hermes_V1_GroupSelector)
 
   }
@@ -123,10 +123,10 @@ package nonisolated struct Hermes_V1_CreateGroup: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 to 64 characters.
+  /// The group's name: 1 to 64 characters.
   package var name: String = String()
 
-  /// The members besides the creator; at most 499 per request.
+  /// The members besides the creator; at most 499.
   package var memberUids: [UInt32] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -140,7 +140,7 @@ package nonisolated struct Hermes_V1_GroupSelector: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 … 2^31−1.
+  /// The group's id: 1 … 2^31−1.
   package var groupID: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -148,16 +148,16 @@ package nonisolated struct Hermes_V1_GroupSelector: Sendable {
   package init() {}
 }
 
-/// Lists the caller's groups, ordered by id.
+/// Lists the caller's groups, sorted by id.
 package nonisolated struct Hermes_V1_ListGroups: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Groups with an id above this; 0: from the start.
+  /// Selects groups with an id above this. 0: the list begins with the first group.
   package var afterGroupID: UInt32 = 0
 
-  /// 1 to 500; 0: 100.
+  /// The most groups in the answer: 1 to 500. 0 means 100.
   package var limit: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -171,10 +171,10 @@ package nonisolated struct Hermes_V1_ChangeGroup: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 … 2^31−1.
+  /// The group's id: 1 … 2^31−1.
   package var groupID: UInt32 = 0
 
-  /// 1 to 64 characters.
+  /// The group's name: 1 to 64 characters.
   package var name: String {
     get {_name ?? String()}
     set {_name = newValue}
@@ -184,7 +184,7 @@ package nonisolated struct Hermes_V1_ChangeGroup: Sendable {
   /// Clears the value of `name`. Subsequent reads from it will return its default value.
   package mutating func clearName() {self._name = nil}
 
-  /// At most 1,024 bytes.
+  /// The URL of the group's picture; at most 1,024 bytes.
   package var avatarURL: String {
     get {_avatarURL ?? String()}
     set {_avatarURL = newValue}
@@ -194,7 +194,7 @@ package nonisolated struct Hermes_V1_ChangeGroup: Sendable {
   /// Clears the value of `avatarURL`. Subsequent reads from it will return its default value.
   package mutating func clearAvatarURL() {self._avatarURL = nil}
 
-  /// Only the owner and the administrators may send messages.
+  /// Whether only the owner and the administrators may send messages.
   package var muted: Bool {
     get {_muted ?? false}
     set {_muted = newValue}
@@ -204,7 +204,7 @@ package nonisolated struct Hermes_V1_ChangeGroup: Sendable {
   /// Clears the value of `muted`. Subsequent reads from it will return its default value.
   package mutating func clearMuted() {self._muted = nil}
 
-  /// Members read what was said before they joined, as far as the server keeps history.
+  /// Whether members can read messages from before they joined, as far as the server keeps history.
   package var historyOpen: Bool {
     get {_historyOpen ?? false}
     set {_historyOpen = newValue}
@@ -224,13 +224,13 @@ package nonisolated struct Hermes_V1_ChangeGroup: Sendable {
   fileprivate var _historyOpen: Bool? = nil
 }
 
-/// Adds and removes members and changes roles.
+/// Adds and removes members, and changes their roles.
 package nonisolated struct Hermes_V1_ChangeMembers: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 … 2^31−1.
+  /// The group's id: 1 … 2^31−1.
   package var groupID: UInt32 = 0
 
   /// The accounts to add; at most 499 per request.
@@ -239,7 +239,7 @@ package nonisolated struct Hermes_V1_ChangeMembers: Sendable {
   /// The accounts to remove; at most 499 per request.
   package var removeUids: [UInt32] = []
 
-  /// The members whose role or muting changes; only uid, role and muted_until_ms are read.
+  /// The members whose role or muting changes. The server reads only uid, role and muted_until_ms.
   package var changeRoles: [Hermes_V1_GroupMember] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -253,16 +253,16 @@ package nonisolated struct Hermes_V1_GroupMember: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 … 2^31−1.
+  /// The member's account: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
-  /// The nick name.
+  /// The member's nick name.
   package var nickName: String = String()
 
   /// The member's role.
   package var role: Hermes_V1_GroupMember.Role = .unspecified
 
-  /// The member may send no messages before this time, in milliseconds since 1970; 0: not muted.
+  /// The time before which the member may not send messages, in milliseconds since 1970. 0: the member is not muted.
   package var mutedUntilMs: Int64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -327,28 +327,28 @@ package nonisolated struct Hermes_V1_Group: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 … 2^31−1.
+  /// The group's id: 1 … 2^31−1.
   package var id: UInt32 = 0
 
-  /// 1 to 64 characters.
+  /// The group's name: 1 to 64 characters.
   package var name: String = String()
 
-  /// At most 1,024 bytes.
+  /// The URL of the group's picture; at most 1,024 bytes.
   package var avatarURL: String = String()
 
-  /// Only the owner and the administrators may send messages.
+  /// Whether only the owner and the administrators may send messages.
   package var muted: Bool = false
 
   /// The number of members.
   package var memberCount: UInt32 = 0
 
-  /// Only in the answer to `get`, at most 500.
+  /// The members, at most 500. Only in the answer to `get`, otherwise empty.
   package var members: [Hermes_V1_GroupMember] = []
 
-  /// In milliseconds since 1970.
+  /// The time when the group was created, in milliseconds since 1970.
   package var createdAtMs: Int64 = 0
 
-  /// Members read what was said before they joined, as far as the server keeps history.
+  /// Whether members can read messages from before they joined, as far as the server keeps history.
   package var historyOpen: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -362,10 +362,10 @@ package nonisolated struct Hermes_V1_GroupList: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The groups, ordered by id, without their members.
+  /// The groups, sorted by id, without their members.
   package var groups: [Hermes_V1_Group] = []
 
-  /// More follow after the last one.
+  /// Whether more groups follow after the last one.
   package var more: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -407,10 +407,10 @@ package nonisolated struct Hermes_V1_GroupEvent: Sendable {
     /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
-    /// The group is new.
+    /// The group was created.
     case created // = 1
 
-    /// The name, the picture, the muting or a member's role changed.
+    /// The group's name, picture, muting or history setting changed, or a member's role or muting.
     case changed // = 2
 
     /// Members were added.

@@ -28,24 +28,24 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// One entry of a user's inbox. Seqs are contiguous per user from 1. A client that gets n+2 after n asks for n+1 with
-/// synchronize; a client that gets n again drops it.
+/// One entry of a user's inbox. The seqs of an inbox are contiguous, from 1. If a client gets n+2 after n, it asks for
+/// n+1 with synchronize. If it gets n again, it drops the second copy.
 package nonisolated struct Hermes_V1_Event: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Contiguous per user, from 1.
+  /// The entry's seq. The seqs of an inbox are contiguous, from 1.
   package var seq: UInt64 = 0
 
-  /// When the entry was committed, in milliseconds since 1970.
+  /// The time when the entry was committed, in milliseconds since 1970.
   package var serverTimeMs: Int64 = 0
 
-  /// Absent: the entry counts but has nothing to show. It is for another device of the account, or of a kind that the
-  /// client is too old for.
+  /// The event. If it is absent, the entry counts, but there is nothing to show: the entry is for another device of the
+  /// account, or of a kind that the client is too old for.
   package var event: Hermes_V1_Event.OneOf_Event? = nil
 
-  /// A message of a conversation, including the user's own from other devices.
+  /// A message of a conversation. The user's own messages from other devices are entries, too.
   package var message: Hermes_V1_Message {
     get {
       if case .message(let v)? = event {return v}
@@ -54,7 +54,7 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .message(newValue)}
   }
 
-  /// A user read up to a message.
+  /// A user has read a conversation up to a message.
   package var readMark: Hermes_V1_ReadMark {
     get {
       if case .readMark(let v)? = event {return v}
@@ -108,8 +108,8 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .call(newValue)}
   }
 
-  /// The entries from seq to this one are gone: they expired, or were removed before this device logged in. There is
-  /// nothing to fetch.
+  /// The entries from `seq` to `expired.to_seq` are gone: they expired, or were removed before this device logged in.
+  /// They cannot be fetched.
   package var expired: Hermes_V1_Expired {
     get {
       if case .expired(let v)? = event {return v}
@@ -118,7 +118,8 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .expired(newValue)}
   }
 
-  /// Stands for an entry that is longer than the client's MQTT Maximum Packet Size. It counts as the entry.
+  /// Stands for an entry that is longer than the client's MQTT Maximum Packet Size. The client counts it as the entry
+  /// itself.
   package var oversized: Hermes_V1_Oversized {
     get {
       if case .oversized(let v)? = event {return v}
@@ -129,12 +130,12 @@ package nonisolated struct Hermes_V1_Event: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// Absent: the entry counts but has nothing to show. It is for another device of the account, or of a kind that the
-  /// client is too old for.
+  /// The event. If it is absent, the entry counts, but there is nothing to show: the entry is for another device of the
+  /// account, or of a kind that the client is too old for.
   package nonisolated enum OneOf_Event: Equatable, Sendable {
-    /// A message of a conversation, including the user's own from other devices.
+    /// A message of a conversation. The user's own messages from other devices are entries, too.
     case message(Hermes_V1_Message)
-    /// A user read up to a message.
+    /// A user has read a conversation up to a message.
     case readMark(Hermes_V1_ReadMark)
     /// A message was recalled.
     case recalled(Hermes_V1_RecalledMessage)
@@ -146,10 +147,11 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     case push(Hermes_V1_Push)
     /// A call rang, was answered, missed or ended.
     case call(Hermes_V1_CallEvent)
-    /// The entries from seq to this one are gone: they expired, or were removed before this device logged in. There is
-    /// nothing to fetch.
+    /// The entries from `seq` to `expired.to_seq` are gone: they expired, or were removed before this device logged in.
+    /// They cannot be fetched.
     case expired(Hermes_V1_Expired)
-    /// Stands for an entry that is longer than the client's MQTT Maximum Packet Size. It counts as the entry.
+    /// Stands for an entry that is longer than the client's MQTT Maximum Packet Size. The client counts it as the entry
+    /// itself.
     case oversized(Hermes_V1_Oversized)
 
   }
@@ -157,13 +159,13 @@ package nonisolated struct Hermes_V1_Event: Sendable {
   package init() {}
 }
 
-/// The app has everything up to this seq: the server need not keep it for this device.
+/// Acknowledges that the app has all entries up to a seq. The server need not keep these entries for this device.
 package nonisolated struct Hermes_V1_Acknowledge: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The highest seq such that the client has it and all before it.
+  /// The highest seq for which the client has the entry and all entries before it.
   package var upToSeq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -171,16 +173,16 @@ package nonisolated struct Hermes_V1_Acknowledge: Sendable {
   package init() {}
 }
 
-/// Asks for the entries after `after_seq` again.
+/// Asks for inbox entries again.
 package nonisolated struct Hermes_V1_Synchronize: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Entries with a seq above this.
+  /// Selects the entries with a seq above this.
   package var afterSeq: UInt64 = 0
 
-  /// 1 to 1,000; 0: 200.
+  /// The most entries to send: 1 to 1,000. 0 means 200.
   package var limit: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -194,14 +196,14 @@ package nonisolated struct Hermes_V1_Synchronized: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Changes only when the server's store was lost.
+  /// The epoch of the server's store, which changes only if the store is lost.
   package var epoch: UInt64 = 0
 
-  /// The newest seq. The client has everything once it has this entry.
+  /// The seq of the newest entry. A client that has all entries up to this seq is up to date.
   package var headSeq: UInt64 = 0
 
-  /// The oldest seq that is still stored; what is missing before it cannot be repaired. head_seq + 1 if nothing is
-  /// stored.
+  /// The seq of the oldest entry that is still stored; entries before it cannot be fetched. If no entry is stored, this
+  /// is head_seq + 1.
   package var oldestSeq: UInt64 = 0
 
   /// The number of events that follow.
@@ -212,7 +214,7 @@ package nonisolated struct Hermes_V1_Synchronized: Sendable {
   package init() {}
 }
 
-/// A user read up to a message.
+/// A user has read a conversation up to a message.
 package nonisolated struct Hermes_V1_ReadMark: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -228,7 +230,7 @@ package nonisolated struct Hermes_V1_ReadMark: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// The account that read; the user's own uid if another of the user's devices read.
+  /// The account that has read. If another device of the user has read, this is the user's own uid.
   package var uid: UInt32 = 0
 
   /// All messages up to this conversation_seq are read.
@@ -260,10 +262,10 @@ package nonisolated struct Hermes_V1_RecalledMessage: Sendable {
   /// The message's id, 26 characters.
   package var messageID: String = String()
 
-  /// Its seq within the conversation.
+  /// The message's seq in the conversation.
   package var conversationSeq: UInt64 = 0
 
-  /// The account that recalled it: 1 … 2^31−1.
+  /// The account that recalled the message: 1 … 2^31−1.
   package var byUid: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -273,47 +275,50 @@ package nonisolated struct Hermes_V1_RecalledMessage: Sendable {
   fileprivate var _conversation: Hermes_V1_Conversation? = nil
 }
 
-/// A notification that a back end posted: for a user an entry of the inbox, for a topic the payload of a publication.
+/// A notification that a back end posted. A push to a user is an entry of the user's inbox. A push to a topic is the
+/// payload of a publication.
 package nonisolated struct Hermes_V1_Push: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 26 characters, sortable by time.
+  /// The push's id: 26 characters, sortable by time.
   package var id: String = String()
 
-  /// At most 256 characters.
+  /// The title; at most 256 characters.
   package var title: String = String()
 
-  /// At most 4,096 characters.
+  /// The text; at most 4,096 characters.
   package var body: String = String()
 
-  /// The application's own JSON object, UTF-8; at most 16 KiB. Empty: none.
+  /// A JSON object of the application, in UTF-8; at most 16 KiB. Empty: there is none.
   package var dataJson: String = String()
 
-  /// A newer push with the same key replaces the older one: in the inbox while that is undelivered, and in the
-  /// notification centre. At most 64 bytes.
+  /// A newer push with the same key replaces an older one: in the inbox as long as the older push is undelivered, and in
+  /// the device's notification centre. At most 64 bytes.
   package var collapseKey: String = String()
 
-  /// When the push is no longer worth showing, in milliseconds since 1970; 0: not given.
+  /// The time after which the push is no longer worth showing, in milliseconds since 1970. 0: not given.
   package var expiresAtMs: Int64 = 0
 
   /// The urgency of waking a sleeping device.
   package var priority: Hermes_V1_Push.Priority = .unspecified
 
-  /// The topic of a push to a topic; empty: a push to a user.
+  /// The topic of a push to a topic. Empty in a push to a user.
   package var topic: String = String()
 
-  /// The number of a push to a topic: contiguous per topic, from 1, within one epoch. A missing push cannot be fetched.
+  /// The number of a push to a topic. The numbers of a topic are contiguous, from 1, within one epoch. A missing push
+  /// cannot be fetched.
   package var topicSeq: UInt64 = 0
 
-  /// The epoch of a push to a topic: changes when the server restarts. Seqs of another epoch are meaningless.
+  /// The epoch of a push to a topic, which changes when the server restarts. A topic_seq of another epoch is
+  /// meaningless.
   package var topicEpoch: UInt64 = 0
 
-  /// The type of message_bytes, a full name as in "shop.OrderShipped": at most 128 bytes. Empty: none.
+  /// The type of message_bytes, a full name such as "shop.OrderShipped"; at most 128 bytes. Empty: there is no message.
   package var messageType: String = String()
 
-  /// The application's own message, as a rule protobuf; at most 16 KiB. The server does not look into it.
+  /// A message of the application, usually protobuf; at most 16 KiB. The server does not parse it.
   package var messageBytes: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -325,10 +330,10 @@ package nonisolated struct Hermes_V1_Push: Sendable {
     /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
-    /// When it suits the battery.
+    /// The device may be woken later, when it suits its battery.
     case normal // = 1
 
-    /// At once.
+    /// The device is woken at once.
     case high // = 2
     case UNRECOGNIZED(Int)
 
@@ -366,13 +371,13 @@ package nonisolated struct Hermes_V1_Push: Sendable {
   package init() {}
 }
 
-/// All entries from `Event.seq` to `to_seq` are no longer stored.
+/// Tells that all entries from `Event.seq` to `to_seq` are no longer stored.
 package nonisolated struct Hermes_V1_Expired: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The last seq of the entries that are gone.
+  /// The seq of the last entry that is gone.
   package var toSeq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -380,8 +385,9 @@ package nonisolated struct Hermes_V1_Expired: Sendable {
   package init() {}
 }
 
-/// An entry that was not sent because it is longer than the client's limit. While it is stored, a connection with a high
-/// enough limit gets it by synchronize, with the seq before this entry's and a limit of 1.
+/// Stands for an entry that was not sent, because it is longer than the client's limit. As long as the entry is stored,
+/// a connection with a high enough limit can get it: by synchronize, with an after_seq of this entry's seq − 1 and a
+/// limit of 1.
 package nonisolated struct Hermes_V1_Oversized: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -390,13 +396,13 @@ package nonisolated struct Hermes_V1_Oversized: Sendable {
   /// The entry's kind: the name of its field in Event, for example "message" or "push".
   package var kind: String = String()
 
-  /// The length of the packet with the whole entry, in bytes, in the client's form (binary or JSON).
+  /// The length of the packet with the whole entry in the form that the client uses (binary or JSON), in bytes.
   package var packetBytes: UInt64 = 0
 
-  /// The id of a message or a push, 26 characters; otherwise empty.
+  /// The id of the message or push: 26 characters. Empty for other kinds.
   package var id: String = String()
 
-  /// The conversation of a message.
+  /// The conversation of the message; absent for other kinds.
   package var conversation: Hermes_V1_Conversation {
     get {_conversation ?? Hermes_V1_Conversation()}
     set {_conversation = newValue}
@@ -406,19 +412,20 @@ package nonisolated struct Hermes_V1_Oversized: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// The seq of a message within its conversation.
+  /// The message's seq in the conversation; 0 for other kinds.
   package var conversationSeq: UInt64 = 0
 
-  /// The author of a message.
+  /// The author of the message; 0 for other kinds.
   package var fromUid: UInt32 = 0
 
-  /// The way to get the entry, human-readable. Empty if it did not fit either.
+  /// How to get the entry, for people. Empty if the hint did not fit into the packet either.
   package var hint: String = String()
 
-  /// Of a message: what its content is, as "text" or "image": what other protocols call stand_in. Empty otherwise.
+  /// The kind of the message's content, such as "text" or "image"; other protocols call it stand_in. Empty for other
+  /// kinds of entry.
   package var contentKind: String = String()
 
-  /// Of a message: how long its content is, in bytes: what other protocols call stand_in_bytes.
+  /// The length of the message's content in bytes; other protocols call it stand_in_bytes.
   package var contentBytes: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -428,7 +435,7 @@ package nonisolated struct Hermes_V1_Oversized: Sendable {
   fileprivate var _conversation: Hermes_V1_Conversation? = nil
 }
 
-/// A live event, never stored.
+/// A live event, which is never stored.
 package nonisolated struct Hermes_V1_Ephemeral: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -436,7 +443,7 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
 
   package var event: Hermes_V1_Ephemeral.OneOf_Event? = nil
 
-  /// A user is typing, or stopped.
+  /// A user is typing, or has stopped.
   package var typing: Hermes_V1_TypingEvent {
     get {
       if case .typing(let v)? = event {return v}
@@ -463,7 +470,7 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
     set {event = .room(newValue)}
   }
 
-  /// Data that sets up a link or a call.
+  /// A signal of another user, which sets up a link or a call.
   package var signal: Hermes_V1_SignalEvent {
     get {
       if case .signal(let v)? = event {return v}
@@ -475,13 +482,13 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Event: Equatable, Sendable {
-    /// A user is typing, or stopped.
+    /// A user is typing, or has stopped.
     case typing(Hermes_V1_TypingEvent)
     /// A watched user came online or went offline.
     case presence(Hermes_V1_Presence)
     /// Something happened in a room.
     case room(Hermes_V1_RoomEvent)
-    /// Data that sets up a link or a call.
+    /// A signal of another user, which sets up a link or a call.
     case signal(Hermes_V1_SignalEvent)
 
   }
@@ -489,7 +496,7 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
   package init() {}
 }
 
-/// A user is typing, or stopped.
+/// A user is typing, or has stopped.
 package nonisolated struct Hermes_V1_TypingEvent: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -508,7 +515,7 @@ package nonisolated struct Hermes_V1_TypingEvent: Sendable {
   /// The user: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
-  /// True: the user stopped typing.
+  /// Whether the user has stopped typing.
   package var stopped: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

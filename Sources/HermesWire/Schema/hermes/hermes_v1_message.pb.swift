@@ -67,8 +67,8 @@ package nonisolated struct Hermes_V1_Conversation: Sendable {
   package init() {}
 }
 
-/// The content of a message: exactly one kind. Its encoded form has at most as many bytes as the server's setting
-/// limits.message says, by default 64 KiB. Unknown kinds are forwarded unchanged.
+/// The content of a message: exactly one kind. The setting limits.message limits the length of its encoded form; the
+/// default is 64 KiB. Unknown kinds are forwarded unchanged.
 package nonisolated struct Hermes_V1_Content: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -76,7 +76,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
 
   package var kind: Hermes_V1_Content.OneOf_Kind? = nil
 
-  /// At most 64 KiB of UTF-8.
+  /// A text of at most 64 KiB of UTF-8.
   package var text: String {
     get {
       if case .text(let v)? = kind {return v}
@@ -121,7 +121,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     set {kind = .video(newValue)}
   }
 
-  /// A large emoticon of the application's set.
+  /// A large emoticon from a set that the application defines.
   package var expression: Hermes_V1_Content.Expression {
     get {
       if case .expression(let v)? = kind {return v}
@@ -139,13 +139,13 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     set {kind = .custom(newValue)}
   }
 
-  /// The application's attributes, for example for rendering; at most 32 pairs, 4 KiB in all.
+  /// The application's attributes, for example for rendering: at most 32 pairs, and 4 KiB together.
   package var attributes: Dictionary<String,String> = [:]
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Kind: Equatable, Sendable {
-    /// At most 64 KiB of UTF-8.
+    /// A text of at most 64 KiB of UTF-8.
     case text(String)
     /// A picture.
     case image(Hermes_V1_Content.Image)
@@ -155,7 +155,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     case location(Hermes_V1_Content.Location)
     /// A video.
     case video(Hermes_V1_Content.Video)
-    /// A large emoticon of the application's set.
+    /// A large emoticon from a set that the application defines.
     case expression(Hermes_V1_Content.Expression)
     /// Content that the application defines.
     case custom(Hermes_V1_Content.Custom)
@@ -171,10 +171,10 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     /// The URL; at most 4,096 bytes.
     package var url: String = String()
 
-    /// In pixels; 0 if unknown.
+    /// The width in pixels; 0 if unknown.
     package var width: UInt32 = 0
 
-    /// In pixels; 0 if unknown.
+    /// The height in pixels; 0 if unknown.
     package var height: UInt32 = 0
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -188,16 +188,16 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
     // methods supported on all messages.
 
-    /// In seconds.
+    /// The duration in seconds.
     package var durationSeconds: Double = 0
 
     /// The URL for the receivers; at most 4,096 bytes.
     package var sourceURL: String = String()
 
-    /// The file's place on the author's device; at most 4,096 bytes.
+    /// The location of the file on the author's device; at most 4,096 bytes.
     package var locationURL: String = String()
 
-    /// At most 256 bytes.
+    /// The name of the file; at most 256 bytes.
     package var fileName: String = String()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -211,13 +211,13 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
     // methods supported on all messages.
 
-    /// In degrees, WGS 84.
+    /// The latitude in degrees (WGS 84), north positive.
     package var latitude: Double = 0
 
-    /// In degrees, WGS 84, east positive.
+    /// The longitude in degrees (WGS 84), east positive.
     package var longitude: Double = 0
 
-    /// Human-readable; at most 256 bytes.
+    /// The name of the place for people; at most 256 bytes.
     package var label: String = String()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -234,7 +234,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     /// The URL; at most 4,096 bytes.
     package var url: String = String()
 
-    /// In seconds; 0 if unknown.
+    /// The duration in seconds; 0 if unknown.
     package var durationSeconds: Double = 0
 
     /// The URL of a still picture; at most 4,096 bytes.
@@ -245,16 +245,16 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     package init() {}
   }
 
-  /// A large emoticon of the application's set.
+  /// A large emoticon from a set that the application defines.
   package nonisolated struct Expression: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
     // methods supported on all messages.
 
-    /// Its number in the set.
+    /// The emoticon's number in the set.
     package var id: Int32 = 0
 
-    /// Its name; at most 64 bytes.
+    /// The emoticon's name; at most 64 bytes.
     package var name: String = String()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -268,7 +268,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
     // methods supported on all messages.
 
-    /// The application's name for the kind; at most 64 bytes.
+    /// The application's name for this kind of content; at most 64 bytes.
     package var type: String = String()
 
     /// The application's bytes.
@@ -288,7 +288,7 @@ package nonisolated struct Hermes_V1_Send: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The conversation.
+  /// The conversation to which the message is sent.
   package var to: Hermes_V1_Conversation {
     get {_to ?? Hermes_V1_Conversation()}
     set {_to = newValue}
@@ -298,8 +298,9 @@ package nonisolated struct Hermes_V1_Send: Sendable {
   /// Clears the value of `to`. Subsequent reads from it will return its default value.
   package mutating func clearTo() {self._to = nil}
 
-  /// Makes sending again safe: 1 to 64 bytes, unique per sender. The same id with the same content gives the first
-  /// receipt again; with other content it is an error. Empty: the server chooses one, and sending again sends a new
+  /// Lets the client send the message again without creating a second one: 1 to 64 bytes, unique per sender. If the
+  /// server already has a message with this id and the same content, the answer is the first receipt again; with other
+  /// content, it is an error. Empty: the server chooses an id, and if the client sends the message again, that is a new
   /// message.
   package var clientID: String = String()
 
@@ -313,7 +314,8 @@ package nonisolated struct Hermes_V1_Send: Sendable {
   /// Clears the value of `content`. Subsequent reads from it will return its default value.
   package mutating func clearContent() {self._content = nil}
 
-  /// The message expires after this many seconds; 0: the server's retention.
+  /// The message expires after this many seconds, but not later than the server's retention says. 0: it expires as the
+  /// retention says.
   package var expiresInSeconds: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -324,28 +326,28 @@ package nonisolated struct Hermes_V1_Send: Sendable {
   fileprivate var _content: Hermes_V1_Content? = nil
 }
 
-/// The message is committed: it will be delivered.
+/// Tells the sender that the message is committed, and so will be delivered.
 package nonisolated struct Hermes_V1_Receipt: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 26 characters, sortable by time.
+  /// The message's id: 26 characters, sortable by time.
   package var messageID: String = String()
 
-  /// The client_id of `send`, or the server's choice.
+  /// The client_id of `send`, or the one that the server chose.
   package var clientID: String = String()
 
-  /// Contiguous within the conversation, from 1.
+  /// The message's seq in the conversation. These seqs are contiguous, from 1.
   package var conversationSeq: UInt64 = 0
 
-  /// The seq of this message in the sender's own inbox. The sending device counts it as received.
+  /// The seq of this message in the sender's own inbox. The device that sent the message counts this entry as received.
   package var inboxSeq: UInt64 = 0
 
-  /// When it was committed, in milliseconds since 1970.
+  /// The time when the message was committed, in milliseconds since 1970.
   package var serverTimeMs: Int64 = 0
 
-  /// True: this client_id was already committed, and nothing was sent again.
+  /// Whether the server already had a message with this client_id, so that nothing was sent again.
   package var duplicate: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -359,10 +361,10 @@ package nonisolated struct Hermes_V1_Message: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 26 characters, sortable by time.
+  /// The message's id: 26 characters, sortable by time.
   package var id: String = String()
 
-  /// The conversation as the receiver sees it: the other user, or the group.
+  /// The conversation as the receiver sees it: the other user or the group.
   package var conversation: Hermes_V1_Conversation {
     get {_conversation ?? Hermes_V1_Conversation()}
     set {_conversation = newValue}
@@ -372,16 +374,16 @@ package nonisolated struct Hermes_V1_Message: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// Contiguous within the conversation, from 1.
+  /// The message's seq in the conversation. These seqs are contiguous, from 1.
   package var conversationSeq: UInt64 = 0
 
-  /// The author, as authenticated.
+  /// The author's account, as the server authenticated it.
   package var fromUid: UInt32 = 0
 
   /// The author's nick name.
   package var fromNickName: String = String()
 
-  /// The author's client_id; only in the user's own messages.
+  /// The author's client_id. Only in the user's own messages, otherwise empty.
   package var clientID: String = String()
 
   /// The content.
@@ -394,13 +396,13 @@ package nonisolated struct Hermes_V1_Message: Sendable {
   /// Clears the value of `content`. Subsequent reads from it will return its default value.
   package mutating func clearContent() {self._content = nil}
 
-  /// When it was committed, in milliseconds since 1970.
+  /// The time when the message was committed, in milliseconds since 1970.
   package var serverTimeMs: Int64 = 0
 
-  /// True in the author's own inbox, for the author's other devices.
+  /// Whether the user who gets the message is its author. The author's other devices get the message, too.
   package var own: Bool = false
 
-  /// True once it was recalled; content is then empty.
+  /// Whether the author recalled the message; `content` is then empty.
   package var recalled: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -411,7 +413,7 @@ package nonisolated struct Hermes_V1_Message: Sendable {
   fileprivate var _content: Hermes_V1_Content? = nil
 }
 
-/// Moves the read mark forward; it never goes back.
+/// Moves the user's read mark in a conversation forward. The mark never goes back.
 package nonisolated struct Hermes_V1_MarkRead: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -437,7 +439,7 @@ package nonisolated struct Hermes_V1_MarkRead: Sendable {
   fileprivate var _conversation: Hermes_V1_Conversation? = nil
 }
 
-/// The user is typing, or stopped.
+/// Announces that the user is typing, or has stopped.
 package nonisolated struct Hermes_V1_Typing: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -453,7 +455,7 @@ package nonisolated struct Hermes_V1_Typing: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// True: the user stopped typing.
+  /// Whether the user has stopped typing.
   package var stopped: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -463,7 +465,7 @@ package nonisolated struct Hermes_V1_Typing: Sendable {
   fileprivate var _conversation: Hermes_V1_Conversation? = nil
 }
 
-/// Recalls a message, at most 2 minutes (by default) after it was sent.
+/// Recalls a message of the user. This must happen at most 2 minutes (by default) after the message was sent.
 package nonisolated struct Hermes_V1_Recall: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -505,10 +507,10 @@ package nonisolated struct Hermes_V1_HistoryRequest: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// Messages with a conversation_seq below this; 0: the newest.
+  /// Selects messages with a conversation_seq below this. 0: the newest messages.
   package var beforeSeq: UInt64 = 0
 
-  /// 1 to 500; 0: 50.
+  /// The most messages in the answer: 1 to 500. 0 means 50.
   package var limit: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -524,10 +526,10 @@ package nonisolated struct Hermes_V1_History: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Newest last.
+  /// The messages, newest last.
   package var messages: [Hermes_V1_Message] = []
 
-  /// Older messages are stored.
+  /// Whether the server has older messages.
   package var more: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -535,13 +537,14 @@ package nonisolated struct Hermes_V1_History: Sendable {
   package init() {}
 }
 
-/// Lists the user's conversations and what is unread in them: a device that is new shows them at once.
+/// Lists the user's conversations, with the number of unread messages in each. A new device can show this list at once.
 package nonisolated struct Hermes_V1_ListConversations: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Conversations behind this one in the list; absent: from the first.
+  /// The last conversation of the previous page: the answer begins with the next one. Absent: the answer begins with the
+  /// first conversation.
   package var after: Hermes_V1_Conversation {
     get {_after ?? Hermes_V1_Conversation()}
     set {_after = newValue}
@@ -551,7 +554,7 @@ package nonisolated struct Hermes_V1_ListConversations: Sendable {
   /// Clears the value of `after`. Subsequent reads from it will return its default value.
   package mutating func clearAfter() {self._after = nil}
 
-  /// 1 to 1,000; 0: 100.
+  /// The most conversations in the answer: 1 to 1,000. 0 means 100.
   package var limit: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -567,10 +570,11 @@ package nonisolated struct Hermes_V1_ConversationList: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// First those with accounts, by uid, then the groups, by id.
+  /// First the 1:1 conversations, sorted by the other user's uid, then the groups, sorted by id.
   package var conversations: [Hermes_V1_ConversationSummary] = []
 
-  /// Further conversations may follow: ask for those behind the last one of this page.
+  /// Whether more conversations may follow. To get them, send another request with `after` set to the last conversation
+  /// of this page.
   package var more: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -578,13 +582,13 @@ package nonisolated struct Hermes_V1_ConversationList: Sendable {
   package init() {}
 }
 
-/// A conversation as the user sees it in a list. It holds no content.
+/// A conversation as the user sees it in a list. It holds no content of messages.
 package nonisolated struct Hermes_V1_ConversationSummary: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The other user, or the group.
+  /// The conversation: the other user or the group.
   package var conversation: Hermes_V1_Conversation {
     get {_conversation ?? Hermes_V1_Conversation()}
     set {_conversation = newValue}
@@ -594,20 +598,22 @@ package nonisolated struct Hermes_V1_ConversationSummary: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// Its name today; empty: a deleted account.
+  /// The present name of the other user or the group. Empty: the other user's account was deleted.
   package var name: String = String()
 
-  /// The conversation_seq of the last message; 0: a group without messages.
+  /// The conversation_seq of the last message. 0: the group has no messages.
   package var lastSeq: UInt64 = 0
 
-  /// When the last message was sent, in milliseconds since 1970; 0: not known, or there is none.
+  /// The time when the last message was sent, in milliseconds since 1970. 0: the time is not known, or there is no
+  /// message.
   package var lastMessageAtMs: Int64 = 0
 
   /// The user has read up to this conversation_seq.
   package var readSeq: UInt64 = 0
 
-  /// The messages of others behind read_seq that were not recalled; of a group those since the user joined. Of messages
-  /// before the last 64, own and recalled ones count, too.
+  /// The number of messages after read_seq that others sent and did not recall. In a group, only messages since the user
+  /// joined count. Among the messages before the conversation's last 64, the user's own and recalled messages are
+  /// counted, too.
   package var unread: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

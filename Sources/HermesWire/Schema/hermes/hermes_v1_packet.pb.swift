@@ -31,16 +31,16 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
 /// The one message of the native protocol, in both directions. The same bytes travel in a Delimited frame, in a
 /// WebSocket frame at /ws and as the payload of the MQTT topics hermes/v1/up and hermes/v1/down.
 ///
-/// A client sends one of the bodies 10 to 63 with an `id` of its choice. The server answers with one `result` (or
-/// `pong`) of the same `id`, unless the body's comment says otherwise. Bodies from 64 on come from the server; `event`,
-/// `ephemeral`, `notice` and `kicked` carry `id` 0.
+/// A client sends one of the bodies 10 to 63 with an `id` that it chooses. The server answers with one `result` (or
+/// `pong`) of the same `id`, unless the body's comment says otherwise. Bodies from 64 on come from the server. `event`,
+/// `ephemeral`, `notice` and `kicked` always have the `id` 0.
 package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Correlates an answer with its request; chosen by the client, unique among its unanswered requests. 0: no answer is
-  /// wanted; a failure is still reported, with id 0.
+  /// Correlates an answer with its request. The client chooses it; it must be unique among the client's unanswered
+  /// requests. 0: the client wants no answer, but the server still reports a failure, with id 0.
   package var id: UInt64 {
     get {_storage._id}
     set {_uniqueStorage()._id = newValue}
@@ -60,8 +60,9 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .register(newValue)}
   }
 
-  /// Authenticates the connection. Answer: result.session. Must be the first body except register and ping. On an MQTT
-  /// connection that authenticated by JSON Web Token: replaces the token. Answer: empty result.
+  /// Authenticates the connection. Answer: result.session. Before it is authenticated, a connection may only send this
+  /// body, register and ping. On an MQTT connection that authenticated by JSON Web Token, this body replaces the
+  /// token. Answer then: empty result.
   package var authenticate: Hermes_V1_Authenticate {
     get {
       if case .authenticate(let v)? = _storage._body {return v}
@@ -70,7 +71,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .authenticate(newValue)}
   }
 
-  /// Sends a message to a conversation. Answer, once it is committed: result.receipt.
+  /// Sends a message to a conversation. Answer, once the message is committed: result.receipt.
   package var send: Hermes_V1_Send {
     get {
       if case .send(let v)? = _storage._body {return v}
@@ -88,7 +89,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .acknowledge(newValue)}
   }
 
-  /// Asks for inbox entries again, after a seq. Answer: result.synchronized, then the entries as events.
+  /// Asks again for the inbox entries after a seq. Answer: result.synchronized, then the entries as events.
   package var synchronize: Hermes_V1_Synchronize {
     get {
       if case .synchronize(let v)? = _storage._body {return v}
@@ -106,7 +107,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .markRead(newValue)}
   }
 
-  /// Announces that the user is typing. Never stored; no answer unless it fails.
+  /// Announces that the user is typing, or has stopped. Never stored. Answer: empty result.
   package var typing: Hermes_V1_Typing {
     get {
       if case .typing(let v)? = _storage._body {return v}
@@ -169,7 +170,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .device(newValue)}
   }
 
-  /// Passes data that sets up a peer-to-peer link or a call to another user. Answer: empty result.
+  /// Passes data to another user, to set up a peer-to-peer link or a call. Answer: empty result.
   package var signal: Hermes_V1_Signal {
     get {
       if case .signal(let v)? = _storage._body {return v}
@@ -205,7 +206,8 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .account(newValue)}
   }
 
-  /// Ends the session: revokes the token and closes the connection. Answer: empty result.
+  /// Ends the session: revokes the token and closes the connection. Answer, before the connection closes: empty
+  /// result.
   package var logOut: Hermes_V1_LogOut {
     get {
       if case .logOut(let v)? = _storage._body {return v}
@@ -223,7 +225,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .history(newValue)}
   }
 
-  /// Lists the user's conversations and what is unread in them. Answer: result.conversations.
+  /// Lists the user's conversations, with the number of unread messages in each. Answer: result.conversations.
   package var conversations: Hermes_V1_ListConversations {
     get {
       if case .conversations(let v)? = _storage._body {return v}
@@ -250,7 +252,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .event(newValue)}
   }
 
-  /// A live event: typing, presence, room events, signalling. Never stored, no seq.
+  /// A live event: typing, presence, room events, signals. It is never stored and has no seq.
   package var ephemeral: Hermes_V1_Ephemeral {
     get {
       if case .ephemeral(let v)? = _storage._body {return v}
@@ -259,7 +261,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .ephemeral(newValue)}
   }
 
-  /// A notice of the server, for example that it restarts.
+  /// A notice of the server, for example that it is about to restart.
   package var notice: Hermes_V1_Notice {
     get {
       if case .notice(let v)? = _storage._body {return v}
@@ -268,7 +270,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .notice(newValue)}
   }
 
-  /// The last packet of a connection that the server ends on purpose.
+  /// The last packet of a connection that the server closes on purpose.
   package var kicked: Hermes_V1_Kicked {
     get {
       if case .kicked(let v)? = _storage._body {return v}
@@ -291,18 +293,19 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
   package nonisolated enum OneOf_Body: Equatable, Sendable {
     /// Creates an account and authenticates the connection as it. Answer: result.session.
     case register(Hermes_V1_Register)
-    /// Authenticates the connection. Answer: result.session. Must be the first body except register and ping. On an MQTT
-    /// connection that authenticated by JSON Web Token: replaces the token. Answer: empty result.
+    /// Authenticates the connection. Answer: result.session. Before it is authenticated, a connection may only send this
+    /// body, register and ping. On an MQTT connection that authenticated by JSON Web Token, this body replaces the
+    /// token. Answer then: empty result.
     case authenticate(Hermes_V1_Authenticate)
-    /// Sends a message to a conversation. Answer, once it is committed: result.receipt.
+    /// Sends a message to a conversation. Answer, once the message is committed: result.receipt.
     case send(Hermes_V1_Send)
     /// Acknowledges the inbox up to a seq for this device. No answer unless id is set.
     case acknowledge(Hermes_V1_Acknowledge)
-    /// Asks for inbox entries again, after a seq. Answer: result.synchronized, then the entries as events.
+    /// Asks again for the inbox entries after a seq. Answer: result.synchronized, then the entries as events.
     case synchronize(Hermes_V1_Synchronize)
     /// Moves the read mark in a conversation. Answer: empty result.
     case markRead(Hermes_V1_MarkRead)
-    /// Announces that the user is typing. Never stored; no answer unless it fails.
+    /// Announces that the user is typing, or has stopped. Never stored. Answer: empty result.
     case typing(Hermes_V1_Typing)
     /// Recalls one of the user's own messages. Answer: empty result.
     case recall(Hermes_V1_Recall)
@@ -316,7 +319,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     case room(Hermes_V1_RoomRequest)
     /// Sets the push token; lists and removes devices. Answer: result.devices or empty result.
     case device(Hermes_V1_DeviceRequest)
-    /// Passes data that sets up a peer-to-peer link or a call to another user. Answer: empty result.
+    /// Passes data to another user, to set up a peer-to-peer link or a call. Answer: empty result.
     case signal(Hermes_V1_Signal)
     /// Uploads the client's statistics. Answer: empty result.
     case statistics(Hermes_V1_Statistics)
@@ -324,21 +327,22 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     case ping(Hermes_V1_Ping)
     /// Reads and changes the account: profile, password, tokens. Answer: result.account or empty result.
     case account(Hermes_V1_AccountRequest)
-    /// Ends the session: revokes the token and closes the connection. Answer: empty result.
+    /// Ends the session: revokes the token and closes the connection. Answer, before the connection closes: empty
+    /// result.
     case logOut(Hermes_V1_LogOut)
     /// Reads stored messages of a conversation. Answer: result.history.
     case history(Hermes_V1_HistoryRequest)
-    /// Lists the user's conversations and what is unread in them. Answer: result.conversations.
+    /// Lists the user's conversations, with the number of unread messages in each. Answer: result.conversations.
     case conversations(Hermes_V1_ListConversations)
     /// The answer to a request.
     case result(Hermes_V1_Result)
     /// One entry of the user's inbox.
     case event(Hermes_V1_Event)
-    /// A live event: typing, presence, room events, signalling. Never stored, no seq.
+    /// A live event: typing, presence, room events, signals. It is never stored and has no seq.
     case ephemeral(Hermes_V1_Ephemeral)
-    /// A notice of the server, for example that it restarts.
+    /// A notice of the server, for example that it is about to restart.
     case notice(Hermes_V1_Notice)
-    /// The last packet of a connection that the server ends on purpose.
+    /// The last packet of a connection that the server closes on purpose.
     case kicked(Hermes_V1_Kicked)
     /// The answer to ping.
     case pong(Hermes_V1_Pong)
@@ -356,7 +360,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Present if and only if the request failed.
+  /// The reason why the request failed. Absent if it succeeded.
   package var error: Hermes_V1_Error {
     get {_error ?? Hermes_V1_Error()}
     set {_error = newValue}
@@ -368,7 +372,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
 
   package var value: Hermes_V1_Result.OneOf_Value? = nil
 
-  /// Of register and authenticate.
+  /// The answer to register and authenticate.
   package var session: Hermes_V1_Session {
     get {
       if case .session(let v)? = value {return v}
@@ -377,7 +381,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .session(newValue)}
   }
 
-  /// Of send.
+  /// The answer to send.
   package var receipt: Hermes_V1_Receipt {
     get {
       if case .receipt(let v)? = value {return v}
@@ -386,7 +390,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .receipt(newValue)}
   }
 
-  /// Of synchronize.
+  /// The answer to synchronize.
   package var synchronized: Hermes_V1_Synchronized {
     get {
       if case .synchronized(let v)? = value {return v}
@@ -395,7 +399,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .synchronized(newValue)}
   }
 
-  /// Of contact.list.
+  /// The answer to contact.list.
   package var contacts: Hermes_V1_ContactList {
     get {
       if case .contacts(let v)? = value {return v}
@@ -404,7 +408,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .contacts(newValue)}
   }
 
-  /// Of group.create, get and change.
+  /// The answer to group.create, group.get and group.change.
   package var group: Hermes_V1_Group {
     get {
       if case .group(let v)? = value {return v}
@@ -413,7 +417,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .group(newValue)}
   }
 
-  /// Of group.list.
+  /// The answer to group.list.
   package var groups: Hermes_V1_GroupList {
     get {
       if case .groups(let v)? = value {return v}
@@ -422,7 +426,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .groups(newValue)}
   }
 
-  /// Of presence.
+  /// The answer to presence.
   package var presence: Hermes_V1_PresenceList {
     get {
       if case .presence(let v)? = value {return v}
@@ -431,7 +435,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .presence(newValue)}
   }
 
-  /// Of room.enter.
+  /// The answer to room.enter.
   package var room: Hermes_V1_RoomState {
     get {
       if case .room(let v)? = value {return v}
@@ -440,7 +444,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .room(newValue)}
   }
 
-  /// Of device.list.
+  /// The answer to device.list.
   package var devices: Hermes_V1_DeviceList {
     get {
       if case .devices(let v)? = value {return v}
@@ -449,7 +453,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .devices(newValue)}
   }
 
-  /// Of account.get and change_profile.
+  /// The answer to account.get and account.change_profile.
   package var account: Hermes_V1_Account {
     get {
       if case .account(let v)? = value {return v}
@@ -458,7 +462,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .account(newValue)}
   }
 
-  /// Of history.
+  /// The answer to history.
   package var history: Hermes_V1_History {
     get {
       if case .history(let v)? = value {return v}
@@ -467,7 +471,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .history(newValue)}
   }
 
-  /// Of conversations.
+  /// The answer to conversations.
   package var conversations: Hermes_V1_ConversationList {
     get {
       if case .conversations(let v)? = value {return v}
@@ -479,29 +483,29 @@ package nonisolated struct Hermes_V1_Result: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Value: Equatable, Sendable {
-    /// Of register and authenticate.
+    /// The answer to register and authenticate.
     case session(Hermes_V1_Session)
-    /// Of send.
+    /// The answer to send.
     case receipt(Hermes_V1_Receipt)
-    /// Of synchronize.
+    /// The answer to synchronize.
     case synchronized(Hermes_V1_Synchronized)
-    /// Of contact.list.
+    /// The answer to contact.list.
     case contacts(Hermes_V1_ContactList)
-    /// Of group.create, get and change.
+    /// The answer to group.create, group.get and group.change.
     case group(Hermes_V1_Group)
-    /// Of group.list.
+    /// The answer to group.list.
     case groups(Hermes_V1_GroupList)
-    /// Of presence.
+    /// The answer to presence.
     case presence(Hermes_V1_PresenceList)
-    /// Of room.enter.
+    /// The answer to room.enter.
     case room(Hermes_V1_RoomState)
-    /// Of device.list.
+    /// The answer to device.list.
     case devices(Hermes_V1_DeviceList)
-    /// Of account.get and change_profile.
+    /// The answer to account.get and account.change_profile.
     case account(Hermes_V1_Account)
-    /// Of history.
+    /// The answer to history.
     case history(Hermes_V1_History)
-    /// Of conversations.
+    /// The answer to conversations.
     case conversations(Hermes_V1_ConversationList)
 
   }
@@ -511,7 +515,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
   fileprivate var _error: Hermes_V1_Error? = nil
 }
 
-/// The reason why a request failed. `code` is stable; `message` is human-readable and may change.
+/// The reason why a request failed. `code` is stable. `message` is for people and may change.
 package nonisolated struct Hermes_V1_Error: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -520,10 +524,11 @@ package nonisolated struct Hermes_V1_Error: Sendable {
   /// A number of the server's error catalogue (docs/errors.md), for example 1003 "wrong name or password".
   package var code: UInt32 = 0
 
-  /// The failure and its remedy, in English, at most 500 bytes.
+  /// What failed and what to do about it, in English; at most 500 bytes.
   package var message: String = String()
 
-  /// The shortest wait before trying again, in milliseconds; 0: trying the same again is pointless.
+  /// The shortest time to wait before the client tries again, in milliseconds. 0: it is pointless to try the same
+  /// request again.
   package var retryAfterMs: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -554,7 +559,7 @@ package nonisolated struct Hermes_V1_Pong: Sendable {
   /// The client_time_ms of the ping.
   package var clientTimeMs: Int64 = 0
 
-  /// The server's clock in milliseconds since 1970, for estimating the offset.
+  /// The server's clock in milliseconds since 1970, from which the client can estimate its clock's offset.
   package var serverTimeMs: Int64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -562,7 +567,7 @@ package nonisolated struct Hermes_V1_Pong: Sendable {
   package init() {}
 }
 
-/// A notice of the server. The client continues unless the notice tells it to reconnect.
+/// A notice of the server. The client continues as before, unless the notice tells it to reconnect.
 package nonisolated struct Hermes_V1_Notice: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -571,10 +576,10 @@ package nonisolated struct Hermes_V1_Notice: Sendable {
   /// The kind of notice.
   package var kind: Hermes_V1_Notice.Kind = .unspecified
 
-  /// Human-readable, at most 500 bytes.
+  /// The text for people; at most 500 bytes.
   package var message: String = String()
 
-  /// When and where to reconnect; absent: the client's own policy.
+  /// When and where to reconnect. If absent, the client decides.
   package var reconnect: Hermes_V1_ReconnectAdvice {
     get {_reconnect ?? Hermes_V1_ReconnectAdvice()}
     set {_reconnect = newValue}
@@ -584,7 +589,7 @@ package nonisolated struct Hermes_V1_Notice: Sendable {
   /// Clears the value of `reconnect`. Subsequent reads from it will return its default value.
   package mutating func clearReconnect() {self._reconnect = nil}
 
-  /// Only in KIND_TOKEN_EXPIRES: when the connection will be closed, in milliseconds since 1970.
+  /// The time when the server will close the connection, in milliseconds since 1970. Only in KIND_TOKEN_EXPIRES.
   package var expiresAtMs: Int64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -596,17 +601,17 @@ package nonisolated struct Hermes_V1_Notice: Sendable {
     /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
-    /// The server is about to stop or to restart; the connection will be closed.
+    /// The server is about to stop or to restart, and will close the connection.
     case shutdown // = 1
 
-    /// The client should reconnect, for example because another node takes over. The connection stays until then.
+    /// The client should reconnect, for example because another node takes over. Until then, the connection stays open.
     case reconnect // = 2
 
     /// A text for the users of the app.
     case `operator` // = 3
 
-    /// The connection's token is about to expire; the connection will be closed then. To keep it, authenticate again
-    /// over it with a new token of the same user.
+    /// The connection's token is about to expire; the server then closes the connection. To keep the connection, the
+    /// client authenticates again over it, with a new token of the same user.
     case tokenExpires // = 4
     case UNRECOGNIZED(Int)
 
@@ -652,22 +657,23 @@ package nonisolated struct Hermes_V1_Notice: Sendable {
   fileprivate var _reconnect: Hermes_V1_ReconnectAdvice? = nil
 }
 
-/// When and where to reconnect. Spreads the clients' reconnects after a restart.
+/// Tells a client when and where to reconnect, so that not all clients return at once after a restart.
 package nonisolated struct Hermes_V1_ReconnectAdvice: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The shortest wait, in milliseconds from now.
+  /// The shortest time to wait, in milliseconds from now.
   package var notBeforeMs: UInt32 = 0
 
-  /// The length of the window after that wait, in milliseconds; the client picks a random moment in it.
+  /// The length of the window after that wait, in milliseconds. The client reconnects at a random moment in the window.
   package var windowMs: UInt32 = 0
 
-  /// host:port to use instead; empty: the same as before.
+  /// The host:port to connect to; empty: the same address as before.
   package var address: String = String()
 
-  /// Lets the server admit first the clients that it sent away; opaque, at most 64 bytes, may be empty.
+  /// The ticket that the client shows when it authenticates again, so that the server can admit first the clients that
+  /// it sent away. Opaque, at most 64 bytes; may be empty.
   package var ticket: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -675,7 +681,7 @@ package nonisolated struct Hermes_V1_ReconnectAdvice: Sendable {
   package init() {}
 }
 
-/// The server ends this connection on purpose.
+/// Tells the client that the server closes the connection on purpose.
 package nonisolated struct Hermes_V1_Kicked: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -684,10 +690,10 @@ package nonisolated struct Hermes_V1_Kicked: Sendable {
   /// The reason.
   package var reason: Hermes_V1_Kicked.Reason = .unspecified
 
-  /// Human-readable, at most 500 bytes.
+  /// The reason for people; at most 500 bytes.
   package var message: String = String()
 
-  /// When and where to reconnect; absent where reconnecting is pointless.
+  /// When and where to reconnect. Absent if it is pointless to reconnect.
   package var reconnect: Hermes_V1_ReconnectAdvice {
     get {_reconnect ?? Hermes_V1_ReconnectAdvice()}
     set {_reconnect = newValue}
@@ -697,25 +703,27 @@ package nonisolated struct Hermes_V1_Kicked: Sendable {
   /// Clears the value of `reconnect`. Subsequent reads from it will return its default value.
   package mutating func clearReconnect() {self._reconnect = nil}
 
-  /// Why, by the numbers of docs/errors.md: 4003 where a frame was too long. 0: an older server does not say.
+  /// The reason as a number of docs/errors.md, for example 4003 if a frame was too long. 0: the server is too old to
+  /// send a number.
   package var code: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// The reason why a connection ends.
+  /// The reason why the connection closes.
   package nonisolated enum Reason: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
     /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
-    /// The same device id authenticated on a newer connection.
+    /// The device with this id authenticated on a newer connection.
     case replaced // = 1
 
     /// The account was disabled or deleted.
     case disabled // = 2
 
-    /// The token was revoked, the password changed or the device removed.
+    /// The token was revoked or has expired, the password was changed, the account was renamed, or the device was
+    /// removed.
     case revoked // = 3
 
     /// The client broke the protocol; `message` says how.
@@ -724,7 +732,8 @@ package nonisolated struct Hermes_V1_Kicked: Sendable {
     /// The client was silent for longer than idle_timeout_ms, or did not authenticate in time.
     case timeout // = 5
 
-    /// The client exceeded a limit: requests per second, or output that it does not read.
+    /// A limit was exceeded: of requests, of bytes before the login, of output that the client does not read, or of the
+    /// server's memory.
     case limit // = 6
 
     /// The server is stopping.

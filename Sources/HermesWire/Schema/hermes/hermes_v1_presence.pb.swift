@@ -23,7 +23,8 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// The state of the app, as the device reports it. Decides when an unacknowledged message becomes a device push.
+/// The state of the app, as the device reports it. While the app is not in the foreground, a message that this device
+/// has not acknowledged becomes a push without the usual wait.
 package nonisolated enum Hermes_V1_AppState: SwiftProtobuf.Enum, Swift.CaseIterable {
   package typealias RawValue = Int
 
@@ -36,7 +37,7 @@ package nonisolated enum Hermes_V1_AppState: SwiftProtobuf.Enum, Swift.CaseItera
   /// The app runs in the background.
   case background // = 2
 
-  /// The system is about to freeze the app: do not rely on this connection.
+  /// The system is about to freeze the app, so the server must not rely on this connection.
   case suspended // = 3
   case UNRECOGNIZED(Int)
 
@@ -74,19 +75,20 @@ package nonisolated enum Hermes_V1_AppState: SwiftProtobuf.Enum, Swift.CaseItera
 
 }
 
-/// Watches the presence of others and sets the device's app state.
+/// Watches the presence of other accounts, and sets the device's app state.
 package nonisolated struct Hermes_V1_PresenceRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The accounts to watch: their changes arrive as ephemeral events. At most 1,000 watched per connection.
+  /// The accounts to watch. Changes of their presence arrive as ephemeral events. A connection can watch at most 1,000
+  /// accounts.
   package var watchUids: [UInt32] = []
 
-  /// The accounts to watch no longer.
+  /// The accounts that the connection no longer watches.
   package var unwatchUids: [UInt32] = []
 
-  /// The state of the app on this device; absent: unchanged.
+  /// The state of the app on this device. Absent: it has not changed.
   package var appState: Hermes_V1_AppState {
     get {_appState ?? .unspecified}
     set {_appState = newValue}
@@ -112,10 +114,11 @@ package nonisolated struct Hermes_V1_Presence: Sendable {
   /// The user: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
-  /// At least one device is connected.
+  /// Whether at least one device of the user is connected.
   package var isOnline: Bool = false
 
-  /// When the last device disconnected, in milliseconds since 1970; 0 while online or if unknown.
+  /// The time when the user's last device disconnected, in milliseconds since 1970. 0: the user is online, or the time
+  /// is not known.
   package var lastSeenMs: Int64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -129,7 +132,7 @@ package nonisolated struct Hermes_V1_PresenceList: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// One for each account.
+  /// One presence for each account in watch_uids.
   package var presences: [Hermes_V1_Presence] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

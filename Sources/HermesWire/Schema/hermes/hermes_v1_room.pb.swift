@@ -28,14 +28,14 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// A request about a room. Rooms are live: nothing is stored, and only current members receive. A room exists while it
-/// has members.
+/// A request about a room. Rooms are live: nothing is stored, and only the present members get what is sent. A room
+/// exists as long as it has members.
 package nonisolated struct Hermes_V1_RoomRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 to 64 bytes of letters, digits, '-', '_' and '.'; for example "lobby".
+  /// The room's name: 1 to 64 bytes of letters, digits, '-', '_' and '.'; for example "lobby".
   package var room: String = String()
 
   package var request: Hermes_V1_RoomRequest.OneOf_Request? = nil
@@ -58,7 +58,7 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
     set {request = .leave(newValue)}
   }
 
-  /// Sends to everyone in the room, the sender included. Answer: empty result.
+  /// Sends a text to everyone in the room, the sender included. Answer: empty result.
   package var text: Hermes_V1_RoomText {
     get {
       if case .text(let v)? = request {return v}
@@ -67,7 +67,7 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
     set {request = .text(newValue)}
   }
 
-  /// Sends to everyone in the room, the sender included. Answer: empty result.
+  /// Sends a gift to everyone in the room, the sender included. Answer: empty result.
   package var gift: Hermes_V1_RoomGift {
     get {
       if case .gift(let v)? = request {return v}
@@ -76,7 +76,7 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
     set {request = .gift(newValue)}
   }
 
-  /// Content that the application defines.
+  /// Sends content of the application to everyone in the room, the sender included. Answer: empty result.
   package var custom: Hermes_V1_RoomCustom {
     get {
       if case .custom(let v)? = request {return v}
@@ -92,11 +92,11 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
     case enter(Hermes_V1_EnterRoom)
     /// Leaves the room. Answer: empty result.
     case leave(Hermes_V1_LeaveRoom)
-    /// Sends to everyone in the room, the sender included. Answer: empty result.
+    /// Sends a text to everyone in the room, the sender included. Answer: empty result.
     case text(Hermes_V1_RoomText)
-    /// Sends to everyone in the room, the sender included. Answer: empty result.
+    /// Sends a gift to everyone in the room, the sender included. Answer: empty result.
     case gift(Hermes_V1_RoomGift)
-    /// Content that the application defines.
+    /// Sends content of the application to everyone in the room, the sender included. Answer: empty result.
     case custom(Hermes_V1_RoomCustom)
 
   }
@@ -104,19 +104,19 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
   package init() {}
 }
 
-/// A member as the others in the room see it.
+/// A member as the other members see it.
 package nonisolated struct Hermes_V1_RoomUser: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The application's level.
+  /// The member's level, which the application defines.
   package var level: Int32 = 0
 
   /// The name to show; at most 256 bytes.
   package var name: String = String()
 
-  /// The URL of the picture; at most 1,024 bytes.
+  /// The URL of the member's picture; at most 1,024 bytes.
   package var iconURL: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -124,13 +124,13 @@ package nonisolated struct Hermes_V1_RoomUser: Sendable {
   package init() {}
 }
 
-/// Enters a room; events of the room arrive from then on.
+/// Enters a room. From then on, the room's events arrive.
 package nonisolated struct Hermes_V1_EnterRoom: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The member as the others see it.
+  /// The member as the other members see it.
   package var user: Hermes_V1_RoomUser {
     get {_user ?? Hermes_V1_RoomUser()}
     set {_user = newValue}
@@ -164,7 +164,7 @@ package nonisolated struct Hermes_V1_RoomText: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// At most 4 KiB.
+  /// The text; at most 4 KiB.
   package var text: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -178,10 +178,10 @@ package nonisolated struct Hermes_V1_RoomGift: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// At most 256 bytes.
+  /// The gift's name; at most 256 bytes.
   package var name: String = String()
 
-  /// The URL of its picture or animation; at most 1,024 bytes.
+  /// The URL of the gift's picture or animation; at most 1,024 bytes.
   package var url: String = String()
 
   /// The number of gifts.
@@ -198,7 +198,8 @@ package nonisolated struct Hermes_V1_RoomCustom: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// LiveRoom frame type, 16 to 65,535. A viewer that never entered may send 4 to 7 and 10 to 15, too.
+  /// The LiveRoom frame type. In a request: 16 to 65,535. In an event also 4 to 7 or 10 to 15, if the sender is a
+  /// LiveRoom viewer that never sent an enter frame.
   package var type: UInt32 = 0
 
   /// The application's bytes; at most 64 KiB.
@@ -215,7 +216,7 @@ package nonisolated struct Hermes_V1_RoomState: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 to 64 bytes.
+  /// The room's name: 1 to 64 bytes.
   package var room: String = String()
 
   /// The number of connections in the room.
@@ -235,7 +236,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
   /// The room's name: 1 to 64 bytes.
   package var room: String = String()
 
-  /// The member that the event is about; absent in notices.
+  /// The member that the event is about. Absent in `custom`, `notice` and `kicked`.
   package var user: Hermes_V1_RoomUser {
     get {_user ?? Hermes_V1_RoomUser()}
     set {_user = newValue}
@@ -245,7 +246,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
   /// Clears the value of `user`. Subsequent reads from it will return its default value.
   package mutating func clearUser() {self._user = nil}
 
-  /// The sender's account, if authenticated; otherwise 0.
+  /// The sender's account; 0 if the sender is not authenticated, or is the server.
   package var uid: UInt32 = 0
 
   package var event: Hermes_V1_RoomEvent.OneOf_Event? = nil
@@ -286,7 +287,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     set {event = .gift(newValue)}
   }
 
-  /// `user` sent content that the application defines.
+  /// A member sent content that the application defines.
   package var custom: Hermes_V1_RoomCustom {
     get {
       if case .custom(let v)? = event {return v}
@@ -295,7 +296,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     set {event = .custom(newValue)}
   }
 
-  /// A text of the server's to everyone in the room.
+  /// The server sent a text to everyone in the room.
   package var notice: Hermes_V1_RoomNotice {
     get {
       if case .notice(let v)? = event {return v}
@@ -313,11 +314,11 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     set {event = .kicked(newValue)}
   }
 
-  /// The number of a back end's push to the room, which is a notice: contiguous per room, from 1, within one epoch. A
-  /// missing push cannot be fetched. 0: not numbered.
+  /// The number of a notice that is a back end's push to the room. The numbers of a room are contiguous, from 1, within
+  /// one epoch. A missing push cannot be fetched. 0: the event has no number.
   package var topicSeq: UInt64 = 0
 
-  /// The epoch of such a push: changes when the server restarts. Seqs of another epoch are meaningless.
+  /// The epoch of such a number, which changes when the server restarts. A topic_seq of another epoch is meaningless.
   package var topicEpoch: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -331,9 +332,9 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     case text(Hermes_V1_RoomText)
     /// `user` sent a gift.
     case gift(Hermes_V1_RoomGift)
-    /// `user` sent content that the application defines.
+    /// A member sent content that the application defines.
     case custom(Hermes_V1_RoomCustom)
-    /// A text of the server's to everyone in the room.
+    /// The server sent a text to everyone in the room.
     case notice(Hermes_V1_RoomNotice)
     /// This connection was removed from the room.
     case kicked(Hermes_V1_RoomKicked)
@@ -367,13 +368,13 @@ package nonisolated struct Hermes_V1_RoomLeft: Sendable {
   package init() {}
 }
 
-/// A text of the server's to everyone in a room.
+/// A text from the server to everyone in a room.
 package nonisolated struct Hermes_V1_RoomNotice: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// At most 4 KiB.
+  /// The text; at most 4 KiB.
   package var text: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -387,7 +388,7 @@ package nonisolated struct Hermes_V1_RoomKicked: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Human-readable; at most 500 bytes.
+  /// The reason for people; at most 500 bytes.
   package var reason: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

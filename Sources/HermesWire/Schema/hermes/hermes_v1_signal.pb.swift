@@ -28,21 +28,22 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// Data that sets up a peer-to-peer link or a call, passed to all connected devices of another user. Not stored.
+/// Data that sets up a peer-to-peer link or a call. The server passes it to all connected devices of another user, and
+/// does not store it.
 package nonisolated struct Hermes_V1_Signal: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The other account: 1 … 2^31−1.
+  /// The account that gets the signal: 1 … 2^31−1.
   package var toUid: UInt32 = 0
 
-  /// The id of the link or call; chosen by the caller, 1 to 64 bytes.
+  /// The id of the link or call, which the caller chooses: 1 to 64 bytes.
   package var sessionID: String = String()
 
   package var signal: Hermes_V1_Signal.OneOf_Signal? = nil
 
-  /// The peers' addresses, for a direct link.
+  /// An address of the sending device, for a direct link.
   package var address: Hermes_V1_PeerAddress {
     get {
       if case .address(let v)? = signal {return v}
@@ -51,7 +52,7 @@ package nonisolated struct Hermes_V1_Signal: Sendable {
     set {signal = .address(newValue)}
   }
 
-  /// Opaque to the server (for example SDP or an ICE candidate); at most 16 KiB.
+  /// Data that the server does not interpret, for example SDP or an ICE candidate; at most 16 KiB.
   package var data: Data {
     get {
       if case .data(let v)? = signal {return v}
@@ -72,9 +73,9 @@ package nonisolated struct Hermes_V1_Signal: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Signal: Equatable, Sendable {
-    /// The peers' addresses, for a direct link.
+    /// An address of the sending device, for a direct link.
     case address(Hermes_V1_PeerAddress)
-    /// Opaque to the server (for example SDP or an ICE candidate); at most 16 KiB.
+    /// Data that the server does not interpret, for example SDP or an ICE candidate; at most 16 KiB.
     case data(Data)
     /// The link or call is over.
     case end(Hermes_V1_SignalEnd)
@@ -84,25 +85,25 @@ package nonisolated struct Hermes_V1_Signal: Sendable {
   package init() {}
 }
 
-/// One end of a direct link.
+/// The addresses of one end of a direct link.
 package nonisolated struct Hermes_V1_PeerAddress: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The device's own host address.
+  /// The device's own IP address in its network.
   package var localHost: String = String()
 
-  /// UDP port, 1 … 65,535; 0 if unknown.
+  /// The device's own UDP port: 1 … 65,535; 0 if unknown.
   package var localPort: UInt32 = 0
 
-  /// The host address that the server saw.
+  /// The device's public IP address, as the server saw it.
   package var observedHost: String = String()
 
-  /// UDP port, 1 … 65,535; 0 if unknown.
+  /// The device's public UDP port: 1 … 65,535; 0 if unknown.
   package var observedPort: UInt32 = 0
 
-  /// The device is ready to receive.
+  /// Whether the device is ready to receive.
   package var ready: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -110,7 +111,7 @@ package nonisolated struct Hermes_V1_PeerAddress: Sendable {
   package init() {}
 }
 
-/// A link or call is over.
+/// Tells that a link or call is over.
 package nonisolated struct Hermes_V1_SignalEnd: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -124,7 +125,7 @@ package nonisolated struct Hermes_V1_SignalEnd: Sendable {
   package init() {}
 }
 
-/// A signal from another user; `signal.to_uid` is the receiver's own uid.
+/// A signal from another user. `signal.to_uid` is the receiver's own uid.
 package nonisolated struct Hermes_V1_SignalEvent: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -153,7 +154,7 @@ package nonisolated struct Hermes_V1_SignalEvent: Sendable {
   fileprivate var _signal: Hermes_V1_Signal? = nil
 }
 
-/// A call; an entry of the inbox, so that the user sees a missed call later.
+/// A call. It is an entry of the inbox, so that the user later sees a missed call.
 package nonisolated struct Hermes_V1_CallEvent: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -165,10 +166,10 @@ package nonisolated struct Hermes_V1_CallEvent: Sendable {
   /// The other account: 1 … 2^31−1.
   package var withUid: UInt32 = 0
 
-  /// The Signal.session_id: 1 to 64 bytes.
+  /// The session_id of the call's signals: 1 to 64 bytes.
   package var sessionID: String = String()
 
-  /// The length of the call, once it ended.
+  /// The length of the call in seconds, once it has ended.
   package var durationSeconds: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -32,7 +32,7 @@ package nonisolated struct Hermes_V1_Statistics: Sendable {
   /// The app's version; at most 32 bytes.
   package var appVersion: String = String()
 
-  /// One for each network that the client used.
+  /// The counts, with one element for each network that the client used.
   package var networks: [Hermes_V1_NetworkStatistics] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -46,7 +46,8 @@ package nonisolated struct Hermes_V1_NetworkStatistics: @unchecked Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The client's label for the network, for example "wifi" or "cellular:26201"; at most 64 bytes, no personal data.
+  /// The client's label for the network, for example "wifi" or "cellular:26201"; at most 64 bytes. It must not hold
+  /// personal data.
   package var label: String {
     get {_storage._label}
     set {_uniqueStorage()._label = newValue}
@@ -64,73 +65,73 @@ package nonisolated struct Hermes_V1_NetworkStatistics: @unchecked Sendable {
     set {_uniqueStorage()._toMs = newValue}
   }
 
-  /// Inbox entries that arrived, duplicates not counted.
+  /// The number of inbox entries that arrived. An entry that arrived again is not counted.
   package var received: UInt64 {
     get {_storage._received}
     set {_uniqueStorage()._received = newValue}
   }
 
-  /// Inbox entries that arrived again.
+  /// The number of inbox entries that arrived again.
   package var duplicates: UInt64 {
     get {_storage._duplicates}
     set {_uniqueStorage()._duplicates = newValue}
   }
 
-  /// Missing seqs that the client noticed.
+  /// The number of missing seqs that the client noticed.
   package var gaps: UInt64 {
     get {_storage._gaps}
     set {_uniqueStorage()._gaps = newValue}
   }
 
-  /// Missing seqs that the client fetched afterwards.
+  /// The number of missing seqs that the client fetched afterwards.
   package var repaired: UInt64 {
     get {_storage._repaired}
     set {_uniqueStorage()._repaired = newValue}
   }
 
-  /// Missing seqs that could not be fetched.
+  /// The number of missing seqs that could not be fetched.
   package var lost: UInt64 {
     get {_storage._lost}
     set {_uniqueStorage()._lost = newValue}
   }
 
-  /// Entries that arrived within 1 s of the server's time stamp.
+  /// The number of entries that arrived at most 1 s after the server's time stamp.
   package var within1S: UInt64 {
     get {_storage._within1S}
     set {_uniqueStorage()._within1S = newValue}
   }
 
-  /// Entries that arrived later, within 10 s.
+  /// The number of entries that arrived more than 1 s and at most 10 s after the server's time stamp.
   package var within10S: UInt64 {
     get {_storage._within10S}
     set {_uniqueStorage()._within10S = newValue}
   }
 
-  /// Entries that arrived later than 10 s.
+  /// The number of entries that arrived more than 10 s after the server's time stamp.
   package var later: UInt64 {
     get {_storage._later}
     set {_uniqueStorage()._later = newValue}
   }
 
-  /// Connections that the server closed.
+  /// The number of connections that the server closed.
   package var closed: UInt64 {
     get {_storage._closed}
     set {_uniqueStorage()._closed = newValue}
   }
 
-  /// Connections that were reset.
+  /// The number of connections that were reset.
   package var resets: UInt64 {
     get {_storage._resets}
     set {_uniqueStorage()._resets = newValue}
   }
 
-  /// Connections that ended without an answer to a heartbeat.
+  /// The number of connections that ended because a heartbeat was not answered.
   package var heartbeatTimeouts: UInt64 {
     get {_storage._heartbeatTimeouts}
     set {_uniqueStorage()._heartbeatTimeouts = newValue}
   }
 
-  /// Connections that ended because the network changed.
+  /// The number of connections that ended because the network changed.
   package var networkChanges: UInt64 {
     get {_storage._networkChanges}
     set {_uniqueStorage()._networkChanges = newValue}
@@ -142,13 +143,13 @@ package nonisolated struct Hermes_V1_NetworkStatistics: @unchecked Sendable {
     set {_uniqueStorage()._heartbeatSeconds = newValue}
   }
 
-  /// The heartbeat interval had settled.
+  /// Whether the heartbeat interval had settled.
   package var heartbeatStable: Bool {
     get {_storage._heartbeatStable}
     set {_uniqueStorage()._heartbeatStable = newValue}
   }
 
-  /// Pushes to topics and rooms that did not arrive, by the gaps in their numbers.
+  /// The number of pushes to topics and rooms that did not arrive, counted by the gaps in their numbers.
   package var topicMissed: UInt64 {
     get {_storage._topicMissed}
     set {_uniqueStorage()._topicMissed = newValue}

@@ -38,29 +38,29 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// The kinds of chat message: which message `content` is.
+/// The kinds of content. The kind decides which message is in `content`.
 package nonisolated enum IMPB_Content_type: SwiftProtobuf.Enum, Swift.CaseIterable {
   package typealias RawValue = Int
 
-  /// msg_text_content.
+  /// `content` is a msg_text_content.
   case text // = 0
 
-  /// msg_img_content.
+  /// `content` is a msg_img_content.
   case image // = 1
 
-  /// msg_sound_content.
+  /// `content` is a msg_sound_content.
   case sound // = 2
 
-  /// msg_location_content.
+  /// `content` is a msg_location_content.
   case location // = 3
 
-  /// Published without a body; forwarded as it is.
+  /// The published schema defines no message for this kind. The server forwards `content` unchanged.
   case video // = 4
 
-  /// msg_expression_content.
+  /// `content` is a msg_expression_content.
   case expression // = 5
 
-  /// msg_cumstom_content.
+  /// `content` is a msg_cumstom_content.
   case custom // = 6
   case UNRECOGNIZED(Int)
 
@@ -107,7 +107,7 @@ package nonisolated enum IMPB_Content_type: SwiftProtobuf.Enum, Swift.CaseIterab
 
 }
 
-/// The body of every request: its area and that area's message.
+/// The body of every request. It names an area, and holds that area's message.
 package nonisolated struct IMPB_Common: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -137,7 +137,7 @@ package nonisolated struct IMPB_Common: Sendable {
     /// `body` is a p2p_connect.
     case p2PConnect // = 3
 
-    /// Published without a meaning; refused.
+    /// Has no meaning in the published schema. The server refuses it.
     case respond // = 4
 
     /// Extension: `body` is a Group_cmd.
@@ -193,13 +193,13 @@ package nonisolated struct IMPB_CommonRespon: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// True: `respon` holds the answer. False: `error` holds the reason.
+  /// Whether the request succeeded. If so, `respon` holds the answer; otherwise, `error` holds the reason.
   package var isSuc: Bool = false
 
-  /// The answer, serialised; which message it is depends on the request. May be empty.
+  /// The answer, serialised. The request decides which message it is. May be empty.
   package var respon: Data = Data()
 
-  /// Only where isSuc is false.
+  /// The reason why the request failed. Only if isSuc is false.
   package var error: IMPB_ErrorMsg {
     get {_error ?? IMPB_ErrorMsg()}
     set {_error = newValue}
@@ -225,13 +225,14 @@ package nonisolated struct IMPB_ErrorMsg: Sendable {
   /// The kind of error.
   package var type: IMPB_ErrorMsg.TypeEnum = .common
 
-  /// Human-readable, at most 500 bytes.
+  /// The reason for people; at most 500 bytes.
   package var msg: String = String()
 
-  /// Extension: a number of the server's error catalogue, stable, for programs.
+  /// Extension: the error as a number of the server's error catalogue. The numbers are stable, for programs.
   package var code: UInt32 = 0
 
-  /// Extension: the shortest wait before trying again, in milliseconds; 0: trying the same again is pointless.
+  /// Extension: the shortest time to wait before the client tries again, in milliseconds. 0: it is pointless to try the
+  /// same request again.
   package var retryAfterMs: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -240,10 +241,10 @@ package nonisolated struct IMPB_ErrorMsg: Sendable {
   package nonisolated enum TypeEnum: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// The request was understood and refused, or the server could not do it.
+    /// The server refused the request, or could not carry it out.
     case common // = 0
 
-    /// The request was malformed or has a value that is not allowed: a wrong password, an unknown user.
+    /// The request was malformed, or has a value that is not allowed, for example a wrong password or an unknown user.
     case invalidParams // = 2
     case UNRECOGNIZED(Int)
 
@@ -278,16 +279,16 @@ package nonisolated struct IMPB_ErrorMsg: Sendable {
   package init() {}
 }
 
-/// A key and its value, of the application's own.
+/// A key and its value, which the application defines.
 package nonisolated struct IMPB_ext_key_info: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// At most 64 bytes.
+  /// The key. In msg_cumstom_content, it has at most 64 bytes.
   package var key: String = String()
 
-  /// At most 4 KiB.
+  /// The value.
   package var value: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -316,7 +317,7 @@ package nonisolated struct IMPB_User_msg: Sendable {
     /// Registers an account: `body` is signin_request, the answer sigin_response.
     case signIn // = 0
 
-    /// Published without a meaning; refused.
+    /// Has no meaning in the published schema. The server refuses it.
     case unused // = 1
 
     /// Authenticates the connection: `body` is login_request, the answer login_response.
@@ -378,7 +379,7 @@ package nonisolated struct IMPB_signin_request: Sendable {
   /// The nick name: 1 to 64 characters after Unicode normalisation (NFKC), unique without regard to case.
   package var nickName: String = String()
 
-  /// 6 to 256 bytes of UTF-8.
+  /// The password: 6 to 256 bytes of UTF-8.
   package var pwd: String = String()
 
   /// Extension: the code of an invitation, if the server requires one (error 1011); at most 64 bytes.
@@ -395,10 +396,10 @@ package nonisolated struct IMPB_sigin_response: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 to 2^31-1.
+  /// The account's number: 1 to 2^31-1.
   package var uid: UInt32 = 0
 
-  /// For a later login_request.token.
+  /// A token for a later login_request.token.
   package var token: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -406,7 +407,7 @@ package nonisolated struct IMPB_sigin_response: Sendable {
   package init() {}
 }
 
-/// Authenticates the connection, by name and password or (extension) by token.
+/// Authenticates the connection: by name and password, or (extension) by token.
 package nonisolated struct IMPB_login_request: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -418,20 +419,20 @@ package nonisolated struct IMPB_login_request: Sendable {
   /// The password; not needed with a token.
   package var pwd: String = String()
 
-  /// The client's own address in its network, for P2P.
+  /// The client's own address in its network, for direct links.
   package var ip: String = String()
 
-  /// The client's own UDP port, for P2P.
+  /// The client's own UDP port, for direct links.
   package var port: Int32 = 0
 
-  /// Human-readable, for example "Ann's phone"; cut to 64 bytes.
+  /// The device's name for people, for example "Ann's phone". The server cuts it to 64 bytes.
   package var deviceName: String = String()
 
-  /// Chosen by the client once and kept: 1 to 64 bytes of printable ASCII. A new connection with the same id replaces
-  /// the old one.
+  /// The device's id: 1 to 64 bytes of printable ASCII. The client chooses it once and keeps it. A new connection with
+  /// the same id replaces the old connection. Empty: "impb".
   package var deviceID: String = String()
 
-  /// The app's version; cut to 32 bytes.
+  /// The app's version. The server cuts it to 32 bytes.
   package var version: String = String()
 
   /// Extension: a token of an earlier login, instead of the password; at most 256 bytes.
@@ -448,19 +449,20 @@ package nonisolated struct IMPB_login_response: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 to 2^31-1.
+  /// The account's number: 1 to 2^31-1.
   package var uid: UInt32 = 0
 
-  /// For the next login instead of the password.
+  /// The token for the next login, in place of the password.
   package var token: String = String()
 
-  /// Extension: changes only when the server's store was lost. Cursors of another epoch are meaningless.
+  /// Extension: the epoch of the server's store, which changes only if the store is lost. Cursors of another epoch are
+  /// meaningless.
   package var epoch: UInt64 = 0
 
   /// Extension: the seq of the newest inbox entry; 0 if there has been none.
   package var headSeq: UInt64 = 0
 
-  /// Extension: the highest seq that this device has acknowledged, by the server's record.
+  /// Extension: the highest seq that this device has acknowledged, according to the server's record.
   package var acknowledgedSeq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -474,7 +476,7 @@ package nonisolated struct IMPB_logout_request: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The caller's own account.
+  /// The caller's uid. The server ignores it, and ends the session of the authenticated account.
   package var uid: Int32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -525,7 +527,7 @@ package nonisolated struct IMPB_User_info: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 to 2^31-1.
+  /// The account's number: 1 to 2^31-1.
   package var uid: UInt32 = 0
 
   /// The nick name.
@@ -534,10 +536,11 @@ package nonisolated struct IMPB_User_info: Sendable {
   /// The URL of the picture; at most 1,024 bytes.
   package var avartaURL: String = String()
 
-  /// 1: a device is connected; 0: none is.
+  /// 1 if at least one device of the account is connected, otherwise 0.
   package var isOnline: Int32 = 0
 
-  /// The direct addresses of the account's latest device; only if the server may disclose them.
+  /// The direct addresses of the device that sent the request. Only in an answer to User_info_request about the caller's
+  /// own account.
   package var ipInfo: IMPB_Ip_info {
     get {_ipInfo ?? IMPB_Ip_info()}
     set {_ipInfo = newValue}
@@ -560,16 +563,16 @@ package nonisolated struct IMPB_Ip_info: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The address in its own network, as given at login.
+  /// The device's address in its own network, as the client gave it.
   package var ip: String = String()
 
-  /// The UDP port in its own network, as given at login.
+  /// The device's UDP port in its own network, as the client gave it.
   package var port: Int32 = 0
 
-  /// The address that the server saw.
+  /// The device's public address, as the server or a STUN server saw it.
   package var sockIp: String = String()
 
-  /// The port that the server saw.
+  /// The device's public port, as the server or a STUN server saw it.
   package var sockPort: Int32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -598,16 +601,16 @@ package nonisolated struct IMPB_base_msg: Sendable {
     /// `body` is a C2C_msg.
     case c2C // = 0
 
-    /// Published without a meaning; refused.
+    /// Has no meaning in the published schema. The server refuses it.
     case unused // = 1
 
     /// `body` is a Group_msg.
     case group // = 2
 
-    /// To everyone who is connected; `body` is a C2C_msg. Refused unless the server's rules allow it.
+    /// A message to everyone who is connected; `body` is a C2C_msg. The server refuses it unless its rules allow it.
     case broadcast // = 3
 
-    /// From a client to the application's back end; `body` is its own.
+    /// A message from a client to the application's back end; `body` is the application's own.
     case custom // = 4
     case UNRECOGNIZED(Int)
 
@@ -657,7 +660,7 @@ package nonisolated struct IMPB_C2C_msg: @unchecked Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The author's uid; the server overwrites it with the authenticated one.
+  /// The author's uid. The server overwrites it with the uid of the authenticated account.
   package var from: Int32 {
     get {_storage._from}
     set {_uniqueStorage()._from = newValue}
@@ -689,7 +692,7 @@ package nonisolated struct IMPB_C2C_msg: @unchecked Sendable {
   /// Clears the value of `toInfo`. Subsequent reads from it will return its default value.
   package mutating func clearToInfo() {_uniqueStorage()._toInfo = nil}
 
-  /// The kind of message in `content`.
+  /// The kind of content in `content`.
   package var type: IMPB_Content_type {
     get {_storage._type}
     set {_uniqueStorage()._type = newValue}
@@ -701,7 +704,7 @@ package nonisolated struct IMPB_C2C_msg: @unchecked Sendable {
     set {_uniqueStorage()._content = newValue}
   }
 
-  /// The application's attributes; at most 32 pairs.
+  /// The application's attributes: at most 32 pairs, and 4 KiB together.
   package var ext: [IMPB_ext_key_info] {
     get {_storage._ext}
     set {_uniqueStorage()._ext = newValue}
@@ -713,19 +716,20 @@ package nonisolated struct IMPB_C2C_msg: @unchecked Sendable {
     set {_uniqueStorage()._messageID = newValue}
   }
 
-  /// Extension: when it was committed, in milliseconds since 1970; set by the server.
+  /// Extension: the time when the message was committed, in milliseconds since 1970; set by the server.
   package var serverTime: Int64 {
     get {_storage._serverTime}
     set {_uniqueStorage()._serverTime = newValue}
   }
 
-  /// Extension: the seq of this entry in the receiver's inbox; set by the server.
+  /// Extension: the seq of the message's entry in the receiver's inbox; set by the server.
   package var seq: UInt64 {
     get {_storage._seq}
     set {_uniqueStorage()._seq = newValue}
   }
 
-  /// Extension: makes sending again safe: 1 to 64 bytes, unique per author, chosen by the client.
+  /// Extension: lets the client send the message again without creating a second one: 1 to 64 bytes, unique per author,
+  /// chosen by the client.
   package var clientID: String {
     get {_storage._clientID}
     set {_uniqueStorage()._clientID = newValue}
@@ -744,13 +748,13 @@ package nonisolated struct IMPB_Group_msg: @unchecked Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The group.
+  /// The group's id.
   package var groupID: Int32 {
     get {_storage._groupID}
     set {_uniqueStorage()._groupID = newValue}
   }
 
-  /// The group, set by the server.
+  /// The details of the group. The server does not set this field.
   package var groupInfo: IMPB_Group_info {
     get {_storage._groupInfo ?? IMPB_Group_info()}
     set {_uniqueStorage()._groupInfo = newValue}
@@ -760,7 +764,7 @@ package nonisolated struct IMPB_Group_msg: @unchecked Sendable {
   /// Clears the value of `groupInfo`. Subsequent reads from it will return its default value.
   package mutating func clearGroupInfo() {_uniqueStorage()._groupInfo = nil}
 
-  /// The kind of message in `content`.
+  /// The kind of content in `content`.
   package var type: IMPB_Content_type {
     get {_storage._type}
     set {_uniqueStorage()._type = newValue}
@@ -772,7 +776,7 @@ package nonisolated struct IMPB_Group_msg: @unchecked Sendable {
     set {_uniqueStorage()._content = newValue}
   }
 
-  /// Extension: the author's uid; the server overwrites it with the authenticated one.
+  /// Extension: the author's uid. The server overwrites it with the uid of the authenticated account.
   package var from: Int32 {
     get {_storage._from}
     set {_uniqueStorage()._from = newValue}
@@ -788,7 +792,7 @@ package nonisolated struct IMPB_Group_msg: @unchecked Sendable {
   /// Clears the value of `fromInfo`. Subsequent reads from it will return its default value.
   package mutating func clearFromInfo() {_uniqueStorage()._fromInfo = nil}
 
-  /// The application's attributes; at most 32 pairs.
+  /// The application's attributes: at most 32 pairs, and 4 KiB together.
   package var ext: [IMPB_ext_key_info] {
     get {_storage._ext}
     set {_uniqueStorage()._ext = newValue}
@@ -800,19 +804,20 @@ package nonisolated struct IMPB_Group_msg: @unchecked Sendable {
     set {_uniqueStorage()._messageID = newValue}
   }
 
-  /// Extension: when it was committed, in milliseconds since 1970; set by the server.
+  /// Extension: the time when the message was committed, in milliseconds since 1970; set by the server.
   package var serverTime: Int64 {
     get {_storage._serverTime}
     set {_uniqueStorage()._serverTime = newValue}
   }
 
-  /// Extension: the seq of this entry in the receiver's inbox; set by the server.
+  /// Extension: the seq of the message's entry in the receiver's inbox; set by the server.
   package var seq: UInt64 {
     get {_storage._seq}
     set {_uniqueStorage()._seq = newValue}
   }
 
-  /// Extension: makes sending again safe: 1 to 64 bytes, unique per author, chosen by the client.
+  /// Extension: lets the client send the message again without creating a second one: 1 to 64 bytes, unique per author,
+  /// chosen by the client.
   package var clientID: String {
     get {_storage._clientID}
     set {_uniqueStorage()._clientID = newValue}
@@ -831,7 +836,7 @@ package nonisolated struct IMPB_msg_text_content: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// UTF-8.
+  /// The text in UTF-8; at most 64 KiB.
   package var text: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -845,7 +850,7 @@ package nonisolated struct IMPB_msg_img_content: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The URL.
+  /// The URL of the picture; at most 4,096 bytes.
   package var imgURL: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -877,10 +882,10 @@ package nonisolated struct IMPB_msg_location_content: Sendable {
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
     // methods supported on all messages.
 
-    /// In degrees, north positive.
+    /// The latitude in degrees, north positive.
     package var lat: Double = 0
 
-    /// In degrees, east positive.
+    /// The longitude in degrees, east positive.
     package var lon: Double = 0
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -899,13 +904,13 @@ package nonisolated struct IMPB_msg_sound_content: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// In seconds.
+  /// The duration in seconds.
   package var soundDuration: Double = 0
 
   /// The URL for the receivers.
   package var sourceURL: String = String()
 
-  /// The file's place on the author's device.
+  /// The location of the file on the author's device.
   package var locationURL: String = String()
 
   /// The file's name.
@@ -916,16 +921,16 @@ package nonisolated struct IMPB_msg_sound_content: Sendable {
   package init() {}
 }
 
-/// An expression (a large emoticon) of the application's set.
+/// An expression: a large emoticon from a set that the application defines.
 package nonisolated struct IMPB_msg_expression_content: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Its number in the set.
+  /// The emoticon's number in the set.
   package var eid: Int32 = 0
 
-  /// Its name.
+  /// The emoticon's name.
   package var name: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -939,7 +944,7 @@ package nonisolated struct IMPB_msg_cumstom_content: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// A key and a value.
+  /// The kind of the content (the key) and the content itself (the value).
   package var info: IMPB_ext_key_info {
     get {_info ?? IMPB_ext_key_info()}
     set {_info = newValue}
@@ -956,7 +961,8 @@ package nonisolated struct IMPB_msg_cumstom_content: Sendable {
   fileprivate var _info: IMPB_ext_key_info? = nil
 }
 
-/// Extension: the answer (CommonRespon.respon, same seq) to a chat message once it is committed.
+/// Extension: the answer to a chat message, once it is committed. It is in CommonRespon.respon of a frame with the same
+/// seq.
 package nonisolated struct IMPB_Message_receipt: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -965,19 +971,20 @@ package nonisolated struct IMPB_Message_receipt: Sendable {
   /// The message's id, 26 characters, sortable by time.
   package var messageID: String = String()
 
-  /// The server's clock at the commit, in milliseconds since 1970.
+  /// The time when the message was committed, in milliseconds since 1970.
   package var serverTime: Int64 = 0
 
-  /// The seq of the entry in the author's own inbox; the sending device counts it as received.
+  /// The seq of the message's entry in the author's own inbox. The device that sent the message counts this entry as
+  /// received.
   package var seq: UInt64 = 0
 
   /// The client_id that the client chose.
   package var clientID: String = String()
 
-  /// Contiguous within the conversation, from 1.
+  /// The message's seq in the conversation. These seqs are contiguous, from 1.
   package var conversationSeq: UInt64 = 0
 
-  /// True: this client_id was already committed, and nothing was sent again.
+  /// Whether the server already had a message with this client_id, so that nothing was sent again.
   package var duplicate: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1003,7 +1010,7 @@ package nonisolated struct IMPB_Message_msg: Sendable {
   package nonisolated enum Cmd: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Asks for inbox entries again: `body` is pull_request, the answer pull_response, then the entries follow.
+    /// Asks for inbox entries again: `body` is pull_request, the answer pull_response. The entries follow the answer.
     case pull // = 0
 
     /// Acknowledges inbox entries: `body` is ack_request, the answer is empty.
@@ -1059,7 +1066,7 @@ package nonisolated struct IMPB_Message_msg: Sendable {
   package init() {}
 }
 
-/// Extension: selects a conversation: set exactly one of the two.
+/// Extension: selects a conversation. Exactly one of the two fields must be set.
 package nonisolated struct IMPB_Conversation_id: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1068,7 +1075,7 @@ package nonisolated struct IMPB_Conversation_id: Sendable {
   /// The other account of a 1:1 conversation.
   package var uid: UInt32 = 0
 
-  /// The group.
+  /// The id of a group.
   package var groupID: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1082,10 +1089,10 @@ package nonisolated struct IMPB_pull_request: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Entries with a seq above this.
+  /// Selects the entries with a seq above this.
   package var afterSeq: UInt64 = 0
 
-  /// 1 to 1,000; 0: 200.
+  /// The most entries to send: 1 to 1,000. 0 means 200.
   package var limit: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1099,13 +1106,13 @@ package nonisolated struct IMPB_pull_response: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Changes only when the server's store was lost.
+  /// The epoch of the server's store, which changes only if the store is lost.
   package var epoch: UInt64 = 0
 
-  /// The newest seq. The client has everything once it has this entry.
+  /// The seq of the newest entry. A client that has all entries up to this seq is up to date.
   package var headSeq: UInt64 = 0
 
-  /// The oldest seq that is still stored; what is missing before it cannot be repaired.
+  /// The seq of the oldest entry that is still stored; entries before it cannot be fetched.
   package var oldestSeq: UInt64 = 0
 
   /// The number of frames that follow.
@@ -1116,13 +1123,14 @@ package nonisolated struct IMPB_pull_response: Sendable {
   package init() {}
 }
 
-/// Extension: the app has everything up to a seq: the server need not keep it for this device.
+/// Extension: acknowledges that the app has all entries up to a seq. The server need not keep these entries for this
+/// device.
 package nonisolated struct IMPB_ack_request: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The highest seq such that the client has it and all before it.
+  /// The highest seq for which the client has the entry and all entries before it.
   package var upToSeq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1146,10 +1154,11 @@ package nonisolated struct IMPB_history_request: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// Messages with a conversation seq below this; 0: the newest.
+  /// Selects messages with a conversation seq below this. 0: the newest messages.
   package var beforeSeq: UInt64 = 0
 
-  /// 1 to 500; 0: 50. Fewer arrive if more do not fit into a frame.
+  /// The most messages in the answer: 1 to 500. 0 means 50. The answer has fewer messages if more do not fit into a
+  /// frame.
   package var limit: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1168,7 +1177,7 @@ package nonisolated struct IMPB_history_response: Sendable {
   /// The messages.
   package var messages: [IMPB_History_msg] = []
 
-  /// Older messages are stored.
+  /// Whether the server has older messages.
   package var more: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1182,7 +1191,7 @@ package nonisolated struct IMPB_History_msg: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The message as it would be delivered; its `seq` is 0.
+  /// The message as the server would deliver it, but with the `seq` 0.
   package var msg: IMPB_base_msg {
     get {_msg ?? IMPB_base_msg()}
     set {_msg = newValue}
@@ -1192,10 +1201,10 @@ package nonisolated struct IMPB_History_msg: Sendable {
   /// Clears the value of `msg`. Subsequent reads from it will return its default value.
   package mutating func clearMsg() {self._msg = nil}
 
-  /// Contiguous within the conversation, from 1.
+  /// The message's seq in the conversation. These seqs are contiguous, from 1.
   package var conversationSeq: UInt64 = 0
 
-  /// True once it was recalled; its content is then empty.
+  /// Whether the author recalled the message. Its content is then empty.
   package var recalled: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1231,7 +1240,7 @@ package nonisolated struct IMPB_recall_request: Sendable {
   fileprivate var _conversation: IMPB_Conversation_id? = nil
 }
 
-/// Extension: moves the read mark forward; it never goes back.
+/// Extension: moves the user's read mark in a conversation forward. The mark never goes back.
 package nonisolated struct IMPB_read_request: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1257,7 +1266,7 @@ package nonisolated struct IMPB_read_request: Sendable {
   fileprivate var _conversation: IMPB_Conversation_id? = nil
 }
 
-/// Extension: a request about friends. The bodies are published; this wrapper is not.
+/// Extension: a request about friends. The messages in `body` are in the published schema, but this wrapper is not.
 package nonisolated struct IMPB_Friend_msg: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1350,7 +1359,7 @@ package nonisolated struct IMPB_add_friend_req: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The other's uid in decimal, or its name.
+  /// The uid of the other account in decimal, or its name.
   package var targetID: String = String()
 
   /// A text for the other user; at most 256 bytes.
@@ -1367,7 +1376,7 @@ package nonisolated struct IMPB_receive_friend_req: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// True: accept; false: decline.
+  /// Whether the request is accepted; otherwise it is declined.
   package var isReceive: Bool = false
 
   /// The uid of the account that asked, in decimal.
@@ -1381,16 +1390,16 @@ package nonisolated struct IMPB_receive_friend_req: Sendable {
   package init() {}
 }
 
-/// Lists friends, ordered by uid.
+/// Lists friends, sorted by uid.
 package nonisolated struct IMPB_get_friend_list_req: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The page, from 0.
+  /// The number of the page, from 0.
   package var page: Int32 = 0
 
-  /// The page size: 1 to 500; 0: 100.
+  /// The size of a page: 1 to 500 friends. 0 means 100.
   package var limit: Int32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1404,7 +1413,7 @@ package nonisolated struct IMPB_get_user_info_by_id: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The uid in decimal, or the name.
+  /// The uid of the account in decimal, or its name.
   package var targetID: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1412,7 +1421,7 @@ package nonisolated struct IMPB_get_user_info_by_id: Sendable {
   package init() {}
 }
 
-/// Extension: selects the account of remove_friend, block and unblock.
+/// Extension: selects the account for remove_friend, block and unblock.
 package nonisolated struct IMPB_friend_target_req: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1455,7 +1464,8 @@ package nonisolated struct IMPB_user_info_list_res: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The accounts as others may see them. The published schema has it single by mistake, which reads the same.
+  /// The accounts as others may see them. The published schema declares only one account here, by mistake; the encoding
+  /// is the same.
   package var userList: [IMPB_User_info] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1490,16 +1500,17 @@ package nonisolated struct IMPB_Group_cmd: Sendable {
     /// Lists the caller's groups: `body` is group_list_request, the answer group_list_response.
     case list // = 2
 
-    /// Changes a group's name, picture or muting: `body` is group_change_request, the answer group_response.
+    /// Changes a group's name, picture, muting or history setting: `body` is group_change_request, the answer
+    /// group_response.
     case change // = 3
 
-    /// Adds or removes members, changes roles: `body` is group_members_request, the answer is empty.
+    /// Adds or removes members, or changes their roles: `body` is group_members_request, the answer is empty.
     case changeMembers // = 4
 
     /// Leaves a group: `body` is group_target_request, the answer is empty.
     case leave // = 5
 
-    /// Dissolves a group; only the owner may: `body` is group_target_request, the answer is empty.
+    /// Dissolves a group, which only the owner may do: `body` is group_target_request, the answer is empty.
     case dissolve // = 6
     case UNRECOGNIZED(Int)
 
@@ -1555,10 +1566,10 @@ package nonisolated struct IMPB_Group_info: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 to 2^31-1.
+  /// The group's id: 1 to 2^31-1.
   package var groupID: Int32 = 0
 
-  /// 1 to 64 characters.
+  /// The group's name: 1 to 64 characters.
   package var name: String = String()
 
   /// The URL of the picture; at most 1,024 bytes.
@@ -1567,13 +1578,13 @@ package nonisolated struct IMPB_Group_info: Sendable {
   /// The number of members.
   package var memberCount: UInt32 = 0
 
-  /// Only the owner and the administrators may send messages.
+  /// Whether only the owner and the administrators may send messages.
   package var muted: Bool = false
 
-  /// Only in the answer to reading the group, and only as many as fit into a frame.
+  /// The members, as many as fit into a frame. Only in the answer to Group_cmd.info, otherwise empty.
   package var members: [IMPB_Group_member] = []
 
-  /// Members read also what was said before they joined.
+  /// Whether members can read messages from before they joined, as far as the server keeps history.
   package var historyOpen: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1587,16 +1598,16 @@ package nonisolated struct IMPB_Group_member: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The account.
+  /// The member's uid.
   package var uid: UInt32 = 0
 
-  /// Its name.
+  /// The member's name.
   package var nickName: String = String()
 
   /// The member's role.
   package var role: IMPB_Group_member.Role = .member
 
-  /// The member may send no messages before this time, in milliseconds since 1970; 0: not muted.
+  /// The time before which the member may not send messages, in milliseconds since 1970. 0: the member is not muted.
   package var mutedUntil: Int64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1608,10 +1619,10 @@ package nonisolated struct IMPB_Group_member: Sendable {
     /// May send messages.
     case member // = 0
 
-    /// May add and remove members.
+    /// May also add, remove and mute members and change the group.
     case administrator // = 1
 
-    /// May do everything.
+    /// May also change roles and dissolve the group.
     case owner // = 2
     case UNRECOGNIZED(Int)
 
@@ -1669,10 +1680,10 @@ package nonisolated struct IMPB_group_create_request: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 to 64 characters.
+  /// The group's name: 1 to 64 characters.
   package var name: String = String()
 
-  /// The members besides the creator; at most 499 per request.
+  /// The members besides the creator; at most 499.
   package var memberUids: [UInt32] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1686,10 +1697,10 @@ package nonisolated struct IMPB_group_list_request: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Groups with an id above this; 0: from the start.
+  /// Selects groups with an id above this. 0: the list begins with the first group.
   package var afterGroupID: Int32 = 0
 
-  /// 1 to 500; 0: 100.
+  /// The most groups in the answer: 1 to 500. 0 means 100.
   package var limit: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1706,7 +1717,7 @@ package nonisolated struct IMPB_group_change_request: Sendable {
   /// The group's id.
   package var groupID: Int32 = 0
 
-  /// 1 to 64 characters.
+  /// The group's name: 1 to 64 characters.
   package var name: String {
     get {_name ?? String()}
     set {_name = newValue}
@@ -1716,7 +1727,7 @@ package nonisolated struct IMPB_group_change_request: Sendable {
   /// Clears the value of `name`. Subsequent reads from it will return its default value.
   package mutating func clearName() {self._name = nil}
 
-  /// At most 1,024 bytes.
+  /// The URL of the picture; at most 1,024 bytes.
   package var avartaURL: String {
     get {_avartaURL ?? String()}
     set {_avartaURL = newValue}
@@ -1726,7 +1737,7 @@ package nonisolated struct IMPB_group_change_request: Sendable {
   /// Clears the value of `avartaURL`. Subsequent reads from it will return its default value.
   package mutating func clearAvartaURL() {self._avartaURL = nil}
 
-  /// Only the owner and the administrators may send messages.
+  /// Whether only the owner and the administrators may send messages.
   package var muted: Bool {
     get {_muted ?? false}
     set {_muted = newValue}
@@ -1736,7 +1747,7 @@ package nonisolated struct IMPB_group_change_request: Sendable {
   /// Clears the value of `muted`. Subsequent reads from it will return its default value.
   package mutating func clearMuted() {self._muted = nil}
 
-  /// Members read also what was said before they joined.
+  /// Whether members can read messages from before they joined, as far as the server keeps history.
   package var historyOpen: Bool {
     get {_historyOpen ?? false}
     set {_historyOpen = newValue}
@@ -1756,7 +1767,7 @@ package nonisolated struct IMPB_group_change_request: Sendable {
   fileprivate var _historyOpen: Bool? = nil
 }
 
-/// Extension: changes a group's members.
+/// Extension: adds and removes members of a group, and changes their roles.
 package nonisolated struct IMPB_group_members_request: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1771,7 +1782,7 @@ package nonisolated struct IMPB_group_members_request: Sendable {
   /// The accounts to remove.
   package var removeUids: [UInt32] = []
 
-  /// The members whose role or muting changes; only uid, role and muted_until are read.
+  /// The members whose role or muting changes. The server reads only uid, role and muted_until.
   package var changeRoles: [IMPB_Group_member] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1811,7 +1822,7 @@ package nonisolated struct IMPB_group_list_response: Sendable {
   /// The groups, without their members.
   package var groups: [IMPB_Group_info] = []
 
-  /// More follow after the last one.
+  /// Whether more groups follow after the last one.
   package var more: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1837,13 +1848,13 @@ package nonisolated struct IMPB_p2p_connect: Sendable {
   package nonisolated enum TypeEnum: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// `body` is p2pconnect_request, the answer p2pconnect_response.
+    /// Asks for a direct link: `body` is p2pconnect_request, the answer p2pconnect_response.
     case connectRequest // = 0
 
-    /// Published without a meaning; refused.
+    /// Has no meaning in the published schema. The server refuses it.
     case unused // = 1
 
-    /// `body` is p2p_post_ip_request, the answer p2p_post_ip_response.
+    /// Agrees to a direct link: `body` is p2p_post_ip_request, the answer p2p_post_ip_response.
     case postIp // = 2
     case UNRECOGNIZED(Int)
 
@@ -1887,10 +1898,10 @@ package nonisolated struct IMPB_p2pconnect_request: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The caller's uid; the server uses the authenticated one.
+  /// The caller's uid. The server ignores it, and uses the uid of the authenticated account.
   package var uid: UInt32 = 0
 
-  /// The other's uid.
+  /// The uid of the other account.
   package var targetUid: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1904,10 +1915,10 @@ package nonisolated struct IMPB_p2pconnect_response: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The other is connected.
+  /// Whether at least one device of the other account is connected.
   package var isOnline: Bool = false
 
-  /// The other's account exists.
+  /// Whether the other account exists.
   package var isExit: Bool = false
 
   /// The caller's addresses.
@@ -1920,7 +1931,7 @@ package nonisolated struct IMPB_p2pconnect_response: Sendable {
   /// Clears the value of `sponsorIpInfo`. Subsequent reads from it will return its default value.
   package mutating func clearSponsorIpInfo() {self._sponsorIpInfo = nil}
 
-  /// Empty: the other's addresses arrive in p2p_connect_ready_notification once it has agreed.
+  /// Always empty. The addresses of the other account arrive in a p2p_connect_ready_notification, once it has agreed.
   package var targetIpInfo: IMPB_Ip_info {
     get {_targetIpInfo ?? IMPB_Ip_info()}
     set {_targetIpInfo = newValue}
@@ -1938,7 +1949,7 @@ package nonisolated struct IMPB_p2pconnect_response: Sendable {
   fileprivate var _targetIpInfo: IMPB_Ip_info? = nil
 }
 
-/// The asked account's addresses.
+/// Agrees to a direct link: holds the addresses of the account that was asked.
 package nonisolated struct IMPB_p2p_post_ip_request: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1947,7 +1958,7 @@ package nonisolated struct IMPB_p2p_post_ip_request: Sendable {
   /// The account that asked for the link.
   package var sponsorUid: UInt32 = 0
 
-  /// The caller's uid; the server uses the authenticated one.
+  /// The caller's uid. The server ignores it, and uses the uid of the authenticated account.
   package var uid: UInt32 = 0
 
   /// The caller's addresses.
@@ -1960,7 +1971,7 @@ package nonisolated struct IMPB_p2p_post_ip_request: Sendable {
   /// Clears the value of `ipInfo`. Subsequent reads from it will return its default value.
   package mutating func clearIpInfo() {self._ipInfo = nil}
 
-  /// The device is ready to receive.
+  /// Whether the device is ready to receive.
   package var isReady: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1970,13 +1981,13 @@ package nonisolated struct IMPB_p2p_post_ip_request: Sendable {
   fileprivate var _ipInfo: IMPB_Ip_info? = nil
 }
 
-/// The address was passed on.
+/// Tells whether the addresses were passed on.
 package nonisolated struct IMPB_p2p_post_ip_response: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// True: the address was passed on.
+  /// Whether the server passed the addresses on to the account that asked for the link.
   package var isSuc: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1984,7 +1995,7 @@ package nonisolated struct IMPB_p2p_post_ip_response: Sendable {
   package init() {}
 }
 
-/// From the server; a client may send it back as a receipt.
+/// A notification from the server. A client may send it back as a receipt.
 package nonisolated struct IMPB_Notification_msg: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1999,10 +2010,11 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
   /// The notification, serialised.
   package var body: Data = Data()
 
-  /// Extension: when it was committed, in milliseconds since 1970; 0 if it is not stored.
+  /// Extension: the time when the inbox entry was committed, in milliseconds since 1970. 0: the notification is not an
+  /// inbox entry.
   package var serverTime: Int64 = 0
 
-  /// Extension: the seq of this entry in the receiver's inbox; 0 if it is not stored.
+  /// Extension: the seq of the entry in the receiver's inbox. 0: the notification is not an inbox entry.
   package var seq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2014,13 +2026,13 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
     /// A friend request: `body` is add_friend_noti.
     case addfriendReq // = 0
 
-    /// Published without a meaning; not sent.
+    /// Has no meaning in the published schema. The server does not send it.
     case unused // = 1
 
-    /// Entries wait: `body` is offline_msg_notification (extension).
+    /// Inbox entries wait for the device: `body` is offline_msg_notification (extension).
     case offlineMsg // = 2
 
-    /// The application's own command: `body` is its own.
+    /// A command of a back end: `body` is the application's own.
     case cmd // = 3
 
     /// A request for a direct link: `body` is p2p_receive_connect_notification.
@@ -2035,7 +2047,7 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
     /// Extension: a friendship ended: `body` is friend_target_req.
     case friendRemoved // = 7
 
-    /// Extension: a user read up to a message: `body` is read_notification.
+    /// Extension: a user has read a conversation up to a message: `body` is read_notification.
     case readMark // = 8
 
     /// Extension: a message was recalled: `body` is recall_notification.
@@ -2053,7 +2065,8 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
     /// Extension: the server ends this connection: `body` is kicked_notification.
     case kicked // = 13
 
-    /// Extension: an inbox entry of a kind without a type here: `body` is an Event of hermes/v1/inbox.proto.
+    /// Extension: an inbox entry of a kind that has no notification type of its own: `body` is an Event of
+    /// hermes/v1/inbox.proto.
     case event // = 14
     case UNRECOGNIZED(Int)
 
@@ -2127,7 +2140,7 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
   package init() {}
 }
 
-/// A request for a direct link.
+/// Another account asks for a direct link.
 package nonisolated struct IMPB_p2p_receive_connect_notification: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2170,7 +2183,7 @@ package nonisolated struct IMPB_p2p_connect_ready_notification: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The other's uid.
+  /// The uid of the other account.
   package var uid: UInt32 = 0
 
   /// The address to send to.
@@ -2184,7 +2197,7 @@ package nonisolated struct IMPB_p2p_connect_ready_notification: Sendable {
   package init() {}
 }
 
-/// A friend request.
+/// Another account sent a friend request.
 package nonisolated struct IMPB_add_friend_noti: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2207,7 +2220,7 @@ package nonisolated struct IMPB_receive_friend_noti: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// True: accepted; false: declined.
+  /// Whether the request was accepted; otherwise it was declined.
   package var isReceive: Bool = false
 
   /// The uid of the account that answered, in decimal.
@@ -2221,16 +2234,16 @@ package nonisolated struct IMPB_receive_friend_noti: Sendable {
   package init() {}
 }
 
-/// Extension: inbox entries wait. They follow, or can be pulled.
+/// Extension: inbox entries wait for the device. The server sends them next; the client can also pull them.
 package nonisolated struct IMPB_offline_msg_notification: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The number of entries: messages and notifications.
+  /// The number of entries that wait: messages and notifications.
   package var count: UInt32 = 0
 
-  /// The newest seq.
+  /// The seq of the newest entry.
   package var headSeq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2238,7 +2251,7 @@ package nonisolated struct IMPB_offline_msg_notification: Sendable {
   package init() {}
 }
 
-/// Extension: a user read up to a message.
+/// Extension: a user has read a conversation up to a message.
 package nonisolated struct IMPB_read_notification: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2254,7 +2267,7 @@ package nonisolated struct IMPB_read_notification: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// The account that read; the user's own uid if another of the user's devices read.
+  /// The account that has read. If another device of the user has read, this is the user's own uid.
   package var uid: UInt32 = 0
 
   /// All messages up to this conversation seq are read.
@@ -2286,10 +2299,10 @@ package nonisolated struct IMPB_recall_notification: Sendable {
   /// The message's id.
   package var messageID: String = String()
 
-  /// Its seq within the conversation.
+  /// The message's seq in the conversation.
   package var conversationSeq: UInt64 = 0
 
-  /// The account that recalled it.
+  /// The account that recalled the message.
   package var byUid: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2305,7 +2318,7 @@ package nonisolated struct IMPB_group_notification: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The kind of event.
+  /// The kind of change.
   package var kind: IMPB_group_notification.Kind = .created
 
   /// The group, without its members.
@@ -2330,10 +2343,10 @@ package nonisolated struct IMPB_group_notification: Sendable {
   package nonisolated enum Kind: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Created.
+    /// The group was created.
     case created // = 0
 
-    /// The name, the picture or the muting changed.
+    /// The group's name, picture, muting or history setting changed, or a member's role or muting.
     case changed // = 1
 
     /// Members were added.
@@ -2394,25 +2407,25 @@ package nonisolated struct IMPB_push_notification: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 26 characters, sortable by time.
+  /// The push's id: 26 characters, sortable by time.
   package var id: String = String()
 
-  /// At most 256 bytes.
+  /// The title; at most 256 characters.
   package var title: String = String()
 
-  /// At most 4 KiB.
+  /// The text; at most 4,096 characters.
   package var body: String = String()
 
-  /// The application's own JSON object, UTF-8; at most 16 KiB.
+  /// A JSON object of the application, in UTF-8; at most 16 KiB. Empty: there is none.
   package var dataJson: String = String()
 
   /// A newer push with the same key replaces an older one; at most 64 bytes.
   package var collapseKey: String = String()
 
-  /// The type of message_bytes, a full name as in "shop.OrderShipped": at most 128 bytes. Empty: none.
+  /// The type of message_bytes, a full name such as "shop.OrderShipped"; at most 128 bytes. Empty: there is no message.
   package var messageType: String = String()
 
-  /// The application's own message; at most 16 KiB. The server does not look into it.
+  /// A message of the application; at most 16 KiB. The server does not parse it.
   package var messageBytes: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2420,7 +2433,7 @@ package nonisolated struct IMPB_push_notification: Sendable {
   package init() {}
 }
 
-/// Extension: the entries from Notification_msg.seq to `to_seq` are no longer stored. There is nothing to fetch.
+/// Extension: the entries from Notification_msg.seq to `to_seq` are no longer stored, and cannot be fetched.
 package nonisolated struct IMPB_expired_notification: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2434,16 +2447,16 @@ package nonisolated struct IMPB_expired_notification: Sendable {
   package init() {}
 }
 
-/// Extension: the server ends this connection on purpose.
+/// Extension: tells the client that the server closes the connection on purpose.
 package nonisolated struct IMPB_kicked_notification: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// A number of the server's error catalogue.
+  /// The reason as a number of the server's error catalogue.
   package var code: UInt32 = 0
 
-  /// The reason, human-readable, at most 500 bytes.
+  /// The reason for people; at most 500 bytes.
   package var reason: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -171,7 +171,7 @@ package nonisolated struct LiveRoom_GiftMessage: Sendable {
   fileprivate var _giftcount: Int32? = nil
 }
 
-/// Extension, frame type 4, from the server to the room: a text to show as the system's own.
+/// Extension, frame type 4, from the server to the room: a text that clients show as the system's own.
 package nonisolated struct LiveRoom_SystemNotice: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -205,13 +205,14 @@ package nonisolated struct LiveRoom_SystemNotice: Sendable {
   fileprivate var _serverTime: Int64? = nil
 }
 
-/// Extension, frame type 5, from the server to one connection: it is removed from the room, and the connection closed.
+/// Extension, frame type 5, from the server to one connection: the server removes the viewer from the room and closes
+/// the connection.
 package nonisolated struct LiveRoom_Kicked: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// A number of the server's error catalogue.
+  /// The reason as a number of the server's error catalogue.
   package var code: UInt32 {
     get {_code ?? 0}
     set {_code = newValue}
@@ -221,7 +222,7 @@ package nonisolated struct LiveRoom_Kicked: Sendable {
   /// Clears the value of `code`. Subsequent reads from it will return its default value.
   package mutating func clearCode() {self._code = nil}
 
-  /// The reason, human-readable, UTF-8, at most 500 bytes.
+  /// The reason for people, in UTF-8; at most 500 bytes.
   package var reason: String {
     get {_reason ?? String()}
     set {_reason = newValue}
@@ -240,13 +241,13 @@ package nonisolated struct LiveRoom_Kicked: Sendable {
 }
 
 /// Extension, frame type 9, from the client: chooses a room on a port that several rooms share, and binds the connection
-/// to an account. The frame is not forwarded. A refusal is answered with Kicked.
+/// to an account. The server does not forward the frame. If it refuses the request, it answers with Kicked.
 package nonisolated struct LiveRoom_Enter: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The room's name: 1 to 64 bytes of letters, digits, '-', '_' and '.'. Absent: the port's own room.
+  /// The room's name: 1 to 64 bytes of letters, digits, '-', '_' and '.'. Absent: the default room of the port.
   package var room: String {
     get {_room ?? String()}
     set {_room = newValue}
@@ -256,7 +257,7 @@ package nonisolated struct LiveRoom_Enter: Sendable {
   /// Clears the value of `room`. Subsequent reads from it will return its default value.
   package mutating func clearRoom() {self._room = nil}
 
-  /// The token of an earlier login; at most 256 bytes. Absent: the connection stays anonymous.
+  /// The token of an earlier login; at most 256 bytes. Absent: this frame does not bind the connection to an account.
   package var token: String {
     get {_token ?? String()}
     set {_token = newValue}
@@ -266,7 +267,8 @@ package nonisolated struct LiveRoom_Enter: Sendable {
   /// Clears the value of `token`. Subsequent reads from it will return its default value.
   package mutating func clearToken() {self._token = nil}
 
-  /// The device's id: 1 to 64 bytes of printable ASCII. Absent: "liveroom".
+  /// The device's id: 1 to 55 bytes of printable ASCII. The server puts "liveroom:" before it. Absent: the device is
+  /// "liveroom".
   package var deviceID: String {
     get {_deviceID ?? String()}
     set {_deviceID = newValue}
