@@ -490,7 +490,7 @@ export class HermesClient extends Requests {
         if (isTooLong || marksInARow.test(text)) {
             this.#requests.remove(entry.id);
             const reason = isTooLong
-                ? `the request takes ${entry.bytes} bytes; the server takes ${limit}`
+                ? `the request has ${entry.bytes} bytes; the server accepts at most ${limit}`
                 : "a text in the request holds more than 128 combining marks in a row";
             entry.reject(new HermesError(ErrorCode.notEncodable, reason));
             return;

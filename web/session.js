@@ -37,6 +37,8 @@ import { ClockOffset, DeliveryCounter, TopicTracker } from "./statistics.js";
 
 /** Ids of packets whose answers the session itself awaits. */
 const ID = { authentication: 1, heartbeat: 2, presence: 3, synchronize: 4, statistics: 6 };
+/** The largest number of accounts that the server lets a client watch, and that one request may name. */
+const maxWatched = 1000;
 /** The first id for entering rooms again, far above the ids of the app's requests. */
 const firstReturn = 2 ** 50;
 /** The number of remembered logins without an answer, and how long they are remembered. */
@@ -197,8 +199,21 @@ export class Session {
             this.#rooms.delete(body.room.room);
             this.#topics.forget(body.room.room);
         }
-        for (const uid of body.presence?.watchUids ?? []) this.#watched.add(uid);
-        for (const uid of body.presence?.unwatchUids ?? []) this.#watched.delete(uid);
+        if (body.presence) this.#watch(body.presence);
+    }
+
+    /**
+     * Applies a request by the server's rules. If more accounts were remembered than the server watches, it would refuse
+     * the request of the next connection, and nothing would be watched.
+     *
+     * @param {{ watchUids?: number[], unwatchUids?: number[] }} request
+     */
+    #watch({ watchUids = [], unwatchUids = [] }) {
+        const isUser = (/** @type {number} */ uid) => Number.isInteger(uid) && uid >= 1 && uid < 2 ** 31;
+        const isTaken = [watchUids, unwatchUids].every((uids) => uids.length <= maxWatched && uids.every(isUser));
+        if (!isTaken) return;
+        for (const uid of unwatchUids) this.#watched.delete(uid);
+        for (const uid of watchUids) if (this.#watched.size < maxWatched) this.#watched.add(uid);
     }
 
     /** @param {number} date */

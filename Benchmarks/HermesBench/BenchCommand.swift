@@ -7,7 +7,7 @@ import HermesServer
 import NIOCore
 import NIOPosix
 
-/// The program `hermes-bench`: how fast a server is.
+/// The program `hermes-bench`, which measures how fast a server is.
 @main
 struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -74,7 +74,7 @@ struct BenchOptions: ParsableArguments {
         }
     }
 
-    /// The server's address; benchmarks speak in the clear, wherever the server is.
+    /// Returns the server's address. Benchmarks connect without TLS, even if the server is on another machine.
     func address(defaultPort: Int) -> ServerAddress {
         ServerAddress(host: host, port: port ?? defaultPort, security: .clearText)
     }
@@ -83,7 +83,7 @@ struct BenchOptions: ParsableArguments {
     func progress(_ text: String) { BenchFailure.tell(text) }
 }
 
-/// Connects to the server, unencrypted, on one loop.
+/// Opens unencrypted connections to the server, all on one event loop.
 struct BenchTransport: Sendable {
     let address: ServerAddress
     let loop: any EventLoop
@@ -95,7 +95,8 @@ struct BenchTransport: Sendable {
 
     /// Opens a channel; the handler is created on the loop.
     ///
-    /// - Parameter number: on loopback, spreads the channels over 64 addresses of this machine, to have enough ports.
+    /// - Parameter number: the channel's number. On Linux, if the server's address is a loopback address, the number
+    ///   chooses the channel's local address from 64 addresses, so that there are enough ports.
     func connect(
         number: Int = 0,
         _ makeHandler: @escaping @Sendable () -> any ChannelHandler

@@ -52,7 +52,7 @@ export async function trace(page) {
             form([field(t("Id of a message, or client id of its sender"), {
                 name: "id", required: true, autocomplete: "off", maxlength: 64, value: page.argument,
             })], t("Search"), ({ id }) => page.attempt(() => find(id.trim()))),
-            muted(t("Of a message to many, 16 inboxes are remembered."))),
+            muted(t("For a message with many recipients, 16 inboxes are remembered."))),
         list,
     ];
 }

@@ -439,6 +439,19 @@ describe("requests", () => {
         assert.deepEqual((await server.packet("presence", 1)).presence.watchUids, [7]);
     });
 
+    test("no more accounts are watched again than the server watches", async () => {
+        const client = await open();
+        server.handler = (packet, connection) => packet.presence && connection.send({ id: packet.id, result: {} });
+        await client.logIn({ nickName: "ann", password: "secret" });
+        const uids = (first, count) => Array.from({ length: count }, (_, index) => first + index);
+        await client.watchPresence(uids(1, 1001));
+        await client.watchPresence(uids(1, 998));
+        await client.watchPresence(uids(2001, 5));
+        server.connections[0].socket.destroy();
+        const again = (await server.packet("presence", 3)).presence.watchUids;
+        assert.deepEqual(again, [...uids(1, 998), 2001, 2002]);
+    });
+
     test("30,000 at once do not break the client", async () => {
         const client = await open();
         await client.logIn({ nickName: "ann", password: "secret" });

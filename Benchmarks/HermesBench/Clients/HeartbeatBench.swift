@@ -5,7 +5,7 @@ import ArgumentParser
 import Hermes
 import Synchronization
 
-/// `hermes-bench heartbeat`: how long the network to a server allows silence.
+/// `hermes-bench heartbeat`: measures how long a connection to a server may be silent before the network ends it.
 struct HeartbeatBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "heartbeat",
@@ -72,7 +72,7 @@ struct HeartbeatBench: AsyncParsableCommand {
             )
         }
         let conditions = DeviceConditions()
-        // In the foreground the first guess is the longest.
+        // In the foreground, the interval would never grow beyond the first guess.
         conditions.appState = .background
         var configuration = HermesClient.Configuration(server: address, device: DeviceDescription(id: account.device))
         configuration.heartbeat = heartbeat
@@ -108,7 +108,7 @@ struct HeartbeatBench: AsyncParsableCommand {
     }
 }
 
-/// Counts a client's connections that end, and reports why.
+/// Counts the connections of a client that end, and reports why they ended.
 ///
 /// State: the count, in a `Mutex`.
 private final class HeartbeatWatch: Sendable {

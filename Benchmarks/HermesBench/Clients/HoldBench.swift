@@ -5,7 +5,7 @@ import ArgumentParser
 import Hermes
 import HermesProtocols
 
-/// `hermes-bench hold`: idle connections of the SDK, to be measured from outside.
+/// `hermes-bench hold`: keeps idle connections of the SDK, which another program can measure.
 struct HoldBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hold",
@@ -20,7 +20,7 @@ struct HoldBench: AsyncParsableCommand {
             """
     )
 
-    /// The client of the SDK, by protocol.
+    /// The protocol, which determines the client of the SDK.
     enum Kind: String, CaseIterable, ExpressibleByArgument {
         case delimited, websocket, impb, mqtt, qsiop, liveroom
 
@@ -137,7 +137,7 @@ struct HoldBench: AsyncParsableCommand {
     }
 }
 
-/// A client of any type that is kept.
+/// An open connection of a client of any type.
 private struct HeldConnection: Sendable {
     let close: @Sendable () async -> Void
 }

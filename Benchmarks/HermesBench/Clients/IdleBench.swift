@@ -5,7 +5,7 @@ import ArgumentParser
 import Hermes
 import NIOCore
 
-/// `hermes-bench idle`: the cost of idle connections with heartbeats.
+/// `hermes-bench idle`: measures the cost of idle connections with heartbeats.
 struct IdleBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "idle",
@@ -111,7 +111,7 @@ struct IdleBench: AsyncParsableCommand {
     }
 }
 
-/// The shared state of an idle benchmark's handlers; on one loop.
+/// The state that the handlers of an idle benchmark share; all of them run on one event loop.
 final class IdleRun {
     let dialect: BenchDialect
     var loggedIn = 0

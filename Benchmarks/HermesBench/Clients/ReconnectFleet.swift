@@ -9,9 +9,9 @@ import Synchronization
 ///
 /// State: the record, in one `Mutex`.
 final class ReconnectFleet: Sendable {
-    /// The observations.
+    /// What was observed of the clients.
     struct Record: Sendable {
-        /// When the first connection was lost.
+        /// The time when the first connection was lost.
         var lostAt: ContinuousClock.Instant?
         var lost = 0
         /// The time of each return, in seconds from the first loss.
@@ -28,7 +28,7 @@ final class ReconnectFleet: Sendable {
         var firstSeconds: Double { returns.min() ?? 0 }
         var lastSeconds: Double { returns.max() ?? 0 }
 
-        /// The most logins within one second, wherever it begins.
+        /// The largest number of logins in any period of one second.
         var peakPerSecond: Int {
             let sorted = returns.sorted()
             var first = 0
@@ -83,7 +83,7 @@ final class ReconnectFleet: Sendable {
         }
     }
 
-    /// The first client sends a message to each of the others through its outbox.
+    /// Sends a message from the first client to each of the others, through the first client's outbox.
     func send() async throws {
         guard let sender = clients.first else { return }
         for account in accounts.dropFirst() {

@@ -6,7 +6,7 @@ import Hermes
 import HermesWire
 import NIOCore
 
-/// `hermes-bench mqtt`: any MQTT broker under load.
+/// `hermes-bench mqtt`: measures any MQTT broker under load.
 struct MQTTBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "mqtt",

@@ -4,7 +4,8 @@
 import HermesWire
 import NIOCore
 
-/// A connection of an MQTT benchmark. Reads packets in place, because parsing would cost more than the rest.
+/// A connection of an MQTT benchmark. Reads packets in place, because parsing them into objects would cost more than
+/// the rest of the benchmark.
 final class MQTTBenchHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -15,14 +16,14 @@ final class MQTTBenchHandler: ChannelInboundHandler {
     private let publisher: MQTTBenchPublisher?
     private var streams: [MQTTBenchStream] = []
     private var inbox = BenchInbox()
-    /// Acknowledgements of the bytes being read.
+    /// The acknowledgements of the packets in the current read; sent together when the read is complete.
     private var answers = ByteBuffer()
     private var isReady = false
     private var isLeaving = false
     private var heartbeat: RepeatedTask?
     private let startedAt = BenchStamp.now
 
-    /// - Parameter keepsSession: whether the server keeps the session.
+    /// - Parameter keepsSession: whether the server keeps the session after the connection has ended.
     init(run: MQTTBenchRun, role: MQTTBenchPlan.Role, keepsSession: Bool = false) {
         self.run = run
         self.role = role
@@ -75,7 +76,7 @@ final class MQTTBenchHandler: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
-    /// Sends DISCONNECT; the server closes.
+    /// Sends DISCONNECT; the server then closes the connection.
     func leave(_ context: ChannelHandlerContext) {
         isLeaving = true
         context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: [0xE0, 0])), promise: nil)
@@ -167,7 +168,7 @@ final class MQTTBenchHandler: ChannelInboundHandler {
         }
     }
 
-    /// The number of unacknowledged messages that the server accepts.
+    /// Returns the receive maximum of a CONNACK: the number of unacknowledged messages that the server accepts.
     private func receiveMaximum(_ body: UnsafeRawBufferPointer) -> Int {
         let frame = MQTTFrame(header: 0x20, body: ByteBuffer(bytes: body))
         guard case .connack(let packet)? = try? MQTTPacket(frame, version: .v5) else { return 65_535 }
@@ -191,7 +192,8 @@ final class MQTTBenchHandler: ChannelInboundHandler {
         if run.plan.keepAlive > 0 { beat(context) }
     }
 
-    /// Pings at two thirds of the keep alive; spread over time.
+    /// Sends a PINGREQ every two thirds of the keep alive. The first is sent at a random time, so that the connections
+    /// do not all ping at once.
     private func beat(_ context: ChannelHandlerContext) {
         let channel = context.channel
         let interval = Int64(run.plan.keepAlive) * 667
@@ -214,7 +216,7 @@ final class MQTTBenchHandler: ChannelInboundHandler {
             position += 2
         }
         if run.plan.version == .v5 {
-            // The client asks for no properties, so more than 127 bytes of them are an error.
+            // No publisher sets properties, so it is an error if their length needs more than one byte (is above 127).
             guard position < body.count, body[position] < 0x80 else { return run.fail("a PUBLISH is too short") }
             position += 1 + Int(body[position])
         }

@@ -7,17 +7,18 @@ import NIOCore
 
 /// The pattern of publishers and subscribers.
 enum MQTTBenchShape: String, ExpressibleByArgument, CaseIterable, Sendable {
-    /// All publish to one topic that all subscribe to.
+    /// All publishers publish to one topic, to which all subscribers subscribe.
     case fanout
-    /// Each publisher has its own topic; all subscribers get all of them through a wildcard.
+    /// Each publisher has its own topic; every subscriber subscribes to all topics by a wildcard.
     case fanin
-    /// Each publisher has its own topic and subscriber.
+    /// Each publisher has its own topic and its own subscriber.
     case pair
-    /// Connections with heartbeats only.
+    /// Connections send only heartbeats.
     case conn
-    /// Connect, subscribe, publish, receive, disconnect, again.
+    /// In each slot a client connects, subscribes, publishes, receives and disconnects; then the next client does the
+    /// same.
     case churn
-    /// Sessions disconnect, messages are published to them, they reconnect.
+    /// Clients with kept sessions disconnect, messages are published to their sessions, and the clients reconnect.
     case offline
 }
 
@@ -26,20 +27,20 @@ struct MQTTBenchPlan: Sendable {
     var shape: MQTTBenchShape
     var version: MQTTVersion
     var qos: MQTTQoS
-    /// The size of a payload.
+    /// The size of a payload, in bytes.
     var bytes: Int
-    /// The number of unfinished messages per publisher.
+    /// The maximum number of messages of a publisher that are undelivered or unacknowledged.
     var window: Int
     var publishers: Int
     var subscribers: Int
-    /// Messages of each publisher; nil: unlimited.
+    /// The number of messages that each publisher sends; nil: unlimited.
     var messages: Int?
     /// Publications per second in total; nil: as many as the window allows.
     var rate: Double?
     var keepAlive: UInt16
     var userName: String?
     var password: String?
-    /// Part of client ids and topics.
+    /// A random text in client ids and topics, which distinguishes this run from others.
     let run = String(UInt32.random(in: 0...UInt32.max), radix: 36)
 
     enum Role: Hashable, Sendable {
@@ -62,7 +63,7 @@ struct MQTTBenchPlan: Sendable {
         }
     }
 
-    /// - Parameter keepsSession: whether the server keeps the session.
+    /// - Parameter keepsSession: whether the server keeps the session after the connection has ended.
     func connect(_ role: Role, keepsSession: Bool) throws -> MQTTFrame {
         let name =
             switch role {
@@ -91,7 +92,7 @@ struct MQTTBenchPlan: Sendable {
     }
 }
 
-/// A PUBLISH up to its payload, without its packet identifier.
+/// The bytes of a PUBLISH before its payload, except the packet identifier.
 struct MQTTBenchTemplate {
     private let head: ByteBuffer
     private let tail: ByteBuffer

@@ -4,18 +4,18 @@
 import HermesWire
 import NIOCore
 
-/// The shared state of an MQTT benchmark's handlers; on one loop.
+/// The state that the handlers of an MQTT benchmark share; all of them run on one event loop.
 final class MQTTBenchRun {
-    /// Growing counts.
+    /// Counts since the start of the run; they only grow.
     struct Counts: Sendable {
-        /// Messages that arrived, each counted once.
+        /// Deliveries to subscribers, without duplicates.
         var delivered = 0
         var duplicates = 0
         var disorders = 0
         var published = 0
         var acknowledged = 0
         var cycles = 0
-        /// Unexpected answers, refusals, and wrong contents.
+        /// Unexpected packets, refused messages and subscriptions, and wrong payloads.
         var violations = 0
         var disconnected = 0
         var refused = 0
@@ -24,14 +24,14 @@ final class MQTTBenchRun {
 
     let plan: MQTTBenchPlan
     var counts = Counts()
-    /// Connections that are connected and, if they have to be, subscribed.
+    /// The number of connections that have received a CONNACK and, if they had to subscribe, a SUBACK.
     var ready = 0
     var firstFailure = ""
     /// Whether connections are expected to end.
     var isEnding = false
     var isRunning = false
     var isMeasuring = false
-    /// Measured cycles of churn.
+    /// The number of cycles of `churn` during the measurement.
     var cyclesMeasured = 0
     private(set) var publishers: [MQTTBenchPublisher] = []
     /// Publishers whose windows may have room.
@@ -79,7 +79,7 @@ final class MQTTBenchRun {
         timer?.cancel()
     }
 
-    /// A publisher's window may have room.
+    /// Notes that a publisher's window may have room.
     func mark(_ publisher: MQTTBenchPublisher) {
         guard isRunning, plan.rate == nil, !publisher.isMarked else { return }
         publisher.isMarked = true
@@ -98,8 +98,8 @@ final class MQTTBenchRun {
         }
     }
 
-    /// Open loop: message k of publisher i is due at the start + (k · publishers + i) / rate, and carries that time,
-    /// however late it leaves.
+    /// Publishes the messages that are due (an open loop). Message k of publisher i is due (k · publishers + i) / rate
+    /// seconds after the start. A message carries the time at which it was due, even if it is sent later.
     private func publishDue() {
         guard isRunning, let rate = plan.rate else { return }
         let now = BenchStamp.now
@@ -112,7 +112,7 @@ final class MQTTBenchRun {
         }
     }
 
-    /// Gives up missing messages, so that the windows open again.
+    /// Stops waiting for missing messages, so that the windows have room again.
     func writeOff() {
         for publisher in publishers where publisher.settled < publisher.sent * plan.fan {
             publisher.settled = publisher.sent * plan.fan
@@ -127,26 +127,26 @@ final class MQTTBenchRun {
         counts.delivered >= sent * plan.fan && (plan.qos == .atMostOnce || counts.acknowledged >= sent)
     }
 
-    /// Whether every publisher has finished.
+    /// Whether every publisher has sent all its messages and, with QoS 1 or 2, has received all acknowledgements.
     var isPublished: Bool {
         guard let messages = plan.messages else { return false }
         return sent >= messages * publishers.count && (plan.qos == .atMostOnce || counts.acknowledged >= sent)
     }
 }
 
-/// A publisher; its connection belongs to a handler.
+/// The state of a publisher. The handler of its connection sets ``context``.
 final class MQTTBenchPublisher {
     let index: Int
     private let template: MQTTBenchTemplate
     var context: ChannelHandlerContext?
     var sent = 0
-    /// Deliveries of its messages, skipped ones included.
+    /// The number of deliveries of its messages, including deliveries that a subscriber skipped or that were given up.
     var settled = 0
     var isMarked = false
     private var inflight = 0
     private var maxInflight: Int
     private var lastPacketID: UInt16 = 0
-    /// 1: PUBACK or PUBREC awaited; 2: PUBCOMP awaited.
+    /// The state of each packet identifier. 0: free; 1: PUBACK or PUBREC awaited; 2: PUBCOMP awaited. Empty with QoS 0.
     private var states: [UInt8]
 
     init(_ index: Int, _ plan: MQTTBenchPlan) {
@@ -159,9 +159,10 @@ final class MQTTBenchPublisher {
     /// Limits the unacknowledged messages to the server's receive maximum.
     func limit(to receiveMaximum: Int) { maxInflight = min(maxInflight, receiveMaximum) }
 
-    /// Publishes what the window allows, in one write.
+    /// Publishes the messages that the window allows, in one write of up to about 256 KiB.
     ///
-    /// - Parameter moment: the time in the message; nil: it is not due yet.
+    /// - Parameter moment: returns the time to write into the message with this number; nil if the message is not due
+    ///   yet.
     func publish(_ plan: MQTTBenchPlan, counts: inout MQTTBenchRun.Counts, moment: (Int) -> UInt64?) {
         guard let context, context.channel.isWritable else { return }
         var buffer = ByteBuffer()
@@ -189,9 +190,9 @@ final class MQTTBenchPublisher {
         return (sent + 1) * plan.fan - settled <= plan.window * plan.fan
     }
 
-    /// An answer arrived.
+    /// Handles an acknowledgement.
     ///
-    /// - Returns: false if it was not expected.
+    /// - Returns: whether the acknowledgement was expected.
     func answered(_ type: UInt8, _ packetID: UInt16, _ qos: MQTTQoS) -> Bool {
         let state = states.isEmpty ? 0 : states[Int(packetID)]
         switch (type, qos, state) {
@@ -208,17 +209,17 @@ final class MQTTBenchPublisher {
     }
 }
 
-/// One subscriber's messages from one publisher.
+/// The messages from one publisher that have arrived at one subscriber.
 struct MQTTBenchStream {
     private var next: UInt64 = 0
-    /// The last 64 messages, the newest in the lowest bit.
+    /// Which of the last 64 messages have arrived; the lowest bit is the newest message.
     private var window: UInt64 = 0
     private var missing: UInt64 = 0
 
     enum Outcome: Hashable {
-        /// New, with the number of skipped ones before it.
+        /// The message is newer than all before; `skipped` messages directly before it have not arrived.
         case new(skipped: Int)
-        /// One of the skipped ones.
+        /// The message was skipped before.
         case late
         case duplicate
     }
@@ -232,7 +233,8 @@ struct MQTTBenchStream {
             return .new(skipped: Int(gap))
         }
         let back = next - 1 - number
-        // Farther back than the window: late if something is missing still, else a duplicate.
+        // A message that is older than the window counts as late if any message is still missing, otherwise as a
+        // duplicate.
         guard back < 64 ? window >> back & 1 == 0 : missing > 0 else { return .duplicate }
         if back < 64 { window |= 1 << back }
         if missing > 0 { missing -= 1 }

@@ -13,7 +13,7 @@ struct MQTTMeasurement: Sendable {
     let probe: ServerProbe?
     let options: BenchOptions
 
-    /// The time without progress after which missing messages count as lost.
+    /// The time without progress, in seconds, after which missing messages count as lost.
     private static let patience: Double = 2
 
     // MARK: Shapes
@@ -103,7 +103,7 @@ struct MQTTMeasurement: Sendable {
                         }
                         try await channel.closeFuture.get()
                         number += slots
-                        // A server that answers no client gets no further requests.
+                        // Stop if the server has refused or dropped more than 100 connections.
                         if try await run.on({ $0.counts.refused + $0.counts.disconnected }) > 100 { break }
                     }
                     return nil
@@ -177,7 +177,7 @@ struct MQTTMeasurement: Sendable {
             report.add("server_bytes_per_queued", "server memory per queued", each, digits: 1, "bytes")
         }
         queueing?.addShare(to: &report, per: "queued", count: wanted)
-        // Leaves no sessions behind: reconnects once more, only to end them.
+        // Leave no sessions behind: reconnect once more with clean sessions, which ends the kept ones.
         try await leave(back)
         let before = try await run.on { $0.ready }
         let last = try await subscribers(keepsSessions: false)
@@ -201,7 +201,8 @@ extension MQTTMeasurement {
         }
     }
 
-    /// Waits until this number of connections is connected and subscribed.
+    /// Waits until this number of connections is ready. Throws an error if not all are ready within a minute, or after
+    /// a failure.
     private func ready(_ count: Int) async throws {
         _ = try await run.wait(seconds: 60) { $0.ready >= count || !$0.firstFailure.isEmpty }
         let (ready, failure) = try await run.on { ($0.ready, $0.firstFailure) }
@@ -210,7 +211,7 @@ extension MQTTMeasurement {
         throw BenchFailure("\(ready) of \(count) connections are ready: \(reason)", exitCode: ExitCode(69))
     }
 
-    /// Disconnects, and waits until the server has closed.
+    /// Sends DISCONNECT on each channel, and waits until all channels are closed.
     private func leave(_ channels: [any Channel]) async throws {
         try await run.on { $0.isEnding = true }
         for channel in channels where channel.isActive {
@@ -221,7 +222,7 @@ extension MQTTMeasurement {
         try await run.on { $0.isEnding = false }
     }
 
-    /// Sleeps, and lets publishers continue whose messages were lost.
+    /// Sleeps. If nothing arrives for 400 ms meanwhile, lets the publishers stop waiting for lost messages.
     private func sleepWatching(_ seconds: Double) async throws {
         let end = ContinuousClock.now + .seconds(seconds)
         var last = -1
@@ -238,7 +239,7 @@ extension MQTTMeasurement {
         }
     }
 
-    /// Waits until the condition is true, or nothing has happened for a while.
+    /// Waits until the condition is true, or nothing has happened for as long as ``patience``.
     private func settle(until isDone: @escaping @Sendable (MQTTBenchRun) -> Bool) async throws {
         var last = -1
         while true {
@@ -257,7 +258,8 @@ extension MQTTMeasurement {
         return report
     }
 
-    /// Adds the common results, prints them, and exits with 1 after errors.
+    /// Adds the common results, prints the report, and throws exit code 1 if messages were lost or anything else was
+    /// wrong.
     private func finish(
         _ report: inout BenchReport,
         wanted: Int,
@@ -293,6 +295,6 @@ extension MQTTMeasurement {
 }
 
 extension Duration {
-    /// As a number.
+    /// The duration as a number of seconds.
     var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

@@ -4,7 +4,7 @@
 import HermesWire
 import NIOCore
 
-/// The frames of a message benchmark in one protocol.
+/// The protocol of a message benchmark, which writes and reads the frames.
 enum BenchDialect: String, Sendable {
     case delimited
     case impb
@@ -13,11 +13,11 @@ enum BenchDialect: String, Sendable {
 
     /// A frame from the server.
     enum Incoming {
-        /// Logged in, with the last acknowledged inbox seq.
+        /// The login succeeded; `acknowledged` is the last acknowledged inbox seq.
         case loggedIn(acknowledged: UInt64)
-        /// A message was committed, with its seq in the sender's inbox.
+        /// A message was committed; `inboxSeq` is its seq in the sender's inbox.
         case receipt(id: UInt64, inboxSeq: UInt64)
-        /// A message arrived; nil: one of another run.
+        /// An inbox entry arrived; `stamp` is nil if the entry has no text that contains a stamp.
         case message(inboxSeq: UInt64, stamp: (number: UInt64, nanoseconds: UInt64)?)
         case failure(id: UInt64, reason: String)
         /// The server ends the connection.
@@ -25,7 +25,7 @@ enum BenchDialect: String, Sendable {
         case other
     }
 
-    /// The id of the login; messages count from 16.
+    /// The id of the login request; the ids of messages start at 16.
     static let loginID: UInt64 = 1
 
     // MARK: Out
@@ -83,7 +83,8 @@ enum BenchDialect: String, Sendable {
         }
     }
 
-    /// Writes a text of `textBytes` bytes with number and time, by hand: a message object costs more than the rest.
+    /// Writes a message with a text of `textBytes` bytes, which contains the number and the time. Encodes it by hand,
+    /// because a protobuf object would cost more than the rest of the benchmark.
     func writeSend(
         id: UInt64,
         to uid: UInt32,
@@ -129,7 +130,7 @@ enum BenchDialect: String, Sendable {
 
     // MARK: In
 
-    /// Calls back for each complete frame.
+    /// Calls `body` for each complete frame.
     ///
     /// - Returns: the number of bytes in complete frames.
     func scan(_ bytes: UnsafeRawBufferPointer, _ body: (Incoming) -> Void) -> Int {
@@ -147,7 +148,7 @@ enum BenchDialect: String, Sendable {
         return position
     }
 
-    /// The place of the next complete frame of `bytes`; nil if there is none.
+    /// Returns the range of the body of the frame at `position`; nil if the frame is incomplete.
     func frame(_ bytes: UnsafeRawBufferPointer, at position: Int) -> (start: Int, end: Int)? {
         switch self {
         case .delimited:
@@ -231,11 +232,11 @@ enum BenchDialect: String, Sendable {
     }
 }
 
-/// Protobuf's base-128 numbers.
+/// Protobuf's variable-length integers, and fields that consist of them or begin with them.
 enum Varint {
     static func bytes(_ value: UInt64) -> Int { max(1, (UInt64.bitWidth - value.leadingZeroBitCount + 6) / 7) }
 
-    /// The size of a field with a number below 16 and this number of bytes.
+    /// Returns the encoded size of a field whose number is below 16 and whose value has `length` bytes.
     static func fieldBytes(_ length: Int) -> Int { 1 + bytes(UInt64(length)) + length }
 
     static func write(_ value: UInt64, into buffer: inout ByteBuffer) {

@@ -5,7 +5,7 @@ import ArgumentParser
 import Hermes
 import NIOCore
 
-/// `hermes-bench delimited`: 1:1 messages over the native protocol.
+/// `hermes-bench delimited`: measures 1:1 messages over the native protocol.
 struct DelimitedBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delimited",
@@ -19,7 +19,7 @@ struct DelimitedBench: AsyncParsableCommand {
     func run() async throws { try await load.run(.delimited, options) }
 }
 
-/// `hermes-bench impb`: 1:1 messages over IMPB.
+/// `hermes-bench impb`: measures 1:1 messages over IMPB.
 struct IMPBBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "impb",
@@ -33,7 +33,7 @@ struct IMPBBench: AsyncParsableCommand {
     func run() async throws { try await load.run(.impb, options) }
 }
 
-/// Pairs of accounts, one of which sends to the other.
+/// The load of a message benchmark: pairs of accounts, one of which sends to the other.
 struct MessageBenchOptions: ParsableArguments {
     static func discussion(_ name: String) -> String {
         """
@@ -89,7 +89,7 @@ struct MessageBenchOptions: ParsableArguments {
             MessageRun(dialect: dialect, window: window, textBytes: bytes)
         }
         options.progress("logging \(accounts.count) connections in")
-        // Each pair's receiver first.
+        // Connections with even numbers are receivers, those with odd numbers are senders.
         let channels = try await transport.connect(0..<accounts.count) { index in
             let (sender, receiver) = (accounts[index / 2 * 2], accounts[index / 2 * 2 + 1])
             return index.isMultiple(of: 2)

@@ -3,7 +3,7 @@
 
 import NIOCore
 
-/// The shared state of a message benchmark's handlers; on one loop.
+/// The state that the handlers of a message benchmark share; all of them run on one event loop.
 final class MessageRun {
     struct Result: Sendable {
         var seconds: Double
@@ -22,7 +22,7 @@ final class MessageRun {
     let dialect: BenchDialect
     let window: Int
     let textBytes: Int
-    /// Distinguishes the client ids of this run.
+    /// The prefix that distinguishes the client ids of this run from those of other runs.
     let name: String
     private(set) var isRunning = false
     private(set) var loggedIn = 0
@@ -105,14 +105,15 @@ final class MessageRun {
     }
 }
 
-/// One end of a pair: the sender keeps the window full, the receiver checks what arrives; both acknowledge their inbox.
+/// The connection of one account of a pair. The sender keeps the window full, and the receiver checks the messages that
+/// arrive. Both acknowledge the entries of their inboxes.
 final class PairHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
     private let run: MessageRun
     private let account: BenchAccount
-    /// The recipient; nil: only receives.
+    /// The account to which this one sends; nil if this one only receives.
     let peer: UInt32?
     private var context: ChannelHandlerContext?
     private var inbox = BenchInbox()
@@ -120,10 +121,10 @@ final class PairHandler: ChannelInboundHandler {
     private var isLoggedIn = false
     /// The next number to send.
     private var nextNumber: UInt64 = 0
-    /// When the unacknowledged messages were sent, by number modulo the window.
+    /// The times at which the unacknowledged messages were sent, by their number modulo the window.
     private var sentAt: [UInt64]
     private var inFlight = 0
-    /// The expected number of the next message.
+    /// The number that the next received message should have.
     private var expected: UInt64 = 0
     private var inboxSeq: UInt64 = 0
     private var isInboxKnown = false
@@ -233,7 +234,8 @@ final class PairHandler: ChannelInboundHandler {
         }
     }
 
-    /// Receipts and messages together make up the inbox: its seqs have no holes.
+    /// Checks the seq of an inbox entry. Receipts and messages together make up the inbox, so their seqs must have no
+    /// holes.
     private func arrived(_ seq: UInt64) {
         guard seq > 0 else { return }
         if seq > inboxSeq + 1, isInboxKnown { run.holes += 1 }

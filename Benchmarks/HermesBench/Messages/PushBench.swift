@@ -6,7 +6,7 @@ import Hermes
 import HermesWire
 import NIOCore
 
-/// `hermes-bench push`: one push to many connected devices.
+/// `hermes-bench push`: measures pushes to many connected devices.
 struct PushBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "push",
@@ -88,7 +88,7 @@ struct PushBench: AsyncParsableCommand {
                 _ = try await run.wait(seconds: 60, every: .milliseconds(5)) { $0.received >= wanted }
             }
         }
-        // A duplicate would arrive soon.
+        // Wait, because a duplicate would arrive soon.
         try await Task.sleep(for: .seconds(options.warmup))
         let (received, doubles, latencies) = try await run.on { ($0.received, $0.doubles, $0.latencies) }
         for channel in channels { channel.close(promise: nil) }
@@ -107,7 +107,7 @@ struct PushBench: AsyncParsableCommand {
     }
 }
 
-/// The shared state of a push benchmark's handlers; on one loop.
+/// The state that the handlers of a push benchmark share; all of them run on one event loop.
 final class PushRun {
     /// The prefix of this run's titles.
     let name: String
@@ -173,7 +173,7 @@ final class PushHandler: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
-    /// - Returns: the seq to acknowledge; 0: none.
+    /// - Returns: the seq to acknowledge; 0 if there is none.
     private func take(_ packet: Hermes_V1_Packet) -> UInt64 {
         switch packet.body {
         case .event(let event):

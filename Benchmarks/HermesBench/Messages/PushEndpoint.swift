@@ -7,7 +7,7 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 
-/// The call of the HTTP API that pushes.
+/// The request of the HTTP API that pushes: `POST /v1/push`.
 struct PushEndpoint {
     private let url: String
     private let key: String
@@ -27,7 +27,8 @@ struct PushEndpoint {
         let key = text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
         guard key.hasPrefix("hk_") else {
             throw BenchFailure(
-                "no API key: give --key-file or HERMES_API_KEY, made with \"hermes apikey create NAME --scopes push\"",
+                "no API key: give --key-file or HERMES_API_KEY; "
+                    + "create a key with \"hermes apikey create NAME --scopes push\"",
                 exitCode: ExitCode(77)
             )
         }

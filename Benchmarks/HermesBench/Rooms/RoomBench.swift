@@ -6,7 +6,7 @@ import Hermes
 import HermesWire
 import NIOCore
 
-/// `hermes-bench room`: one sender, many viewers.
+/// `hermes-bench room`: measures a room with one sender and many viewers.
 struct RoomBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "room",
@@ -68,7 +68,7 @@ struct RoomBench: AsyncParsableCommand {
             try await Task.sleep(for: .seconds(options.seconds))
             try await run.on { $0.endMeasuring() }
         }
-        // Waits for the messages under way.
+        // Wait for the texts that are still on their way.
         _ = try await run.wait(seconds: 5) { $0.isDrained }
         let result = try await run.on { $0.result }
         for channel in channels { channel.close(promise: nil) }
@@ -101,7 +101,8 @@ struct RoomBench: AsyncParsableCommand {
         if result.lost > 0 || result.disorders > 0 || result.disconnected > 0 { throw ExitCode(1) }
     }
 
-    /// Sends a text periodically until each viewer got one, because an open connection may not be accepted yet.
+    /// Sends a text periodically until each viewer has received one, because the server may not have accepted an open
+    /// connection yet.
     private static func gather(_ run: BenchRun<RoomRun>) async throws {
         for _ in 0..<600 {
             try await run.on { $0.call() }
@@ -112,7 +113,7 @@ struct RoomBench: AsyncParsableCommand {
     }
 }
 
-/// The shared state of a room benchmark's handlers; on one loop.
+/// The state that the handlers of a room benchmark share; all of them run on one event loop.
 final class RoomRun {
     struct Result: Sendable {
         var seconds: Double
@@ -126,15 +127,15 @@ final class RoomRun {
     private let receivers: Int
     private let window: Int
     let textBytes: Int
-    /// A frame up to its text.
+    /// The bytes of a frame before its text.
     let head: ByteBuffer
     private var sender: ChannelHandlerContext?
     private var present = 0
     private var isRunning = false
-    /// Texts below this number only checked who is present.
+    /// The number of the first text that counts. Texts with lower numbers only checked which viewers are present.
     private(set) var firstNumber: UInt64 = 0
     private var sent = 0
-    /// Delivered or given-up texts of all viewers together.
+    /// The number of texts that were delivered or lost, of all viewers together.
     private var settled = 0
     private var deliveries = 0
     private var lost = 0
@@ -171,7 +172,7 @@ final class RoomRun {
         disconnected += 1
     }
 
-    /// Sends one text, to check who is present.
+    /// Sends one text, to check which viewers are present.
     func call() {
         var buffer = ByteBuffer()
         writeText(firstNumber, at: BenchStamp.now, into: &buffer)
@@ -179,10 +180,10 @@ final class RoomRun {
         sender?.writeAndFlush(NIOAny(buffer), promise: nil)
     }
 
-    /// A viewer got its first text.
+    /// Counts a viewer that got its first text.
     func found() { present += 1 }
 
-    /// Every viewer is in the room.
+    /// Whether every viewer is in the room.
     var isComplete: Bool { present >= receivers }
 
     func start() {
@@ -217,7 +218,7 @@ final class RoomRun {
         )
     }
 
-    /// A viewer got a text; `expected` is the number that it waited for.
+    /// Counts a text that a viewer got; `expected` is the number of the text that the viewer waited for.
     @inline(__always)
     func delivered(_ number: UInt64, expected: UInt64, sentAt: UInt64, now: UInt64) {
         deliveries += 1
@@ -253,7 +254,8 @@ final class RoomRun {
     }
 }
 
-/// A viewer; the first one is also the sender. Knows the length of its own frames, so that it parses no protobuf.
+/// The connection of a viewer; the first viewer is also the sender. Recognizes the benchmark's frames by their length,
+/// so it parses no protobuf.
 final class RoomBenchHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import Hermes
 
-/// The file with the accounts of a benchmark.
+/// The option that names the file with the accounts of benchmarks.
 struct BenchAccountOptions: ParsableArguments {
     @Option(
         name: .customLong("accounts"),
@@ -26,7 +26,7 @@ struct BenchAccount: Codable, Hashable, Sendable {
 struct BenchAccounts {
     let file: String?
     let options: BenchOptions
-    /// Accounts are registered over Delimited, whatever is measured.
+    /// The server's Delimited address. Accounts are registered there, whichever protocol is measured.
     let registration: ServerAddress
 
     /// Returns the wanted number of accounts; registers those that the file lacks, and adds them to it.

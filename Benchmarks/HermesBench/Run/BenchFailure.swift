@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import Hermes
 
-/// Why a benchmark could not be run, or what it found wrong; with the exit code (of sysexits.h).
+/// The reason why a benchmark could not run, or the error that it found, with an exit code: 1, or one of sysexits.h.
 struct BenchFailure: Error, CustomStringConvertible {
     let message: String
     let exitCode: ExitCode

@@ -26,7 +26,7 @@ struct BenchReport {
         lines.append((key, label, .number(number, digits: digits), unit))
     }
 
-    /// Percentiles of nanoseconds, in microseconds.
+    /// Adds percentiles and the maximum of the latencies, in microseconds.
     mutating func add(_ key: String, _ label: String, latencies: LatencyHistogram) {
         guard latencies.totalCount > 0 else { return }
         for (name, percentile) in [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99_9", 99.9)] {
@@ -95,6 +95,8 @@ struct ServerUse {
     let seconds: Double
 
     /// Measures while the body runs.
+    ///
+    /// - Returns: the use of the server; nil without a probe, or if the process cannot be read.
     static func during(
         _ probe: ServerProbe?,
         _ body: nonisolated(nonsending) () async throws -> Void

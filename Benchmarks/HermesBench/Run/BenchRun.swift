@@ -3,9 +3,10 @@
 
 import NIOCore
 
-/// The shared value of a benchmark's handlers, which lives on their loop and is reached from outside.
+/// A value that a benchmark's handlers share. It lives on their event loop; tasks outside the loop reach it through
+/// this type.
 struct BenchRun<Value>: Sendable {
-    /// For handlers that are created on the loop.
+    /// The value, for handlers that are created on the loop.
     let bound: NIOLoopBound<Value>
     let loop: any EventLoop
 
@@ -21,9 +22,9 @@ struct BenchRun<Value>: Sendable {
         try await loop.submit { [bound] in try body(bound.value) }.get()
     }
 
-    /// Checks a condition periodically, up to this long.
+    /// Checks a condition periodically until it is true, for at most `seconds`.
     ///
-    /// - Returns: whether it became true.
+    /// - Returns: whether the condition became true.
     func wait(
         seconds: Double,
         every interval: Duration = .milliseconds(50),
@@ -38,13 +39,13 @@ struct BenchRun<Value>: Sendable {
     }
 }
 
-/// The incomplete frame of a connection.
+/// The received bytes of a connection's incomplete frame.
 struct BenchInbox {
     private var rest = ByteBuffer()
 
-    /// Adds bytes.
+    /// Adds received bytes, and keeps those that `scan` leaves.
     ///
-    /// - Parameter scan: parses the bytes, and returns the number in complete frames.
+    /// - Parameter scan: parses the bytes, and returns the number of bytes in complete frames.
     mutating func add(_ bytes: ByteBuffer, scan: (UnsafeRawBufferPointer) -> Int) {
         var buffer = bytes
         if rest.readableBytes > 0 {
@@ -59,11 +60,11 @@ struct BenchInbox {
 }
 
 extension BenchTransport {
-    /// Opens this number of channels, fifty at once; the handlers are created on the loop.
+    /// Opens a channel for each number in a range, fifty at once. The handlers are created on the loop.
     ///
     /// - Parameters:
     ///   - indices: the numbers of the channels.
-    ///   - opened: gets the number of open channels after each fifty.
+    ///   - opened: is called after each fifty channels, with the number of open channels.
     func connect(
         _ indices: Range<Int>,
         opened: (Int) async throws -> Void = { _ in },

@@ -3,9 +3,9 @@
 
 import NIOCore
 
-/// A number and a time as text of fixed length, which show a message's order and age.
+/// The text of a benchmark's message. It contains a number and a time, which show the message's order and age.
 ///
-/// Eight characters of six bits each for the number, ten for the time; the rest is padding.
+/// The number has eight characters of six bits each, the time has ten; the rest is padding.
 enum BenchStamp {
     static let minBytes = 18
 
@@ -16,7 +16,7 @@ enum BenchStamp {
         buffer.writeRepeatingByte(UInt8(ascii: "."), count: max(0, bytes - minBytes))
     }
 
-    /// Parses a text; nil if it is not a stamp.
+    /// Parses a text; nil if the text is too short for a stamp.
     static func read(_ bytes: UnsafeRawBufferPointer) -> (number: UInt64, nanoseconds: UInt64)? {
         guard bytes.count >= minBytes else { return nil }
         var number: UInt64 = 0

@@ -1,12 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Counts of durations in nanoseconds, in classes that are at most a thousandth of their value wide.
+/// A histogram of durations in nanoseconds. Durations from 2048 ns fall into classes whose width is at most a
+/// thousandth of the duration; shorter ones are exact.
 struct LatencyHistogram: Sendable {
-    /// Values below this have a class each; from here on each power of two has half as many classes.
+    /// Each value below this has a class of its own. From here on, each power of two has ``classesPerPower`` classes.
     private static let exact = 2048
     private static let classesPerPower = exact / 2
-    /// About 18 minutes; longer times are counted as this long.
+    /// About 18 minutes. Longer durations are counted as this long.
     private static let longest: UInt64 = 1 << 40 - 1
 
     private var counts = [UInt32](repeating: 0, count: Self.index(Self.longest) + 1)
@@ -25,7 +26,8 @@ struct LatencyHistogram: Sendable {
         max = 0
     }
 
-    /// The least duration that this part of all recorded ones does not exceed, or one of its class; 0 if there is none.
+    /// Returns the least duration that `percent` percent of the recorded durations do not exceed, rounded up to the end
+    /// of its class; 0 if none is recorded.
     ///
     /// - Parameter percent: from 0 to 100.
     func valueAtPercentile(_ percent: Double) -> UInt64 {
@@ -40,12 +42,12 @@ struct LatencyHistogram: Sendable {
 
     private static func index(_ value: UInt64) -> Int {
         guard value >= exact else { return Int(value) }
-        // The number of bits that a class leaves out.
+        // The number of low bits that a class ignores.
         let shift = UInt64.bitWidth - value.leadingZeroBitCount - exact.trailingZeroBitCount
         return shift * classesPerPower + Int(value >> UInt64(shift))
     }
 
-    /// The longest duration of a class.
+    /// Returns the longest duration of a class.
     private static func last(of index: Int) -> UInt64 {
         guard index >= exact else { return UInt64(index) }
         let shift = UInt64(index / classesPerPower - 1)

@@ -9,7 +9,8 @@ struct ServerProbe: Sendable {
 
     /// The processor time of a process at a moment.
     struct CPUTime: Hashable, Sendable {
-        /// Per thread, by its id, in nanoseconds; for the whole process under "" if threads cannot be read.
+        /// The time of each thread by the thread's id, in nanoseconds. If the times of threads cannot be read, the key
+        /// "" has the time of the whole process.
         var threads: [String: UInt64]
 
         /// The processor time since an earlier moment, in nanoseconds. Threads that ended meanwhile do not count, and
@@ -22,18 +23,19 @@ struct ServerProbe: Sendable {
         }
     }
 
-    /// Nil if the process cannot be read.
+    /// Creates a probe; nil if the process cannot be read.
     init?(pid: Int32) {
         self.pid = pid
         guard cpuTime() != nil else { return nil }
     }
 
-    /// The processor time so far: from the threads' schedstat, in nanoseconds; otherwise from stat, in steps of 10 ms.
+    /// Returns the processor time so far, from the `schedstat` files of the threads. If these show no time, returns
+    /// that of the process from `stat`, in steps of 10 ms.
     func cpuTime() -> CPUTime? {
         let tasks = "/proc/\(pid)/task"
         var threads: [String: UInt64] = [:]
         for task in (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? [] {
-            // A process that ended meanwhile has no file.
+            // A thread that ended meanwhile has no file.
             guard
                 let text = try? String(contentsOfFile: "\(tasks)/\(task)/schedstat", encoding: .utf8),
                 let first = text.split(separator: " ").first,
@@ -54,7 +56,7 @@ struct ServerProbe: Sendable {
         return (user + system) * 10_000_000
     }
 
-    /// The resident memory, in bytes.
+    /// Returns the resident memory, in bytes.
     func residentBytes() -> Int? {
         guard let text = try? String(contentsOfFile: "/proc/\(pid)/statm", encoding: .utf8) else { return nil }
         let fields = text.split(separator: " ")

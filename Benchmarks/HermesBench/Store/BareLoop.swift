@@ -5,9 +5,9 @@ import GRDBSQLite
 import HermesCore
 import HermesSQLite
 
-/// Writes the rows of ``StoreMeasurement`` with SQLite's C interface alone: the least cost of a commit.
+/// Writes the rows of ``StoreMeasurement`` with SQLite's C interface alone, to find the least cost of a commit.
 enum BareLoop {
-    /// SQLite failed.
+    /// An error of SQLite, with its result code.
     struct Failure: Error {
         let code: Int32
     }
@@ -76,7 +76,7 @@ private struct Item {
     let receiver: Int
 }
 
-/// Heads and last seqs, in arrays.
+/// The heads of the inboxes and the last seqs of the conversations, by index, and what has changed in a batch.
 private struct State {
     var heads: [Int64]
     var lastSeqs: [Int64]
@@ -170,7 +170,7 @@ private struct Prepared {
         }
         for pair in state.dirtyPairs {
             sqlite3_bind_int64(updateConversation, 1, state.lastSeqs[pair])
-            // Of the last message's time and authors any numbers cost the same.
+            // Parameters 2 to 4 are the last message's time and authors. Any numbers cost the same.
             sqlite3_bind_int64(updateConversation, 2, state.lastSeqs[pair])
             sqlite3_bind_int64(updateConversation, 3, state.lastSeqs[pair])
             sqlite3_bind_int64(updateConversation, 4, state.lastSeqs[pair])

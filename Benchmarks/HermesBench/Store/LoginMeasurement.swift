@@ -12,7 +12,7 @@ struct LoginMeasurement: Sendable {
     var accounts: Int
     /// The number of logins of known devices.
     var logins: Int
-    /// The number of logins at once.
+    /// The number of logins that run at once.
     var atOnce: Int
     var durability: SQLiteStore.Durability
 
@@ -21,7 +21,7 @@ struct LoginMeasurement: Sendable {
         let token: String
     }
 
-    /// Measures in a directory of its own below `directory`, which is removed at the end.
+    /// Measures in a new directory inside `directory`, and removes the new directory at the end.
     ///
     /// - Returns: a line for each step.
     func run(in directory: String) async throws -> String {
@@ -91,7 +91,7 @@ struct LoginMeasurement: Sendable {
         return people
     }
 
-    /// The time of each call in seconds, and of all together.
+    /// Measures `count` calls: the time of each call, and the time of all together, in seconds.
     private func measure(
         _ count: Int,
         atOnce: Int? = nil,

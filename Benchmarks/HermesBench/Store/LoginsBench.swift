@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import HermesSQLite
 
-/// `hermes-bench logins`: how fast devices log in by token, without any network.
+/// `hermes-bench logins`: measures how fast devices log in by token, without any network.
 struct LoginsBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logins",

@@ -12,14 +12,14 @@ struct SessionMeasurement: Sendable {
     var sessions: Int
     /// The number of messages in each session's queue at the end.
     var messages: Int
-    /// Publications of one commit.
+    /// The number of publications in a commit.
     var batchSize: Int
     var payloadBytes: Int
     /// The number of retained topics.
     var retained: Int
     var durability: SQLiteStore.Durability
 
-    /// Runs in a new directory inside `directory`, and removes it.
+    /// Measures in a new directory inside `directory`, and removes the new directory at the end.
     ///
     /// - Returns: a line for each step.
     func run(in directory: String) async throws -> String {
@@ -72,7 +72,11 @@ struct SessionMeasurement: Sendable {
             "\(name): \(micros) µs of processor time each, \(Int(Double(count) / seconds))/s, slowest step \(slowest) ms"
     }
 
-    /// Commits batches of publications for one session each, the sessions in a scattered order.
+    /// Commits batches of publications. Each publication is for one session; the sessions take turns in a scattered
+    /// order.
+    ///
+    /// - Parameter after: returns the operations that the next commit begins with, from the outcomes and targets of a
+    ///   commit.
     private func publishing(
         _ count: Int,
         _ ids: [DurableSessionID],
@@ -105,7 +109,8 @@ struct SessionMeasurement: Sendable {
         if !extra.isEmpty { _ = try store.commit(extra, now: Self.now) }
     }
 
-    /// Commits for connected clients: each commit completes the publications of the one before.
+    /// Commits publications as for connected clients: each commit also completes the publications of the previous
+    /// commit.
     private func passing(_ ids: [DurableSessionID], _ store: SQLiteStore) throws -> String {
         var stopwatch = BatchStopwatch()
         let count = sessions * messages
@@ -126,7 +131,7 @@ struct SessionMeasurement: Sendable {
         return line("committed, one target", stopwatch, count: count)
     }
 
-    /// Each publication for all sessions.
+    /// Commits publications that are each for all sessions.
     private func sharing(_ ids: [DurableSessionID], _ store: SQLiteStore) throws -> String {
         var stopwatch = BatchStopwatch()
         let targets = ids.map { PublicationTarget(session: $0, qos: .atLeastOnce) }
@@ -157,7 +162,7 @@ struct SessionMeasurement: Sendable {
         return line("read in pages of 512", stopwatch, count: count)
     }
 
-    /// Completes as a client would: page by page, one session per commit.
+    /// Completes the publications page by page, as clients would. Each commit completes a page of every session.
     private func completing(_ ids: [DurableSessionID], _ store: SQLiteStore) throws -> String {
         var stopwatch = BatchStopwatch()
         var last: [UInt64] = []

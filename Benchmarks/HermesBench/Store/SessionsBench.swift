@@ -5,7 +5,8 @@ import ArgumentParser
 import Foundation
 import HermesSQLite
 
-/// `hermes-bench sessions`: how fast the store fills and empties the queues of durable sessions, without any network.
+/// `hermes-bench sessions`: measures how fast the store fills and empties the queues of durable sessions, without any
+/// network.
 struct SessionsBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sessions",

@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import HermesSQLite
 
-/// `hermes-bench store`: how fast the store commits, without any network.
+/// `hermes-bench store`: measures how fast the store commits, without any network.
 struct StoreBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "store",

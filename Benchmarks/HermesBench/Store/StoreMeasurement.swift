@@ -12,12 +12,12 @@ struct StoreMeasurement: Sendable {
     var users: Int
     /// The number of commits.
     var batches: Int
-    /// Messages of one commit; each has two recipients.
+    /// The number of messages in a commit; each has two recipients.
     var batchSize: Int
     var contentBytes: Int
     var durability: SQLiteStore.Durability
 
-    /// The figures of one of the two.
+    /// The figures of one measurement.
     struct Figures: Sendable {
         /// Messages per second over the whole run.
         let rate: Double
@@ -42,14 +42,14 @@ struct StoreMeasurement: Sendable {
         }
     }
 
-    /// Both figures of one run.
+    /// The figures of one run.
     struct Report: Sendable, CustomStringConvertible {
         let store: Figures
         let bare: Figures
-        /// Purging the messages of the store run after all were acknowledged.
+        /// The figures of purging the store's messages after all of them were acknowledged.
         let purge: Figures
 
-        /// The store's rate as a part of the plain loop's, in processor time.
+        /// The plain loop's processor time per message, divided by the store's.
         var ratio: Double { bare.processorTime / store.processorTime }
 
         var description: String {
@@ -93,7 +93,7 @@ struct StoreMeasurement: Sendable {
 
     func clientID(_ index: Int) -> String { "c-\(index)" }
 
-    /// Creates a store with the accounts and closes it again.
+    /// Creates a store with the accounts, closes it, and calls `body` with the path of its database.
     private func prepare<Value>(_ directory: String, _ body: (String) throws -> Value) async throws -> Value {
         let store = try open(directory)
         _ = try await makePeople(in: store)
@@ -150,7 +150,8 @@ struct StoreMeasurement: Sendable {
         return (Figures(stopwatch, batchSize: batchSize), purge)
     }
 
-    /// Each message has two entries; a purge of twice the batch size handles one batch.
+    /// Acknowledges all messages, and measures how they are purged. Each message has two entries, so a purge of twice
+    /// the batch size handles one batch.
     private func measurePurge(of store: SQLiteStore, _ people: [Principal]) async throws -> Figures {
         for person in people {
             let device = DeviceDescription(id: person.device)
@@ -169,7 +170,7 @@ struct StoreMeasurement: Sendable {
     }
 }
 
-/// Adds up the time of batches.
+/// Measures the time of each batch, and the processor time of all together.
 struct BatchStopwatch {
     private(set) var batchSeconds: [Double] = []
     private(set) var processorSeconds: Double = 0

@@ -3,7 +3,7 @@
 
 import ArgumentParser
 
-/// `hermes-bench topics`: how fast topics are matched and delivered to, without any network.
+/// `hermes-bench topics`: measures how fast topics are matched and publications are delivered, without any network.
 struct TopicBench: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "topics",

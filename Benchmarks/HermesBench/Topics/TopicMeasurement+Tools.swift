@@ -9,7 +9,7 @@ import Synchronization
 import Glibc
 #endif
 
-/// Loops that run on the calling thread, on request.
+/// Simulated event loops, whose work runs on the calling thread when ``settle()`` is called.
 final class ImmediateLoops {
     private final class Loop: Sendable {
         let work = Mutex<[@Sendable () -> Void]>([])
@@ -61,7 +61,7 @@ struct FilterShape {
 
     mutating func topic() -> TopicName { TopicName(levels().joined(separator: "/")) ?? TopicName(room: .lobby) }
 
-    /// A filter of one of ten kinds, four of which have no wildcard.
+    /// Returns a filter of one of ten kinds, four of which have no wildcard; `wildcardsOnly` leaves out these four.
     mutating func filter(wildcardsOnly: Bool) -> TopicFilter {
         var levels = levels()
         switch Int.random(in: (wildcardsOnly ? 4 : 0)..<10, using: &random) {
@@ -79,7 +79,7 @@ struct FilterShape {
     }
 }
 
-/// The same random numbers in every run.
+/// A generator that gives the same random numbers in every run.
 struct SeededRandom: RandomNumberGenerator {
     var state: UInt64
 
@@ -102,7 +102,7 @@ struct Stopwatch {
         return Stopwatch(nanoseconds: now - began)
     }
 
-    /// `clock()` counts microseconds (POSIX).
+    /// The processor time so far, in nanoseconds. `clock()` counts microseconds (POSIX).
     private static var now: Double { Double(clock()) * 1000 }
 
     func per(_ count: Int, _ what: String) -> String {
@@ -121,7 +121,7 @@ struct MemoryUse {
     #if canImport(Glibc)
     private typealias Info = @convention(c) (Int32, UnsafeMutablePointer<FILE>?) -> Int32
 
-    /// From glibc's `malloc_info`: its memory from the system, minus the free part.
+    /// The memory that malloc has got from the system, minus its free part, as glibc's `malloc_info` reports it.
     private static var allocatedBytes: Int? {
         guard let symbol = dlsym(dlopen(nil, RTLD_NOW), "malloc_info") else { return nil }
         var text: UnsafeMutablePointer<CChar>?
@@ -130,7 +130,7 @@ struct MemoryUse {
         _ = unsafeBitCast(symbol, to: Info.self)(0, stream)
         fclose(stream)
         defer { free(text) }
-        // The sums over all arenas are the last of each kind.
+        // The last line of each kind has the sum over all arenas.
         var sums: [String: Int] = [:]
         for line in text.map({ String(cString: $0) })?.split(separator: "\n") ?? [] {
             let parts = line.split(separator: "\"")
@@ -164,7 +164,8 @@ struct MemoryUse {
     }
 }
 
-/// The number of this thread's allocations; known only if Tests/AllocationCounter is loaded before the C library.
+/// The number of this thread's allocations, which is known only if Tests/AllocationCounter is loaded before the C
+/// library.
 enum AllocationCount {
     private typealias Counter = @convention(c) () -> UInt64
 
@@ -174,7 +175,7 @@ enum AllocationCount {
     static var now: UInt64? { counter?() }
 }
 
-/// Lines of figures.
+/// A report of titles, and lines with a name and a figure.
 struct TopicReport {
     private(set) var lines: [String] = []
 

@@ -37,7 +37,7 @@ extension DelimitedLink {
         carried = nil
         seen = SeenEntries()
         rooms = [:]
-        watched = []
+        watched = WatchedUsers()
         topics.forgetAll()
         ephemeral.clear()
         effects.append(.forgetEvents)

@@ -26,8 +26,8 @@ struct DelimitedLink: ConnectionLink {
         var epoch: UInt64
         /// The entry's seq; 0 if the event is not an inbox entry.
         var seq: UInt64
-        /// The number of the inbox that the seq belongs to: a seq of one inbox means nothing in another. The link
-        /// increases the number when the account changes, and when the server begins a new inbox or has lost entries.
+        /// The number of the inbox that the seq belongs to. The link increases it when the account changes, and when
+        /// the server begins a new inbox or has lost entries.
         var incarnation: UInt64 = 0
         var event: InboxEvent
         /// The entry as it arrived; nil if the link does not keep entries, or if the event did not arrive as an entry.
@@ -61,8 +61,7 @@ struct DelimitedLink: ConnectionLink {
     let maxFrameBytes: Int
     /// The carrier that transports the packets over MQTT; nil: they travel in Delimited frames.
     private var carrier: MQTTCarrier?
-    /// The longest frame that the server accepts, in bytes, as announced at the login; nil if the server announced no
-    /// limit.
+    /// The longest frame that the server accepts, in bytes; nil if the server announced none at the login.
     private var serverMaxFrameBytes: Int?
     let device: DeviceDescription
     var credential: Credential?
@@ -120,7 +119,7 @@ struct DelimitedLink: ConnectionLink {
     /// The number of the last push to each room.
     var topics = TopicTracker()
     /// Accounts to watch again on the next connection.
-    var watched: Set<UInt32> = []
+    var watched = WatchedUsers()
     /// The app's state. The server pushes messages at once while the app is not in the foreground.
     private var appState = DeviceConditions.AppState.foreground
     var outputs: [InboxTracker<Entry>.Output] = []
@@ -162,8 +161,7 @@ struct DelimitedLink: ConnectionLink {
     /// - Parameters:
     ///   - cursor: the last entry that the app took; nil if unknown.
     ///   - owner: the inbox's account; nil if unknown.
-    ///   - isCertain: whether the credential is known to be the owner's. If not, the answer to the login shows which
-    ///     account it belongs to.
+    ///   - isCertain: whether the credential is known to be the owner's. If not, the login's answer shows whose it is.
     ///   - recent: the last entries that the app took, oldest first.
     ///   - keepRewound: records in the store that the server lost the entries after a cursor.
     mutating func resume(
@@ -197,8 +195,8 @@ struct DelimitedLink: ConnectionLink {
         packet.body = request
         let frame = try DelimitedFrame(packet)
         if let limit = serverMaxFrameBytes, frame.body.readableBytes > limit {
-            let bytes = frame.body.readableBytes
-            throw HermesClientError(.notEncodable, "the request takes \(bytes) bytes; the server takes \(limit)")
+            let problem = "the request has \(frame.body.readableBytes) bytes; the server accepts at most \(limit)"
+            throw HermesClientError(.notEncodable, problem)
         }
         // The server would end the connection each time the client sends this request.
         guard StreamSafeText.isSafe(frame.body) else {
@@ -258,7 +256,7 @@ struct DelimitedLink: ConnectionLink {
         }
         guard !watched.isEmpty || appState != .foreground else { return }
         var request = Hermes_V1_PresenceRequest()
-        request.watchUids = watched.sorted()
+        request.watchUids = watched.sorted
         // Foreground is the server's default and need not be sent.
         if appState != .foreground { request.appState = appState.wire }
         effects.append(.send(.presence(request), id: ID.presence))
@@ -425,8 +423,7 @@ extension DelimitedLink {
             case .text, .gift, .custom, nil: break
             }
         case .presence(let request):
-            watched.formUnion(request.watchUids)
-            watched.subtract(request.unwatchUids)
+            watched.apply(request)
         default:
             // Other requests leave no state that outlives the connection.
             break

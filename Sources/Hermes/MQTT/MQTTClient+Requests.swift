@@ -71,7 +71,10 @@ extension MQTTClient {
     private func encoded(_ message: MQTTMessage) throws(HermesClientError) -> MQTTOutgoing {
         guard MQTTTopic.isValidName(message.topic) else {
             let topic = message.topic
-            throw HermesClientError(.notEncodable, "\"\(topic)\" is no topic name: not empty, without + and #")
+            throw HermesClientError(
+                .notEncodable,
+                "\"\(topic)\" is not a topic name: it must not be empty or contain + or #"
+            )
         }
         do {
             return try MQTTOutgoing(message, version: configuration.version.wire)
@@ -147,7 +150,9 @@ extension MQTTClient {
     static func requireValid(_ filters: [String]) throws {
         guard !filters.isEmpty else { throw HermesClientError(.notEncodable, "at least one topic filter is needed") }
         for filter in filters where !MQTTTopic.isValidFilter(filter) {
-            let message = "\"\(filter)\" is no topic filter: + and # stand alone in their level, # in the last one"
+            let message =
+                "\"\(filter)\" is not a topic filter: it must not be empty, + and # must each fill a level, "
+                + "and # must be the last level"
             throw HermesClientError(.notEncodable, message)
         }
     }
@@ -160,7 +165,10 @@ extension MQTTLink {
     func validate() throws(HermesClientError) {
         if let will = configuration.will, !MQTTTopic.isValidName(will.topic) {
             let topic = will.topic
-            throw HermesClientError(.notEncodable, "\"\(topic)\" is no topic name for a will: not empty, no + and #")
+            throw HermesClientError(
+                .notEncodable,
+                "\"\(topic)\" is not a topic name for a will: it must not be empty or contain + or #"
+            )
         }
         if version == .v311, configuration.password != nil, configuration.userName == nil {
             throw HermesClientError(.notEncodable, "MQTT 3.1.1 has no password without a user name")

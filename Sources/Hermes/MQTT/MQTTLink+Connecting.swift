@@ -180,7 +180,7 @@ extension MQTTLink {
         guard let limit = connection?.maxPacketBytes, frame.encodedBytes > limit else { return }
         throw HermesClientError(
             .notEncodable,
-            "the packet takes \(frame.encodedBytes) bytes; the server takes \(limit)"
+            "the packet has \(frame.encodedBytes) bytes; the server accepts at most \(limit)"
         )
     }
 

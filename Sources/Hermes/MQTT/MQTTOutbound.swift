@@ -269,7 +269,7 @@ struct MQTTOutbound: Sendable {
                 waitingIDs.remove(id)
                 ends[id] = nil
                 let message =
-                    "the message takes \(outgoing.frame.encodedBytes) bytes; the server takes \(maxPacketBytes)"
+                    "the message has \(outgoing.frame.encodedBytes) bytes; the server accepts at most \(maxPacketBytes)"
                 actions.append(.failed(id: id, HermesClientError(.notEncodable, message)))
                 continue
             }
@@ -323,7 +323,9 @@ struct MQTTOutbound: Sendable {
     private func tooLong(_ entry: Entry) -> HermesClientError? {
         let bytes = entry.outgoing.frame.encodedBytes
         guard entry.released == nil, bytes > maxPacketBytes else { return nil }
-        let message = "the message has \(bytes) bytes; the server now takes \(maxPacketBytes), but may have it"
+        let message =
+            "the message has \(bytes) bytes; the server now accepts at most \(maxPacketBytes), "
+            + "but may already have got the message"
         return HermesClientError(.notEncodable, message)
     }
 

@@ -204,7 +204,10 @@ public actor Outbox {
 
     /// Ends the waits for receipts, because no receipt can come before the next login.
     private func interruptReceipts() {
-        var reason: any Error = HermesClientError(.closed, "another account logs in; the message waits for its account")
+        var reason: any Error = HermesClientError(
+            .closed,
+            "another account is logging in; the message waits until its own account logs in"
+        )
         do { try requireStarted() } catch { reason = error }
         for promise in promises.values { promise.interrupt(reason) }
     }

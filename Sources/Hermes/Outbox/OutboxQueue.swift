@@ -94,7 +94,7 @@ struct OutboxQueue: Sendable {
         }
         let item = OutboxItem(number: lastNumber &+ 1, uid: uid, send: send, queuedAtMilliseconds: date)
         guard entries.count < limits.maxEntries, bytes + Self.bytes(item) <= limits.maxBytes else {
-            let text = "\(entries.count) messages of \(bytes) bytes fill the outbox"
+            let text = "the outbox is full: \(entries.count) messages, \(bytes) bytes in all"
             throw HermesClientError(.outboxFull, text)
         }
         return (insert(item, .storing), true)

@@ -88,7 +88,7 @@ final class WebSocketBytes: ChannelDuplexHandler {
         isOver = true
         let what =
             switch error {
-            case .invalidFrameLength: "announced a frame that is longer than any may be"
+            case .invalidFrameLength: "announced a frame longer than the protocol allows"
             case .fragmentedControlFrame: "cut a control frame in parts (RFC 6455, section 5.5)"
             case .multiByteControlFrameLength: "sent a control frame of more than 125 bytes (RFC 6455, section 5.5)"
             }

@@ -38,7 +38,7 @@ struct WebSocketUpgrade: Sendable {
                         let agreed = response.headers["Sec-WebSocket-Protocol"].first
                         guard agreed?.lowercased() == target.subprotocol else {
                             let said = agreed.map { "agreed on \($0)" } ?? "did not agree on a subprotocol"
-                            let message = "the WebSocket server \(said); \(target.subprotocol) is wanted"
+                            let message = "the WebSocket server \(said); the client asked for \(target.subprotocol)"
                             throw HermesClientError(.cannotConnect, message)
                         }
                         try channel.pipeline.syncOperations.addHandler(WebSocketBytes())

@@ -38,7 +38,7 @@ struct APIKeyCreate: AsyncParsableCommand {
     @Argument(help: "The key's name; must be unique.")
     var name: String
 
-    @Option(help: ArgumentHelp("Its scopes, separated by commas.", valueName: "scopes"))
+    @Option(help: ArgumentHelp("The key's scopes, separated by commas.", valueName: "scopes"))
     var scopes: String = "push"
 
     @OptionGroup var data: DataOptions

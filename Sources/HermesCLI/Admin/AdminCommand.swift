@@ -122,9 +122,9 @@ struct AdminTOTP: AsyncParsableCommand {
         commandName: "totp",
         abstract: "Give an administrator a second factor, or take it away.",
         discussion: """
-            Prints a secret for an authenticator app (TOTP, RFC 6238), and recovery codes, each of which replaces a \
-            lost app once. The secret and the codes are shown only now. From now on each login needs a code; an \
-            earlier secret is no longer valid.
+            Prints a secret for an authenticator app (TOTP, RFC 6238), and recovery codes. If the app is lost, each \
+            recovery code can be used once in its place. The secret and the codes are not shown again. From now on, \
+            each login needs a code. An earlier secret is no longer valid.
 
             Examples:
               hermes admin totp olga
@@ -145,7 +145,7 @@ struct AdminTOTP: AsyncParsableCommand {
         switch try await Administrator(data).ask(request) {
         case .secondFactor(let address, let secret, let recovery):
             print("\(address)\n")
-            print("secret, to be typed: \(secret)\n")
+            print("secret, to type into an app: \(secret)\n")
             print("recovery codes, each valid once:")
             for code in recovery { print("  \(code)") }
         default: print("\(name) logs in with the password alone")

@@ -157,9 +157,9 @@ actor Chat {
             case .gap(let gap):
                 await console.status("\(Self.count(gap)) message(s) had expired before this device connected")
             case .inboxReset:
-                await console.status("the server lost its store; messages may be missing")
+                await console.status("the server lost stored data; messages may be missing")
             case .contact(let change, by: _, let name, message: _):
-                await console.status("\(name.printable): contact \(change)")
+                await console.status("\(name.printable) \(Self.words(for: change))")
             case .group(let change, of: _, let name, by: _):
                 await console.status("group \(name.printable): \(Self.word(for: change))")
             case .readMark, .unknown:
@@ -188,12 +188,22 @@ actor Chat {
         return .states
     }
 
+    /// Returns what the other account did.
+    private static func words(for change: ContactChange) -> String {
+        switch change {
+        case .requested: "requested you as a contact"
+        case .accepted: "accepted you as a contact"
+        case .declined: "declined your contact request"
+        case .removed: "removed you as a contact"
+        }
+    }
+
     private static func word(for change: GroupChange) -> String {
         switch change {
         case .created: "created"
         case .changed: "changed"
-        case .membersAdded: "membersAdded"
-        case .membersRemoved: "membersRemoved"
+        case .membersAdded: "members added"
+        case .membersRemoved: "members left or were removed"
         case .dissolved: "dissolved"
         }
     }
@@ -225,7 +235,7 @@ actor Chat {
         case .video(let url, _, _): "video \(url)"
         case .expression(_, let name): "sticker \(name)"
         case .custom(let type, let data): "\(type), \(data.count) bytes"
-        case .unknown: message.isRecalled ? "taken back" : "of a kind that this version does not know"
+        case .unknown: message.isRecalled ? "recalled" : "content that this version cannot show"
         }
     }
 
@@ -365,10 +375,10 @@ actor Chat {
     }
 
     private func showHistory(_ count: Int) async throws {
-        guard let peer else { throw ClientFailure("of which conversation? say /to NAME first") }
+        guard let peer else { throw ClientFailure("no conversation is chosen: enter /to NAME first") }
         let history = try await client.history(of: .user(peer.uid), limit: count)
         if history.messages.isEmpty {
-            await console.status("nothing is stored of this conversation")
+            await console.status("the server has no messages of this conversation")
         }
         for message in history.messages { try await show(message, isStored: true) }
     }
@@ -383,7 +393,7 @@ actor Chat {
             if page.isEmpty { break }
             all += page
         }
-        if all.isEmpty { await console.status("no conversation yet: enter /to NAME") }
+        if all.isEmpty { await console.status("there are no conversations yet: enter /to NAME") }
         all.sort { ($0.lastDate ?? .distantPast) > ($1.lastDate ?? .distantPast) }
         for conversation in all.prefix(count) {
             try await console.print(Self.line(for: conversation))
@@ -399,14 +409,14 @@ actor Chat {
             case .user(let uid): name.isEmpty ? "#\(uid), deleted" : name
             case .group(let id): "group \(name.isEmpty ? "#\(id)" : name)"
             }
-        let last = conversation.lastDate.map { ", the last message at \(day($0)) \(clock($0))" } ?? ""
+        let last = conversation.lastDate.map { ", last message on \(day($0)) \(clock($0))" } ?? ""
         return "\(title): \(conversation.unread) unread\(last)"
     }
 
     private func showPeer() async throws {
-        guard let peer else { throw ClientFailure("no conversation yet: enter /to NAME") }
+        guard let peer else { throw ClientFailure("no conversation is chosen: enter /to NAME first") }
         let account = try await client.account(id: peer.uid)
-        try await console.print("\(account.nickName.printable) is \(account.isOnline ? "there" : "away")")
+        try await console.print("\(account.nickName.printable) is \(account.isOnline ? "online" : "offline")")
     }
 
     private func showDevices() async throws {

@@ -13,10 +13,12 @@ struct ChatCommand: AsyncParsableCommand {
         discussion: """
             Your input is sent when you press Enter; incoming messages appear above the input line. Lines that begin \
             with / are commands; /help lists them. The login is kept in ~/.config/hermes, readable only by you, so \
-            that the next start needs no password. The client reconnects by itself; nothing is lost or shown twice. \
-            Messages that could not be printed, or that the reader of a pipe did not read, come again next time.
+            that the next start needs no password. The client reconnects by itself; no message is lost or shown \
+            twice. Messages that could not be printed, or that the reader of a pipe did not read, are shown at the \
+            next start.
 
-            On a pipe, each line of stdin is sent in order, and the program ends once all are committed.
+            On a pipe, the lines of stdin are sent in order, and the program ends once the server has stored all of \
+            them.
 
             Examples:
               hermes chat ann --register                  create the account "ann" and start
@@ -33,18 +35,18 @@ struct ChatCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The account to talk to.", valueName: "peer"))
     var to: String?
 
-    @Option(help: ArgumentHelp("At the end of stdin, stay for incoming messages this long.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("After the end of stdin, wait this long for incoming messages.", valueName: "seconds"))
     var wait: Double?
 
-    @Option(help: ArgumentHelp("End once this many messages of others have arrived.", valueName: "n"))
+    @Option(help: ArgumentHelp("End after this many messages from others.", valueName: "n"))
     var count: Int?
 
     @OptionGroup(title: "Login") var login: LoginOptions
     @OptionGroup(title: "Server") var server: ServerOptions
 
     func validate() throws {
-        if let wait, !(0...1e9).contains(wait) { throw ValidationError("--wait \(wait): seconds, 0 or more") }
-        if let count, count < 1 { throw ValidationError("--count \(count): a number from 1") }
+        if let wait, !(0...1e9).contains(wait) { throw ValidationError("--wait \(wait): must be 0 to 1000000000") }
+        if let count, count < 1 { throw ValidationError("--count \(count): must be at least 1") }
     }
 
     func run() async throws {

@@ -33,7 +33,11 @@ enum ChatInput: Hashable {
         case "devices": self = .devices
         case "help", "?": self = .help
         case "quit", "q", "exit": self = .quit
-        case let name: self = .wrong("there is no command /\(name); /help lists them; a text that begins with / is //…")
+        case let name:
+            self = .wrong(
+                "there is no command /\(name); /help lists the commands; "
+                    + "to send a text that begins with /, begin it with //"
+            )
         }
     }
 
@@ -45,9 +49,9 @@ enum ChatInput: Hashable {
 
     static let helpText = """
         /to NAME      talk to NAME from now on
-        /list [N]     your conversations and what is unread in them, the newest N first (20)
-        /history [N]  the last N messages that the server keeps of this conversation (20)
-        /who          whom you talk to, and whether they are there
+        /list [N]     your newest N conversations, and how many messages are unread in each (default 20)
+        /history [N]  the last N messages that the server keeps of this conversation (default 20)
+        /who          the person you talk to, and whether they are online
         /devices      the devices of your account
         /quit         end (also Ctrl-D)
         //TEXT        send a text that begins with a /

@@ -27,7 +27,7 @@ struct ClientFailure: Error, CustomStringConvertible {
         case .nameTaken:
             self.init("\(place): \(error.message); to log in instead, leave --register out", exitCode: ExitCode(77))
         case .replaced:
-            self.init("\(error.message): the same --device started elsewhere", exitCode: ExitCode(77))
+            self.init("\(error.message): another client logged in with the same --device", exitCode: ExitCode(77))
         default:
             self.init("\(place): \(error.message)")
         }

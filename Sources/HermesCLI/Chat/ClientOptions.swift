@@ -26,10 +26,10 @@ struct ServerOptions: ParsableArguments {
 
     func validate() throws {
         if let port, !(1...65_535).contains(port) {
-            throw ValidationError("--port \(port): a port is a number from 1 to 65535")
+            throw ValidationError("--port \(port): must be 1 to 65535")
         }
         if tls == false, tlsCA != nil || tlsInsecure {
-            throw ValidationError("--no-tls: --tls-ca and --tls-insecure are for TLS")
+            throw ValidationError("--no-tls cannot be used with --tls-ca or --tls-insecure")
         }
         if host.isEmpty { throw ValidationError("--host: a name or an address is needed, for example 127.0.0.1") }
     }
@@ -61,14 +61,14 @@ struct LoginOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The device to log in as; each device gets every message once.",
-            discussion: "Default: chosen on the first start and kept.",
+            "The id of the device; each device of an account receives every message once.",
+            discussion: "Default: an id that is chosen at the first start and stored.",
             valueName: "id"
         )
     )
     var device: String?
 
-    @Flag(help: "Use no stored login token, and store none.")
+    @Flag(help: "Neither use nor store a login token.")
     var noCache = false
 
     func validate() throws {

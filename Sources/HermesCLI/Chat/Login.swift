@@ -50,7 +50,7 @@ struct Login {
             do {
                 try cache.store(entry, name: name, server: server)
             } catch {
-                StandardError.tell("the login is not kept: \(error)")
+                StandardError.tell("the login token cannot be stored: \(error)")
             }
         }
         return session

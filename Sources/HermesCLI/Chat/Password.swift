@@ -15,7 +15,9 @@ enum Password {
         if let file { return try read(file: file) }
         if let password = ProcessInfo.processInfo.environment["HERMES_PASSWORD"], !password.isEmpty { return password }
         guard isatty(STDIN_FILENO) == 1 else {
-            throw ClientFailure("there is no terminal to ask for the password: set HERMES_PASSWORD or --password-file")
+            throw ClientFailure(
+                "the password is missing: without a terminal, give it in HERMES_PASSWORD or --password-file"
+            )
         }
         let password = try ask(prompt)
         if confirms, try ask("Once more: ") != password { throw ClientFailure("the two passwords differ") }

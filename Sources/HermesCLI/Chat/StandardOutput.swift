@@ -78,7 +78,8 @@ struct OutputFailure: Error, Hashable, CustomStringConvertible {
     var isClosed: Bool { number == EPIPE }
 
     var description: String {
-        "cannot print: \(String(cString: strerror(number))); unprinted messages come again next time"
+        "cannot print: \(String(cString: strerror(number))); "
+            + "messages that were not printed are shown at the next start if the server stores them"
     }
 }
 

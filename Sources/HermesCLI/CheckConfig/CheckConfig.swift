@@ -49,7 +49,7 @@ struct CheckConfig: AsyncParsableCommand {
                 file: config,
                 readsFiles: !skipFiles
             )
-            print(show ? text : "the configuration is good\n", terminator: "")
+            print(show ? text : "the configuration is valid\n", terminator: "")
         } catch {
             throw Report.failure(error)
         }

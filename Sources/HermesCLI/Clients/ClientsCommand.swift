@@ -38,7 +38,9 @@ struct ClientsList: AsyncParsableCommand {
 
     private static let pageSize = 1_000
 
-    @Option(help: ArgumentHelp("Only clients whose id or owner contains this, in either case.", valueName: "text"))
+    @Option(
+        help: ArgumentHelp("Only clients whose id or owner contains this text; case is ignored.", valueName: "text")
+    )
     var text: String = ""
 
     @Flag(help: "Print JSON.")
@@ -65,8 +67,12 @@ struct ClientsList: AsyncParsableCommand {
 struct ClientsDisconnect: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "disconnect",
-        abstract: "End a client's connection. The client is told why, keeps its session, and may come back.",
-        discussion: "Example: hermes clients disconnect 17"
+        abstract: "End a client's connection.",
+        discussion: """
+            The client keeps its session and can reconnect. Over MQTT 5.0, it gets the reason.
+
+            Example: hermes clients disconnect 17
+            """
     )
 
     @Argument(help: "The number that \"hermes clients\" shows.")

@@ -10,8 +10,8 @@ struct InvitationCommand: AsyncParsableCommand {
         commandName: "invitation",
         abstract: "Manage the invitations to register.",
         discussion: """
-            Required if accounts.registration is "invitation". Works with or without a running server. A code is shown \
-            once, when it is created; the server stores only its hash.
+            If accounts.registration is "invitation", people need an invitation to register. Works with or without a \
+            running server. A code is shown once, when it is created; the server stores only its hash.
 
             Examples:
               hermes invitation create summer-course --uses 30 --days 14
@@ -32,10 +32,10 @@ struct InvitationCreate: AsyncParsableCommand {
     @Argument(help: "The invitation's name; must be unique.")
     var name: String
 
-    @Option(help: "The number of accounts that may be created with it.")
+    @Option(help: "The number of accounts that the invitation can create.")
     var uses: Int = 1
 
-    @Option(help: "The number of days that it is valid; 0: until it is used up or revoked.")
+    @Option(help: "The number of days for which the invitation is valid; 0: no limit.")
     var days: Int = 30
 
     @OptionGroup var data: DataOptions

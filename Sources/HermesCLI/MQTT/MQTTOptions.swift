@@ -57,12 +57,15 @@ struct MQTTOptions: ParsableArguments {
     )
     var protocolVersion = "mqttv5"
 
-    @Option(name: [.short, .long], help: ArgumentHelp("Keep-alive; 0: none.", valueName: "seconds"))
+    @Option(
+        name: [.short, .long],
+        help: ArgumentHelp("The keep-alive interval; 0: no keep-alive.", valueName: "seconds")
+    )
     var keepalive = 60
 
     @Flag(
         name: [.customShort("c"), .long],
-        help: "Keep the session: the server stores messages for later. Needs -i."
+        help: "Keep the session, so that the server stores messages for the next connection. Needs -i or -I."
     )
     var disableCleanSession = false
 
@@ -79,7 +82,8 @@ struct MQTTOptions: ParsableArguments {
     @Option(
         name: [.customShort("D"), .long],
         help: ArgumentHelp(
-            "A property for connect, publish, subscribe or will. A user-property has a name and a value.",
+            "A property of a packet: connect, publish, subscribe or will. "
+                + "The value of a user-property is a name and a value.",
             valueName: "command name value"
         ),
         transform: { try MQTTPropertyArgument(words: MQTTPropertyArguments.words($0)) }
@@ -129,9 +133,9 @@ struct MQTTOptions: ParsableArguments {
     var noDelay = false
 
     func validate() throws {
-        if let port, !(1...65_535).contains(port) { throw ValidationError("-p \(port): 1 to 65535") }
-        guard (0...65_535).contains(keepalive) else { throw ValidationError("-k \(keepalive): 0 to 65535") }
-        guard (0...2).contains(willQos) else { throw ValidationError("--will-qos \(willQos): 0, 1 or 2") }
+        if let port, !(1...65_535).contains(port) { throw ValidationError("-p \(port): must be 1 to 65535") }
+        guard (0...65_535).contains(keepalive) else { throw ValidationError("-k \(keepalive): must be 0 to 65535") }
+        guard (0...2).contains(willQos) else { throw ValidationError("--will-qos \(willQos): must be 0, 1 or 2") }
         if willTopic == nil, willPayload != nil || willRetain || willQos != 0 {
             throw ValidationError("a will needs a --will-topic")
         }
@@ -140,19 +144,19 @@ struct MQTTOptions: ParsableArguments {
             throw ValidationError("-D and -x: MQTT 3.1.1 has no properties; use -V mqttv5")
         }
         if let expiry = sessionExpiryInterval, !(-1...4_294_967_295).contains(expiry) {
-            throw ValidationError("-x \(expiry): -1 to 4294967295")
+            throw ValidationError("-x \(expiry): must be -1 to 4294967295")
         }
         if disableCleanSession, id == nil, idPrefix == nil {
-            throw ValidationError("-c: a session that is kept needs a client id: -i ID")
+            throw ValidationError("-c needs a client id: give -i ID")
         }
-        if id != nil, idPrefix != nil { throw ValidationError("-i and -I: one of the two") }
-        if key != nil, cert == nil { throw ValidationError("--key: its certificate is missing: --cert") }
+        if id != nil, idPrefix != nil { throw ValidationError("-i and -I cannot be used together") }
+        if key != nil, cert == nil { throw ValidationError("--key needs the key's certificate: give --cert") }
         if let url {
             guard host == nil, port == nil, username == nil, password == nil else {
-                throw ValidationError("-L: -h, -p, -u and -P are in it already")
+                throw ValidationError("-L cannot be used with -h, -p, -u or -P: put these values into the URL")
             }
             guard MQTTURL(url) != nil else {
-                throw ValidationError("-L \(url): mqtt://[USER[:PASSWORD]@]HOST[:PORT]/TOPIC, or mqtts://…")
+                throw ValidationError("-L \(url): must be mqtt://[USER[:PASSWORD]@]HOST[:PORT]/TOPIC, or mqtts://…")
             }
         }
     }
@@ -161,7 +165,7 @@ struct MQTTOptions: ParsableArguments {
         switch protocolVersion.lowercased() {
         case "5", "mqttv5": .v5
         case "311", "4", "mqttv311": .v311
-        default: throw ValidationError("-V \(protocolVersion): mqttv5 or mqttv311")
+        default: throw ValidationError("-V \(protocolVersion): must be mqttv5 or mqttv311")
         }
     }
 

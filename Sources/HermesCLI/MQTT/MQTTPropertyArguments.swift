@@ -61,17 +61,17 @@ struct MQTTPropertyArgument: Hashable, Sendable {
 
     init(words: [String]) throws(ValidationError) {
         guard words.count >= 3 else {
-            throw ValidationError("-D COMMAND NAME VALUE, for example: -D publish content-type text/plain")
+            throw ValidationError("-D needs COMMAND NAME VALUE, for example: -D publish content-type text/plain")
         }
         guard let command = Command(rawValue: words[0]) else {
             let all = Command.allCases.map(\.rawValue).joined(separator: ", ")
-            throw ValidationError("-D \(words[0]): one of \(all)")
+            throw ValidationError("-D \(words[0]): must be one of \(all)")
         }
         self.command = command
         property = try Self.property(words[1], words[2], words.count > 3 ? words[3] : nil)
         guard Self.allowed(words[1], in: command) else {
             throw ValidationError(
-                "-D \(words[0]) \(words[1]): \(words[0]) has no such property, or it is not offered here"
+                "-D \(words[0]) \(words[1]): \(words[0]) has no such property, or hermes does not support it"
             )
         }
     }
@@ -80,13 +80,13 @@ struct MQTTPropertyArgument: Hashable, Sendable {
     {
         func number<Number: FixedWidthInteger>(_ type: Number.Type) throws(ValidationError) -> Number {
             guard let number = Number(value) else {
-                throw ValidationError("-D … \(name) \(value): a number from 0 to \(Number.max)")
+                throw ValidationError("-D … \(name) \(value): must be 0 to \(Number.max)")
             }
             return number
         }
         switch name {
         case "payload-format-indicator":
-            guard value == "0" || value == "1" else { throw ValidationError("-D … \(name) \(value): 0 or 1") }
+            guard value == "0" || value == "1" else { throw ValidationError("-D … \(name) \(value): must be 0 or 1") }
             return .payloadFormatIndicator(value == "1")
         case "message-expiry-interval": return .messageExpiryInterval(try number(UInt32.self))
         case "content-type": return .contentType(value)
@@ -98,18 +98,18 @@ struct MQTTPropertyArgument: Hashable, Sendable {
         case "subscription-identifier":
             let identifier = Int(try number(UInt32.self))
             guard (1...268_435_455).contains(identifier) else {
-                throw ValidationError("-D … \(name) \(value): 1 to 268435455")
+                throw ValidationError("-D … \(name) \(value): must be 1 to 268435455")
             }
             return .subscriptionIdentifier(identifier)
         case "session-expiry-interval": return .sessionExpiryInterval(try number(UInt32.self))
         case "receive-maximum":
             let maximum = try number(UInt16.self)
-            guard maximum > 0 else { throw ValidationError("-D … \(name) 0: from 1") }
+            guard maximum > 0 else { throw ValidationError("-D … \(name) 0: must be at least 1") }
             return .receiveMaximum(maximum)
         case "maximum-packet-size": return .maximumPacketSize(try number(UInt32.self))
         case "topic-alias-maximum": return .topicAliasMaximum(try number(UInt16.self))
         case "will-delay-interval": return .willDelayInterval(try number(UInt32.self))
-        default: throw ValidationError("-D … \(name): there is no such property, or it is not offered here")
+        default: throw ValidationError("-D … \(name): there is no such property, or hermes does not support it")
         }
     }
 

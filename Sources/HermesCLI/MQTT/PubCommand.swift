@@ -66,23 +66,27 @@ struct PubCommand: AsyncParsableCommand {
 
     @Option(
         name: [.customShort("M"), .long],
-        help: ArgumentHelp("The most unacknowledged messages at once.", valueName: "n")
+        help: ArgumentHelp("The largest number of unacknowledged messages.", valueName: "n")
     )
     var maxInflight = 100
 
     @OptionGroup(title: "Connection") var options: MQTTOptions
 
     func validate() throws {
-        guard topic ?? options.urlTopic != nil else { throw ValidationError("give -t TOPIC") }
+        guard topic ?? options.urlTopic != nil else { throw ValidationError("the topic is missing: give -t TOPIC") }
         let sources = [message != nil, file != nil, wholeInput, lines, empty].count { $0 }
         guard sources == 1 else {
             throw ValidationError("give one of -m TEXT, -f FILE, -s, -l and -n as the payload")
         }
-        guard (0...2).contains(qos) else { throw ValidationError("-q \(qos): 0, 1 or 2") }
-        guard (1...1_000_000_000).contains(count) else { throw ValidationError("--repeat \(count): from 1") }
-        guard count == 1 || !lines else { throw ValidationError("--repeat: not with -l") }
-        guard (0...1e6).contains(repeatDelay) else { throw ValidationError("--repeat-delay \(repeatDelay): from 0") }
-        guard (1...65_535).contains(maxInflight) else { throw ValidationError("-M \(maxInflight): 1 to 65535") }
+        guard (0...2).contains(qos) else { throw ValidationError("-q \(qos): must be 0, 1 or 2") }
+        guard (1...1_000_000_000).contains(count) else {
+            throw ValidationError("--repeat \(count): must be 1 to 1000000000")
+        }
+        guard count == 1 || !lines else { throw ValidationError("--repeat cannot be used with -l") }
+        guard (0...1e6).contains(repeatDelay) else {
+            throw ValidationError("--repeat-delay \(repeatDelay): must be 0 to 1000000")
+        }
+        guard (1...65_535).contains(maxInflight) else { throw ValidationError("-M \(maxInflight): must be 1 to 65535") }
     }
 
     func run() async throws {
@@ -141,10 +145,10 @@ struct PubCommand: AsyncParsableCommand {
         do {
             try await client.ping()
         } catch let error as HermesClientError {
-            throw ClientFailure("\(error.message): publications may be lost; -q 1 prevents this")
+            throw ClientFailure("\(error.message): some messages may be lost; to prevent this, use -q 1")
         }
         guard await client.connectionNumber == connection else {
-            throw ClientFailure("the connection was lost meanwhile: not all may have arrived; -q 1 makes sure")
+            throw ClientFailure("the connection was lost: some messages may be lost; to prevent this, use -q 1")
         }
     }
 
@@ -158,7 +162,7 @@ struct PubCommand: AsyncParsableCommand {
                 let since = lostAt ?? ContinuousClock.now
                 lostAt = since
                 if ContinuousClock.now - since > longestAbsence {
-                    throw ClientFailure("\(error.message): publications may be lost; -q 1 prevents this")
+                    throw ClientFailure("\(error.message): some messages may be lost; to prevent this, use -q 1")
                 }
             case .idle, .connecting, .authenticating, .lost, .paused, .stopped: continue
             }

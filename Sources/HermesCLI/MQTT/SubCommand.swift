@@ -57,7 +57,7 @@ struct SubCommand: AsyncParsableCommand {
     @Flag(name: [.customShort("v"), .long], help: "Print the topic before each payload.")
     var verbose = false
 
-    @Flag(name: .customShort("N"), help: "Print no end of line.")
+    @Flag(name: .customShort("N"), help: "Do not print a line end after each message.")
     var noEndOfLine = false
 
     @Option(
@@ -94,11 +94,13 @@ struct SubCommand: AsyncParsableCommand {
     @OptionGroup(title: "Connection") var options: MQTTOptions
 
     func validate() throws {
-        guard !filters.isEmpty || !unsubscribe.isEmpty else { throw ValidationError("give -t or -U") }
-        guard (0...2).contains(qos) else { throw ValidationError("-q \(qos): 0, 1 or 2") }
-        if let count, count < 1 { throw ValidationError("-C \(count): from 1") }
-        if let wait, !(0.001...1e9).contains(wait) { throw ValidationError("-W \(wait): seconds above 0") }
-        if noRetained, retainedOnly { throw ValidationError("-R and --retained-only: one of the two") }
+        guard !filters.isEmpty || !unsubscribe.isEmpty else {
+            throw ValidationError("the topic is missing: give -t or -U")
+        }
+        guard (0...2).contains(qos) else { throw ValidationError("-q \(qos): must be 0, 1 or 2") }
+        if let count, count < 1 { throw ValidationError("-C \(count): must be at least 1") }
+        if let wait, !(0.001...1e9).contains(wait) { throw ValidationError("-W \(wait): must be 0.001 to 1000000000") }
+        if noRetained, retainedOnly { throw ValidationError("-R and --retained-only cannot be used together") }
         if let format { _ = try MQTTFormat(format) }
     }
 

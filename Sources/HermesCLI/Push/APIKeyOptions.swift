@@ -23,7 +23,8 @@ struct APIKeyOptions: ParsableArguments {
         }
         guard let key = ProcessInfo.processInfo.environment["HERMES_API_KEY"], !key.isEmpty else {
             throw ClientFailure(
-                "no API key: give --key-file or HERMES_API_KEY, made with \"hermes apikey create NAME --scopes push\"",
+                "no API key: give --key-file or HERMES_API_KEY; "
+                    + "create a key with \"hermes apikey create NAME --scopes push\"",
                 exitCode: ExitCode(77)
             )
         }

@@ -30,7 +30,7 @@ struct HTTPEndpoint {
             let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https"
         else {
             throw ClientFailure(
-                "--server \(server): not an address as http://127.0.0.1:8080",
+                "--server \(server): not an HTTP address such as http://127.0.0.1:8080",
                 exitCode: .validationFailure
             )
         }

@@ -26,7 +26,7 @@ struct PushCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("A user by name or uid; can be given several times.", valueName: "name"))
     var to: [String] = []
 
-    @Option(help: ArgumentHelp("Only this device of the user shows it.", valueName: "id"))
+    @Option(help: ArgumentHelp("Push only to this device of the user.", valueName: "id"))
     var device: String?
 
     @Option(help: ArgumentHelp("The subscribers of this topic.", valueName: "topic"))
@@ -79,17 +79,17 @@ struct PushCommand: AsyncParsableCommand {
             throw ValidationError("the push is empty: give --title, --body or --data")
         }
         guard device == nil || to.count == 1 else {
-            throw ValidationError("--device: names a device of one user; give --to once")
+            throw ValidationError("--device needs exactly one --to")
         }
         guard topic != nil || !retain && !protobuf else {
             throw ValidationError("--retain and --protobuf need --topic")
         }
         if let ttl, Self.seconds(ttl) == nil {
-            throw ValidationError("--ttl \(ttl): a number with s, m, h or d, such as 10m")
+            throw ValidationError("--ttl \(ttl): must be a number with s, m, h or d, such as 10m")
         }
         if let data, !Self.isObject(data) { throw ValidationError("--data: not a JSON object, such as {\"order\":7}") }
         if let priority, !["normal", "high"].contains(priority) {
-            throw ValidationError("--priority \(priority): normal or high")
+            throw ValidationError("--priority \(priority): must be normal or high")
         }
     }
 
@@ -174,12 +174,14 @@ struct PushAnswer {
         if answer.status == 202, let accepted = try? JSONDecoder().decode(Accepted.self, from: data) {
             id = accepted.id
             if let unknown = accepted.unknown, !unknown.isEmpty {
-                StandardError.tell("no account: \(unknown.joined(separator: ", "))")
+                StandardError.tell("these accounts do not exist: \(unknown.joined(separator: ", "))")
             }
             return
         }
         guard let refused = try? JSONDecoder().decode(Refused.self, from: data) else {
-            throw ClientFailure("\(server) answered \(answer.status), as no Hermes server does; check --server")
+            throw ClientFailure(
+                "\(server) answered \(answer.status), which is not an answer of a Hermes server; check --server"
+            )
         }
         throw ClientFailure(
             "\(server): \(refused.detail) (error \(refused.code))",

@@ -42,8 +42,8 @@ struct QSIOPPing: AsyncParsableCommand {
     @OptionGroup(title: "Server") var server: ServerOptions
 
     func validate() throws {
-        guard (1...1_000_000).contains(count) else { throw ValidationError("--count \(count): a number from 1") }
-        guard (0.001...3_600).contains(wait) else { throw ValidationError("--wait \(wait): seconds, above 0") }
+        guard (1...1_000_000).contains(count) else { throw ValidationError("--count \(count): must be 1 to 1000000") }
+        guard (0.001...3_600).contains(wait) else { throw ValidationError("--wait \(wait): must be 0.001 to 3600") }
     }
 
     func run() async throws {
@@ -71,15 +71,17 @@ struct QSIOPPing: AsyncParsableCommand {
 
 /// The account of a device.
 struct QSIOPIdentityOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The account's number, with a token.", valueName: "uid"))
+    @Option(
+        help: ArgumentHelp("The account's number; also give --token if the server requires a token.", valueName: "uid")
+    )
     var uid: UInt32?
 
-    @Option(help: ArgumentHelp("A token of a login.", valueName: "token"))
+    @Option(help: ArgumentHelp("The token of an earlier login.", valueName: "token"))
     var token: String?
 
     @Option(
         help: ArgumentHelp(
-            "The account's name: uses the login that an earlier call keeps, or asks for the password.",
+            "The account's name. Uses a stored login token, or asks for the password.",
             valueName: "name"
         )
     )
@@ -98,7 +100,7 @@ struct QSIOPIdentityOptions: ParsableArguments {
         if uid == nil, user == nil {
             throw ValidationError("the account is missing: give --user NAME, or --uid UID and --token TOKEN")
         }
-        if uid != nil, user != nil { throw ValidationError("--uid and --user: give one of them") }
+        if uid != nil, user != nil { throw ValidationError("--uid and --user cannot be used together") }
     }
 
     /// Returns the identity. Logs in over Delimited if the account is given by its name and no stored token can be
@@ -188,7 +190,7 @@ struct QSIOPListen: AsyncParsableCommand {
             """
     )
 
-    @Option(help: ArgumentHelp("End once this many pushes have come.", valueName: "n"))
+    @Option(help: ArgumentHelp("End after this many pushes.", valueName: "n"))
     var count: Int?
 
     @Option(help: ArgumentHelp("End after this long.", valueName: "seconds"))
@@ -197,8 +199,8 @@ struct QSIOPListen: AsyncParsableCommand {
     @OptionGroup var identity: QSIOPIdentityOptions
 
     func validate() throws {
-        if let count, count < 1 { throw ValidationError("--count \(count): a number from 1") }
-        if let wait, !(0...1e9).contains(wait) { throw ValidationError("--wait \(wait): seconds, 0 or more") }
+        if let count, count < 1 { throw ValidationError("--count \(count): must be at least 1") }
+        if let wait, !(0...1e9).contains(wait) { throw ValidationError("--wait \(wait): must be 0 to 1000000000") }
     }
 
     func run() async throws {

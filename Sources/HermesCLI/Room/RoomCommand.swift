@@ -27,7 +27,7 @@ struct RoomCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("The room: letters, digits, - _ and .", valueName: "room"))
     var room = "lobby"
 
-    @Option(help: ArgumentHelp("How you appear to the others.", valueName: "name"))
+    @Option(help: ArgumentHelp("The name that the others see.", valueName: "name"))
     var name: String?
 
     @Flag(help: "Only watch: join silently.")
@@ -36,10 +36,10 @@ struct RoomCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Give a gift, then leave.", valueName: "name[:count]"))
     var gift: String?
 
-    @Option(help: ArgumentHelp("At the end of stdin, stay this long.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("After the end of stdin, wait this long.", valueName: "seconds"))
     var wait: Double?
 
-    @Option(help: ArgumentHelp("End once this many events have come.", valueName: "n"))
+    @Option(help: ArgumentHelp("End after this many events.", valueName: "n"))
     var count: Int?
 
     @OptionGroup(title: "Server") var server: ServerOptions
@@ -57,9 +57,11 @@ struct RoomCommand: AsyncParsableCommand {
             throw ValidationError("\(room): a room's name is 1 to 64 letters, digits, - _ and .")
         }
         if watch, gift != nil { throw ValidationError("--watch and --gift: a watching viewer cannot send gifts") }
-        if let gift, Gift(gift) == nil { throw ValidationError("--gift \(gift): NAME or NAME:COUNT, COUNT from 1") }
-        if let wait, !(0...1e9).contains(wait) { throw ValidationError("--wait \(wait): seconds, 0 or more") }
-        if let count, count < 1 { throw ValidationError("--count \(count): a number from 1") }
+        if let gift, Gift(gift) == nil {
+            throw ValidationError("--gift \(gift): must be NAME or NAME:COUNT; COUNT must be at least 1")
+        }
+        if let wait, !(0...1e9).contains(wait) { throw ValidationError("--wait \(wait): must be 0 to 1000000000") }
+        if let count, count < 1 { throw ValidationError("--count \(count): must be at least 1") }
     }
 
     /// A gift: its name and how many of it are given.

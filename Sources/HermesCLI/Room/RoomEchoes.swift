@@ -41,7 +41,8 @@ final class RoomEchoes: Sendable {
             if seen != last { (last, end) = (seen, ContinuousClock.now + Self.patience) }
             guard ContinuousClock.now < end else {
                 throw ClientFailure(
-                    "the room \(room) did not show everything that was sent: its rules may not let \(name) talk there"
+                    "not everything that was sent to the room \(room) came back: "
+                        + "perhaps the room's rules do not allow \(name) to talk there"
                 )
             }
             try await Task.sleep(for: .milliseconds(20))

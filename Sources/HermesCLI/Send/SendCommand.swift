@@ -12,8 +12,8 @@ struct SendCommand: AsyncParsableCommand {
         abstract: "Send a message and end once it is committed.",
         discussion: """
             Prints the message's id. The password comes from HERMES_PASSWORD, --password-file or the terminal; the \
-            login is kept, so that the next start needs no password. Messages to this device are acknowledged and \
-            dropped; other devices of the account still get them.
+            login is kept, so that the next start needs no password. Incoming messages are acknowledged for this \
+            command's own device and not shown. Other devices of the account still get them.
 
             Examples:
               hermes send --from ann --to bob "The build is done"
@@ -40,9 +40,11 @@ struct SendCommand: AsyncParsableCommand {
     @OptionGroup(title: "Server") var server: ServerOptions
 
     func validate() throws {
-        guard (0.001...1e6).contains(timeout) else { throw ValidationError("--timeout \(timeout): seconds above 0") }
+        guard (0.001...1e6).contains(timeout) else {
+            throw ValidationError("--timeout \(timeout): must be 0.001 to 1000000")
+        }
         if let clientID, !(1...64).contains(clientID.utf8.count) {
-            throw ValidationError("--client-id: 1 to 64 bytes")
+            throw ValidationError("--client-id must have 1 to 64 bytes")
         }
     }
 
@@ -92,7 +94,7 @@ struct SendCommand: AsyncParsableCommand {
             }
             group.addTask {
                 try await Task.sleep(for: .seconds(timeout))
-                throw ClientFailure("not sent within \(timeout) s; with the same --client-id it is safe to try again")
+                throw ClientFailure("no receipt within \(timeout) s; to try again safely, use the same --client-id")
             }
             while let id = try await group.next() {
                 if let id { return id }
@@ -104,7 +106,7 @@ struct SendCommand: AsyncParsableCommand {
     private static func readInput() throws -> String {
         let data = FileHandle.standardInput.readDataToEndOfFile()
         guard data.count <= 65_536, let text = String(data: data, encoding: .utf8) else {
-            throw ClientFailure("stdin is not UTF-8 or more than 64 KiB", exitCode: .validationFailure)
+            throw ClientFailure("stdin is not UTF-8, or is longer than 64 KiB", exitCode: .validationFailure)
         }
         return text.hasSuffix("\n") ? String(text.dropLast()) : text
     }

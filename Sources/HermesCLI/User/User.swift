@@ -34,7 +34,10 @@ struct DataOptions: ParsableArguments {
     @Option(name: .long, help: ArgumentHelp("The configuration file of the server.", valueName: "file"))
     var config: String?
 
-    @Option(name: .long, help: ArgumentHelp("The data directory; wins over the configuration.", valueName: "directory"))
+    @Option(
+        name: .long,
+        help: ArgumentHelp("The data directory; overrides the configuration.", valueName: "directory")
+    )
     var data: String?
 }
 
@@ -47,7 +50,7 @@ struct PasswordOptions: ParsableArguments {
 struct UserAdd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
-        abstract: "Create an account, whatever accounts.registration says.",
+        abstract: "Create an account, regardless of accounts.registration.",
         discussion: "Example: hermes user add anna"
     )
 
@@ -148,7 +151,8 @@ struct UserDevices: AsyncParsableCommand {
         commandName: "devices",
         abstract: "List the devices of an account, or remove one.",
         discussion: """
-            Entries wait until each device of the account has them, so remove devices that will not come back.
+            Within the inbox's limits, the server stores an entry until all devices of the account have it. So remove \
+            devices that will not return.
 
             Examples:
               hermes user devices anna
@@ -175,7 +179,7 @@ struct UserDevices: AsyncParsableCommand {
         for device in devices {
             let state = device.isOnline ? "online" : "last seen \(Day.text(device.lastSeenAt))"
             let about = [device.name, device.platform].filter { !$0.isEmpty }.joined(separator: ", ")
-            print(ViewFormat.line([device.id, state, "taken up to \(device.cursor)", about]))
+            print(ViewFormat.line([device.id, state, "received up to entry \(device.cursor)", about]))
         }
     }
 }

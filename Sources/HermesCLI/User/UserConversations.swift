@@ -9,8 +9,8 @@ struct UserConversations: AsyncParsableCommand {
         commandName: "conversations",
         abstract: "List the conversations of an account: with whom, name, unread messages, last message, its time.",
         discussion: """
-            The newest come first. Unread are the messages of others that were not recalled, behind what the account \
-            has marked as read; of a group those since it joined.
+            The newest come first. A message is unread if it is from another account, was not recalled, and is newer \
+            than the account's read mark. In a group, only messages since the account joined count.
 
             Examples:
               hermes user conversations anna
@@ -23,7 +23,7 @@ struct UserConversations: AsyncParsableCommand {
     @Argument(help: "The name.")
     var name: String
 
-    @Flag(help: "Only those with unread messages.")
+    @Flag(help: "Show only conversations with unread messages.")
     var unread = false
 
     @Flag(help: "Print JSON.")

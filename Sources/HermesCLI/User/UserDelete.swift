@@ -11,8 +11,10 @@ struct UserDelete: AsyncParsableCommand {
         abstract: "Delete an account and all its data. This cannot be undone.",
         discussion: """
             Deletes its devices, tokens, inbox, contacts, memberships of groups and MQTT sessions, and ends its \
-            connections. A group that it owned goes to an administrator, or else to a member. Then its name is free; \
-            its messages to others stay. To lock a user out for a while, use "hermes user disable".
+            connections. A group that the account owned gets a new owner: an administrator or, if there is none, a \
+            member. A group without other members is dissolved. Messages to others stay. The account's name is free \
+            once the server has removed all publications that are retained below user/NAME/. To lock a user out for a \
+            while, use "hermes user disable".
 
             Examples:
               hermes user delete ben
@@ -36,7 +38,7 @@ struct UserDelete: AsyncParsableCommand {
 
     private static func isConfirmed(_ name: String) throws -> Bool {
         guard isatty(STDIN_FILENO) == 1 else {
-            throw Report.failure("there is no terminal to ask on; say --yes to delete \(name)")
+            throw Report.failure("without a terminal, --yes is needed to delete \(name)")
         }
         let prompt = "Delete \(name) and all its data? Type the name to continue: "
         try? FileHandle.standardError.write(contentsOf: Data(prompt.utf8))

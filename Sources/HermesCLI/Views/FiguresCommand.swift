@@ -11,8 +11,9 @@ struct FiguresCommand: AsyncParsableCommand {
         abstract:
             "Show figures of a running server over time: an hour in 10 s steps, or 30 days in half-hour steps.",
         discussion: """
-            Prints a line for each time; with --month the mean of the half hour and, behind a slash, its maximum. The \
-            figures are those of the console; docs/console.md says what they mean, and "hermes stats" lists them.
+            Prints a line for each time. With --month, each value is the mean of half an hour and, after a slash, the \
+            maximum. The figures are those of the console; docs/console.md says what they mean, and "hermes stats" \
+            lists them.
 
             Examples:
               hermes figures memory.resident

@@ -40,10 +40,14 @@ struct StatsCommand: AsyncParsableCommand {
     @Option(help: "The period to show, up to now; a month has 30 days.")
     var period = Period.hour
 
-    @Option(help: "With --deliveries: only this version of the app; empty: reports without one.")
+    @Option(
+        help: "With --deliveries: show only this version of the app; an empty text selects reports without a version."
+    )
     var appVersion: String?
 
-    @Option(help: "With --deliveries: only this kind of network; empty: reports without one.")
+    @Option(
+        help: "With --deliveries: show only this kind of network; an empty text selects reports without a network."
+    )
     var network: String?
 
     @Flag(help: "Print JSON.")

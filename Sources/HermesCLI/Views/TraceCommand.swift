@@ -12,8 +12,8 @@ struct TraceCommand: AsyncParsableCommand {
         abstract:
             "Show where a message went: accepted, committed, delivered, acknowledged, pushed, and how long each took.",
         discussion: """
-            Asks the running server, which remembers the last 10,000 messages and pushes. Of a message to many it \
-            remembers 16 inboxes.
+            Asks the running server, which remembers the last 10,000 messages and pushes. For a message with many \
+            recipients, it remembers 16 inboxes.
 
             Examples:
               hermes trace 01K2Y5QZ8V3T7N4M6R9W0XABCD
@@ -33,7 +33,9 @@ struct TraceCommand: AsyncParsableCommand {
         guard case .traces(let found) = try await Administrator(data).ask(.trace(id: id)) else { return }
         if json { return print(try ViewFormat.json(found)) }
         guard !found.isEmpty else {
-            throw Report.failure("the server remembers no message with this id; it remembers the last 10,000")
+            throw Report.failure(
+                "no message with this id is among the last 10,000 messages and pushes that the server remembers"
+            )
         }
         for trace in found { print(ViewFormat.text(trace)) }
     }

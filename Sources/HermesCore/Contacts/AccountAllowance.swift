@@ -41,7 +41,11 @@ struct AccountAllowance {
     /// - Throws: `.rateLimited`.
     mutating func takeChange(of user: UserID, now: Duration) throws(HermesError) {
         guard let wait = take(1, of: user, now: now) else { return }
-        throw HermesError(.rateLimited, "you have made too many changes this minute; try again shortly", retryAfter: wait)
+        throw HermesError(
+            .rateLimited,
+            "you have made too many changes this minute; try again shortly",
+            retryAfter: wait
+        )
     }
 
     /// The number of remembered accounts.

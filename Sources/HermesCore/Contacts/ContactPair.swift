@@ -135,6 +135,9 @@ package struct ContactPair: Sendable, Hashable {
     /// The error for a request, a message, or an addition to a group that the other account's block forbids.
     package static let blockedByOther = HermesError(.forbidden, "this account does not accept anything from you")
     /// The error for an account that is not a contact, on a server where only contacts may write to each other.
-    package static let notAContact = HermesError(.forbidden, "only contacts can write to each other here; send a contact request first")
+    package static let notAContact = HermesError(
+        .forbidden,
+        "only contacts can write to each other here; send a contact request first"
+    )
     private static let noRequest = HermesError(.notFound, "this account has not asked to be a contact")
 }

@@ -13,8 +13,8 @@ struct HostShares: Sendable {
         var total = 1_024
         /// The most sends to all services that have not delivered, together.
         var unproven = 512
-        /// Once so many sends are under way in total, a service gets another one only if it has few: three quarters of
-        /// ``total``.
+        /// Once this many sends are under way in total, a service gets another one only if it has few: three quarters
+        /// of ``total``.
         var crowded: Int { total / 4 * 3 }
         /// Once ``crowded`` is reached, services that have not delivered get another send only if they have fewer than
         /// this, together: half of the remaining quarter.

@@ -8,11 +8,12 @@
 /// publication in a form of its own costs a thousand times as much. So the number of deliveries follows the time that
 /// the last runs took.
 package struct DeliveryPace: Sendable {
-    /// The time that the deliveries without a break should take.
+    /// The time that the deliveries between two breaks should take.
     static let time = Duration.milliseconds(5)
-    /// The smallest value of ``most``. So few deliveries take some milliseconds at most, and are never cut into parts.
+    /// The smallest value of ``most``. This number of deliveries takes some milliseconds at most, and is never cut into
+    /// parts.
     package static let least = 16_384
-    /// The greatest value of ``most``. If subscribers suddenly do not keep up any more, so many deliveries take some
+    /// The greatest value of ``most``. If subscribers suddenly no longer keep up, this number of deliveries takes some
     /// tenths of a second, but only once.
     package static let greatest = 262_144
 

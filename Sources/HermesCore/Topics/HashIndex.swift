@@ -81,7 +81,7 @@ struct HashIndex: Sendable {
 }
 
 extension HashIndex {
-    /// Returns a hash of bytes that strangers chose. Each process uses another seed.
+    /// Returns a hash of bytes that strangers chose. Each process uses a different seed.
     @inline(__always)
     static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt32 {
         var hasher = Hasher()

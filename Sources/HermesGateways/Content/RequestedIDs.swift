@@ -41,7 +41,7 @@ enum RequestedIDs {
     /// - Throws: `.invalidArgument`.
     static func message(_ id: String) throws(HermesError) -> MessageID {
         guard let id = MessageID(id) else {
-            throw HermesError(.invalidArgument, "message_id is 26 characters, as in the message")
+            throw HermesError(.invalidArgument, "message_id must be the 26 characters of the message's id")
         }
         return id
     }

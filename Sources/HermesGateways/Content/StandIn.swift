@@ -57,7 +57,9 @@ struct StandIn: Hashable {
     }
 
     /// The text for people.
-    var text: String { "[\(kind) of \(bytes) bytes, too large for this client; another one shows it]" }
+    var text: String {
+        "[\(kind) of \(bytes) bytes, too large for this client; another of your clients can show it]"
+    }
 
     /// The attributes for programs.
     var attributes: [String: String] { [Self.kindAttribute: kind, Self.bytesAttribute: String(bytes)] }

@@ -56,7 +56,7 @@ extension DelimitedConnection {
         switch request.request {
         case .get(let selector):
             guard let key = DelimitedTranslation.accountKey(selector, own: principal.user) else {
-                return fail(id, HermesError(.invalidArgument, "uid is 1 to 2^31-1, nick_name a name"))
+                return fail(id, HermesError(.invalidArgument, "uid must be 1 to 2^31-1, or nick_name a valid name"))
             }
             connection.ask { () async throws(HermesError) in
                 guard let account = try await accounts.account(key, for: .account(principal.user)) else {

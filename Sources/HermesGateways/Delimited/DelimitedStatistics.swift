@@ -54,7 +54,7 @@ extension ClientReport {
         var networks: [Network] = []
         for network in statistics.networks {
             guard network.fromMs <= network.toMs else {
-                throw HermesError(.invalidArgument, "a span ends before it begins")
+                throw HermesError(.invalidArgument, "to_ms is below from_ms")
             }
             var counts = ReportCounts()
             for figure in ReportFigure.allCases {

@@ -71,7 +71,8 @@ enum IMPBApplication: ApplicationTopicForm {
         } catch {
             throw HermesError(
                 .invalidArgument,
-                "what is published to \(broadcast) is a content as JSON, such as {\"text\": \"hello\"}: \(error.message)"
+                "a publication to \(broadcast) must be a content as JSON, "
+                    + "such as {\"text\": \"hello\"}: \(error.message)"
             )
         }
     }

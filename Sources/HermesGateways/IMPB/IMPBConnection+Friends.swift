@@ -85,7 +85,7 @@ extension IMPBConnection {
 
     private func friends(_ request: IMPB_get_friend_list_req, seq: UInt32, from sender: Sender) {
         guard request.page >= 0, request.limit >= 0 else {
-            return fail(seq, HermesError(.invalidArgument, "page and limit are not negative"))
+            return fail(seq, HermesError(.invalidArgument, "page and limit must not be negative"))
         }
         let limit = request.limit == 0 ? 100 : Int(min(request.limit, 500))
         let skipped = Int(request.page) * limit

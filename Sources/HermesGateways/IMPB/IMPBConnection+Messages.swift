@@ -15,7 +15,7 @@ extension IMPBConnection {
         case .c2C:
             guard let message: IMPB_C2C_msg = parse(base.body, seq) else { return }
             guard let receiver = UserID(message.to) else {
-                return fail(seq, HermesError(.invalidArgument, "to is the receiver's uid, 1 to 2^31-1"))
+                return fail(seq, HermesError(.invalidArgument, "`to` must be the receiver's uid, 1 to 2^31-1"))
             }
             let conversation = ConversationID.direct(between: sender.principal.user, and: receiver)
             send(message, to: conversation, seq: seq, from: sender)

@@ -33,9 +33,9 @@ enum IMPBTranslation {
     static func farewell(_ reason: CloseReason) -> HermesError? {
         switch reason {
         case .goodbye, .finished, .malformed, .loginBudget: nil
-        case .notAuthenticated: HermesError(.notAuthenticated, "not logged in in time")
+        case .notAuthenticated: HermesError(.notAuthenticated, "the client did not log in in time")
         case .tokenExpired: HermesError(.invalidToken, "the token has expired; log in with a new one")
-        case .idle: HermesError(.notAuthenticated, "the client was silent for too long; send a ping every 180 s")
+        case .idle: HermesError(.notAuthenticated, "the client was silent for too long; send pings more often")
         case .slowReader: HermesError(.rateLimited, "the client did not read its messages")
         case .memory: HermesError(.overloaded, CloseReason.memoryText)
         case .rateLimited: HermesError(.rateLimited, CloseReason.rateText)

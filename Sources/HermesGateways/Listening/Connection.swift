@@ -129,11 +129,11 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     @exclusivity(unchecked)
     private var lastLifeAt: UInt32
     private var endsAt: UInt32 = 0
-    /// When the protocol's side wants to be called; `.max`: never.
+    /// The time at which the protocol's side wants to be called; `.max`: never.
     private var wakesAt = UInt32.max
-    /// When the peer stopped taking output; nil while it takes output.
+    /// The time at which the peer stopped taking output; nil while it takes output.
     private var stuckSince: UInt32?
-    /// When a read was last so large that it probably left further bytes waiting.
+    /// The time of the last read that was so large that it probably left further bytes waiting.
     private var backloggedAt: UInt32?
     package var wheelPosition: DeadlineWheelPosition?
     var indexInLoop: Int?
@@ -518,7 +518,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     var isThrottled: Bool { pauses.contains(.throttled) }
 
-    /// Whether frames wait for nothing but the connection's turn or a crowd.
+    /// Whether frames wait, and only for the connection's turn or for a crowd.
     var waitsOnlyForTurn: Bool { !pauses.isEmpty && pauses.isSubset(of: [.turn, .crowds]) && phase == .open }
 
     /// Has the frames examined now that wait only for the connection's turn or for a crowd.

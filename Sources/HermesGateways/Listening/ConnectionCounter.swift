@@ -158,7 +158,7 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// Uncounts a connection that is closed.
+    /// Removes a closed connection from the count.
     package func remove(_ address: Address) {
         counts.withLock { counts in
             counts.total -= 1
@@ -202,7 +202,7 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// Uncounts a connection of the HTTP port that is closed.
+    /// Removes a closed connection of the HTTP port from the count.
     package func removeHTTP(_ address: Address) {
         counts.withLock { counts in
             counts.http -= 1
@@ -236,7 +236,7 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// Uncounts a request that is answered, or whose connection is closed.
+    /// Removes a request from the count that is answered, or whose connection is closed.
     package func endRequest(of address: Address) { counts.withLock { Self.removeOne(address, &$0) } }
 
     /// Counts a connection of the HTTP port as a gateway's from now on, because it has become a WebSocket.
@@ -305,7 +305,7 @@ package final class HTTPPlace: Sendable {
         state.withLock { $0 = .gateway(client) }
     }
 
-    /// Uncounts the connection, because it is closed. Repeated calls do nothing.
+    /// Removes the connection from the count, because it is closed. Repeated calls do nothing.
     package func giveBack() {
         let last = state.withLock { state in
             defer { state = .givenBack }

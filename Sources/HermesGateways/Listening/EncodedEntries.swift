@@ -6,7 +6,7 @@ import HermesCore
 import NIOCore
 
 /// Long messages of inboxes in the form of one protocol, so that the devices of a user on one loop share an encoding.
-/// An account may have fifty devices, and a message may have a megabyte. Does no I/O.
+/// An account may have fifty devices, and a message may be a megabyte long. Does no I/O.
 ///
 /// Short messages are encoded again for each device, which costs less than the look-up. The kept encodings are bounded
 /// in bytes; the oldest ones are dropped first.
@@ -15,7 +15,7 @@ struct EncodedEntries {
         /// The reader. The encoding of an entry differs from reader to reader.
         let reader: UserID
         let seq: UInt64
-        /// The name of the form: that of the protocol, or of one of its encodings.
+        /// The name of the encoding: the name of the protocol, or of one of its encodings.
         let form: String
     }
 

@@ -156,7 +156,7 @@ private final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler
     }
 }
 
-/// The handler behind TLS. It opens the gate after the handshake.
+/// The handler behind TLS. After the handshake, it has the gate removed, and removes itself.
 private final class HandshakeEnd: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 

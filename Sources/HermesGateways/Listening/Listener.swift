@@ -10,7 +10,7 @@ import NIOSSL
 package final class Listener: Sendable {
     /// The listener's name in the configuration.
     package let name: String
-    /// Its address, with the actual port if a free one was requested.
+    /// The address on which it listens, with the actual port if any free port was requested.
     package let address: SocketAddress?
     let acceptor: ConnectionAcceptor
     private let channel: any Channel
@@ -35,7 +35,7 @@ package final class Listener: Sendable {
     /// The port it listens on; 0 for a Unix socket.
     package var port: Int { address?.port ?? 0 }
 
-    /// Open connections of this listener.
+    /// The number of open connections of this listener.
     package var openConnections: Int { acceptor.openConnections }
 
     /// Starts a listener with a gateway of its own.
@@ -51,7 +51,7 @@ package final class Listener: Sendable {
         try await start(G(environment: environment), name: G.name, on: settings, environment: environment, group: group)
     }
 
-    /// Starts a listener for a gateway, which may have several.
+    /// Starts a listener for a gateway, which may have several listeners.
     ///
     /// - Parameters:
     ///   - name: the listener's name in the configuration.
@@ -80,7 +80,7 @@ package final class Listener: Sendable {
         if let path = settings.unixSocketPath {
             channel = try await UnixSocket.bind(bootstrap, path: path, group: group)
         } else {
-            // Accepted sockets have TCP_NODELAY from the listening one, where NIO sets it.
+            // NIO sets TCP_NODELAY on the listening socket, and accepted sockets inherit it.
             channel = try await bootstrap.bind(host: settings.host, port: settings.port).get()
         }
         return Listener(
@@ -92,14 +92,15 @@ package final class Listener: Sendable {
         )
     }
 
-    /// About a record of TLS (RFC 8446, section 5.1).
+    /// The longest read of an encrypted connection, in bytes: about one TLS record (RFC 8446, section 5.1).
     static let maxEncryptedReadBytes = 16_384
 
-    /// The common options of all listening sockets.
+    /// Returns a bootstrap with the common options of all listening sockets.
     ///
     /// - Parameters:
-    ///   - maxReadBytes: the longest read, and so the size of a read buffer that a connection keeps.
-    ///   - logger: told when nothing can be accepted.
+    ///   - maxReadBytes: the longest read in bytes, which is also the largest size of the read buffer that a connection
+    ///     keeps.
+    ///   - logger: gets a warning when no connection can be accepted.
     ///   - accept: called for each connection, on its loop; if it throws, the connection is closed without
     ///     sending anything.
     package static func bootstrap(
@@ -112,8 +113,8 @@ package final class Listener: Sendable {
             .serverChannelOption(.backlog, value: 1_024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .pausingWithoutDescriptors(logger)
-            // NIO keeps a connection's read buffers: small at first, growing with the traffic, and not counted by any
-            // budget. Plain connections share theirs (``ReadBuffers``).
+            // NIO keeps the read buffers of each connection. They are small at first, grow with the traffic, and no
+            // budget counts them. Plain connections share their read buffers instead (``ReadBuffers``).
             .childChannelOption(
                 .recvAllocator,
                 value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: maxReadBytes)
@@ -169,17 +170,17 @@ package final class Listener: Sendable {
     /// Reads the certificate and the revocation lists again. New connections use the new certificate. Open connections
     /// with a revoked certificate end. Does nothing without TLS.
     package func reloadCertificate() throws {
-        // Lists may have been read even if the certificate was not.
+        // This also runs after an error, because revocation lists may have been read even if the certificate was not.
         defer { acceptor.endRevoked() }
         try tls?.reload()
     }
 
-    /// Whether a newer revocation list is due.
+    /// Whether a newer revocation list is overdue.
     ///
-    /// - Parameter now: in seconds since 1970.
+    /// - Parameter now: the present time in seconds since 1970.
     package func isRevocationOutdated(now: Int) -> Bool { tls?.isRevocationOutdated(now: now) ?? false }
 
-    /// Stops accepting; connections stay.
+    /// Stops accepting connections. Open connections stay.
     package func stopAccepting() async {
         try? await channel.close().get()
         if let unixSocketPath { UnixSocket.remove(unixSocketPath) }

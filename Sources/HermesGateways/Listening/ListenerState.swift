@@ -5,7 +5,7 @@ package import Logging
 import NIOCore
 import Synchronization
 
-/// The state that the connections of one listener share, with limits in the handlers' units.
+/// The state that the connections of one listener share, with time limits in steps of ``LoopContext/tick``.
 ///
 /// State: one `Mutex` around the number of open connections, taken once per open and once per close.
 package final class ListenerState: Sendable {
@@ -19,7 +19,7 @@ package final class ListenerState: Sendable {
     let takesCertificateNames: Bool
     /// The revocation lists for clients' certificates; nil if none are configured.
     let revocations: TLSContextBox?
-    /// The counter of connections that end their own count.
+    /// The counter for connections that remove themselves from the count when they close.
     let counter: ConnectionCounter?
     /// The bytes that unauthenticated connections may send; nil: no limit.
     let loginBudget: LoginBudget?
@@ -37,11 +37,11 @@ package final class ListenerState: Sendable {
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// The time that the peer has to read an error or farewell and close.
+    /// The time that the peer has to read an error or farewell, and to close the connection.
     package static let closeGrace = Duration.seconds(2)
-    /// The number of unanswered requests above which a connection is not read from.
+    /// The number of unanswered requests from which a connection is not read from.
     package static let maxUnanswered = 1_024
-    /// The bytes of unanswered requests above which a connection is not read from.
+    /// The bytes of unanswered requests from which a connection is not read from.
     package static let maxUnansweredBytes = 256 << 10
 
     /// - Parameters:
@@ -87,7 +87,7 @@ package final class ListenerState: Sendable {
         isAuthenticated ? maxFrameBytes : min(maxFrameBytes, limits.maxLoginFrameBytes)
     }
 
-    /// Open connections of this listener.
+    /// The number of open connections of this listener.
     package var openCount: Int { openConnections.withLock { $0.count } }
 
     /// Whether new connections are refused.

@@ -3,8 +3,8 @@
 
 import Synchronization
 
-/// Limits the bytes that all unauthenticated connections together may have sent. Above the limit the connection that
-/// has sent most is closed, then the next, until the total is below it.
+/// Limits the bytes that all unauthenticated connections together may have sent. Above the limit, the connection that
+/// has sent the most is closed, then the next one, until the total is within the limit.
 ///
 /// State: one `Mutex` around a heap; taken once per read of an unauthenticated connection, and once when it logs in or
 /// ends. Nothing is called under it.
@@ -20,7 +20,7 @@ package final class LoginBudget: Sendable {
         fileprivate init(end: @escaping @Sendable () -> Void) { self.end = end }
     }
 
-    /// A heap of shares that know their places, to find the largest at once.
+    /// A heap of shares, to find the largest one at once. Each share knows its index in the heap.
     private struct Shares {
         var total = 0
         var heap: [Share] = []
@@ -79,20 +79,20 @@ package final class LoginBudget: Sendable {
     private let limit: Int
     private let shares = Mutex(Shares())
 
-    /// - Parameter limit: the most bytes of all together.
+    /// - Parameter limit: the most bytes of all unauthenticated connections together.
     package init(limit: Int) { self.limit = limit }
 
     /// The bytes of all unauthenticated connections.
     package var bytes: Int { shares.withLock { $0.total } }
 
-    /// A connection has sent its first bytes.
+    /// Creates the share of a connection that has sent its first bytes.
     ///
-    /// - Parameter end: closes it; called on any thread.
+    /// - Parameter end: closes the connection; called on any thread.
     package func share(end: @escaping @Sendable () -> Void) -> Share { Share(end: end) }
 
-    /// A connection has sent further bytes.
+    /// Counts bytes that a connection has sent.
     ///
-    /// - Returns: false if it is one of those that have to end. It may not have heard of that.
+    /// - Returns: false if this connection has to end. The connection may not have heard of that yet.
     @discardableResult
     package func charge(_ bytes: Int, to share: Share) -> Bool {
         let (over, mayStay): ([Share], Bool) = shares.withLock { shares in
@@ -110,6 +110,6 @@ package final class LoginBudget: Sendable {
         return mayStay
     }
 
-    /// The connection has logged in or ended.
+    /// Subtracts the bytes of a connection that has logged in or ended.
     package func release(_ share: Share) { shares.withLock { $0.remove(share) } }
 }

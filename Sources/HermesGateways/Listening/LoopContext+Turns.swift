@@ -5,7 +5,7 @@ import NIOCore
 
 /// Fairness: connections with much to do give way to those with little (``TurnQueue``).
 extension LoopContext {
-    /// Whether work that can wait may go on in this turn of the loop. Asked now and then by work that takes long.
+    /// Whether work that can wait may continue in this turn of the loop. Long work asks from time to time.
     func hasTime() -> Bool {
         eventLoop.assertInEventLoop()
         let now = clock()
@@ -18,28 +18,30 @@ extension LoopContext {
             if !hasTime, !isInTurn { tickOverTime = ticks }
             return hasTime
         }
-        // Tasks run after all connections that are ready.
+        // The turn ends in a task, because tasks run after all connections that are ready.
         if ticks == nil { eventLoop.execute { self.turns.end() } }
         return true
     }
 
-    /// Whether ``hasTime()`` has said no in this tick. Then connections with much to do wait for a
+    /// Whether ``hasTime()`` has already returned false in this tick. If so, connections with much to do wait for a
     /// turn at once.
     var isOverTime: Bool { ticks != nil && tickOverTime == ticks && !isInTurn }
 
-    /// A connection has sent something.
+    /// Notes that a connection has sent something.
     ///
     /// - Parameters:
-    ///   - lastReadAt: when it was read from before, or waited to be; now from here on.
-    ///   - isConfirming: whether it only confirms what it was sent. Nobody waits for that, and a large crowd on a busy
-    ///     loop confirms late.
+    ///   - lastReadAt: the time at which the connection was last read from, or at which its last pause ended. It
+    ///     becomes the present time.
+    ///   - isConfirming: whether the connection only confirms what it was sent. Then it does not end a silence
+    ///     (``TurnQueue/silence``), because nobody waits for confirmations, and many subscribers of a busy loop confirm
+    ///     late.
     func heard(_ lastReadAt: inout NIODeadline, isConfirming: Bool = false) {
         let now = clock()
         if now - lastReadAt >= TurnQueue.silence, !isConfirming { turns.silenceEnded(now: now) }
         lastReadAt = now
     }
 
-    /// Does something in a later turn, after what already waits.
+    /// Does work in a later turn, after the work that already waits.
     func inTurn(_ work: @escaping () -> Void) {
         eventLoop.assertInEventLoop()
         turns.append(work)
@@ -54,10 +56,10 @@ extension LoopContext {
 
     private func takeTurn() {
         isTurnScheduled = false
-        // The loop has not looked at its sockets since the last turn, because other tasks were due meanwhile.
+        // The loop has not served its sockets since the last turn, because other tasks were due meanwhile.
         if let tickOfTurn, tickOfTurn == ticks { return scheduleTurn() }
         tickOfTurn = ticks
-        // The time of what the tick has read is no longer or shorter for the turn.
+        // This turn neither lengthens nor shortens the time of the connections that the tick has read from.
         let suspended = turns.suspend()
         isInTurn = true
         _ = turns.begin(now: clock())
@@ -67,16 +69,16 @@ extension LoopContext {
         scheduleTurn()
     }
 
-    /// Somebody calls ``tickEnded()`` from now on.
+    /// Makes turns follow the loop's ticks. From now on, ``tickEnded()`` must be called after each tick.
     func turnsFollowTicks() { ticks = 0 }
 
-    /// The loop has run all due tasks.
+    /// Notes the end of a tick: the loop has run all due tasks.
     func tickEnded() { ticks? &+= 1 }
 
-    /// Does something that an ended connection has left to do for many things, a slice in each turn of the loop.
+    /// Finishes many items that an ended connection has left, a slice of them in each turn of the loop.
     ///
     /// - Parameters:
-    ///   - count: how many they are. A few are done at once, before this returns.
+    ///   - count: the number of items. A few of them are finished at once, before this returns.
     ///   - body: gets the indices of the next slice.
     func finishLater(_ count: Int, _ body: @escaping (Range<Int>) -> Void) {
         eventLoop.assertInEventLoop()

@@ -7,13 +7,13 @@ package import NIOCore
 
 /// The state of one event loop: its connections, their shared objects, and the mailbox for other threads.
 ///
-/// State: confined to `eventLoop` (asserted), except for the mailbox and what waits in it.
+/// State: confined to `eventLoop` (asserted), except for the mailbox and the count of its ephemeral events.
 package final class LoopContext: @unchecked Sendable {  // Confined to its event loop, see above.
-    /// The granularity of deadlines.
+    /// The granularity of deadlines: one step of the deadline wheel. The ``ticks`` are passes of the event loop.
     package static let tick = TimeAmount.milliseconds(500)
 
     package let eventLoop: any EventLoop
-    /// Topics and rooms: this loop's shard of the topic plane. Asked for on the loop.
+    /// Topics and rooms: this loop's shard of the topic plane. It is created on the loop, at its first use.
     package private(set) lazy var topics = {
         let topics = shard()
         topics.becameBehind = { [weak self] in self?.watchCrowds() }
@@ -22,29 +22,32 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private let shard: () -> TopicShard
     /// Events of other threads, delivered in batches.
     private let mailbox: Mailbox<LoopEvent>
-    /// The ephemeral events among them, also in ``late``.
+    /// Counts the ephemeral events that wait in ``mailbox`` or in ``late``.
     let waiting = WaitingEphemera()
 
-    /// Frees memory if all connections together hold too much.
+    /// The object that frees memory if all connections together hold too much.
     let reclaimer: MemoryReclaimer
-    /// The memory of this loop's connections, and the part that was reported to the budget, in bytes.
+    /// The memory of this loop's connections, in bytes.
     package private(set) var heldBytes = 0
     private var sharedFrames = SharedFrames()
+    /// The part of ``heldBytes`` that was reported to the budget.
     private var reportedBytes = 0
 
     private let index: Int
     private var connectionNumber: UInt64 = 0
+    /// The connections with output, except those in ``flushesOfCrowds``.
     private let flushes = FlushList { $0.flush() }
-    /// Those that got a publication to very many; some may have been flushed since.
+    /// The connections that got a publication as part of a crowd: the very many subscribers of one topic on this loop.
+    /// Some may have been flushed since.
     private let flushesOfCrowds = FlushList { $0.flushWithCrowd() }
     private var isFlushScheduled = false
-    /// Publishers that wait for their crowds, and the tickets of their publications.
+    /// The publishers that wait for crowds, and the tickets of their publications.
     private var publishersToCrowds: [(publisher: Connection, ticket: CrowdTicket)] = []
     private var areCrowdsWatched = false
     let readBuffers = ReadBuffers()
     /// Events of other threads that wait for a later tick.
     private var late = LateEvents()
-    /// Encodings that several devices of a user get.
+    /// The encodings of inbox entries that several devices of a user share.
     var entries = EncodedEntries()
     /// The bytes of long frames that wait for the next flush.
     private var longBytes = 0
@@ -52,52 +55,54 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var isWheelTurning = false
     private let startedAt: NIODeadline
     private var buffers = BufferPool()
-    /// Of all rooms; shared by all loops.
+    /// The budget for telling rooms about joins and leaves; all loops share it.
     var arrivals: ArrivalBudget
     private var open: [Connection] = []
     private var tallies: [ObjectIdentifier: ConnectionTally] = [:]
-    /// Connections whose peers have closed, in that order.
+    /// The connections whose peers have closed, in the order of these closes.
     private var leaving = Deque<Connection>()
     private var isClosingScheduled = false
-    /// Work that can wait for others; see LoopContext+Turns.swift.
+    /// The work that can wait for other work; see LoopContext+Turns.swift.
     var turns = TurnQueue()
     var isTurnScheduled = false
-    /// The ticks of the loop; nil if nobody counts them.
+    /// The number of the loop's ticks so far; nil if nobody counts them.
     var ticks: UInt64?
     /// The tick of the last turn of ``turns``.
     var tickOfTurn: UInt64?
-    /// The tick for whose reading ``turns`` has begun a time.
+    /// The tick for whose reads ``turns`` has started its time.
     var tickOfTime: UInt64?
     /// The last tick in which there was no time left for reading.
     var tickOverTime: UInt64?
     var isInTurn = false
-    /// What is to be done in the next tick.
+    /// The work that is to be done in the next tick.
     private var nextTick: [() -> Void] = []
-    /// The time for events of other threads, and for flushing, in this tick.
+    /// The time for events of other threads in this tick.
     private var deliveryTime = TickTime()
+    /// The time for flushing in this tick.
     private var flushTime = TickTime()
+    /// The time for flushing crowds in this tick.
     private var crowdTime = TickTime()
+    /// The time for examining the last bytes of closed connections in this tick.
     private var lastWordsTime = TickTime()
-    /// The clock of turns: the loop's, except in tests.
+    /// The clock for turns. It is the loop's clock, except in tests.
     lazy var clock: () -> NIODeadline = { [eventLoop] in eventLoop.now }
 
-    /// The number of connections closed at once: thousands of simultaneous ends would delay all others. Each costs some
-    /// 20 µs, mostly the system's.
+    /// The number of connections that are closed at once. Closing thousands at once would delay all other connections.
+    /// Each close costs some 20 µs, mostly in the operating system.
     static let maxClosesAtOnce = 32
-    /// The number of things that are finished together for an ended connection, such as subscriptions; a few µs each.
+    /// The number of items, such as subscriptions, that are finished together for an ended connection; a few µs each.
     static let leftoversPerTurn = 256
-    /// The number that is finished at once even if others wait.
+    /// The number of such items that are finished at once even if other work waits.
     static let leftoversAtOnce = 16
-    /// The number of connections that are removed from a closed room together; some 10 µs each.
+    /// The number of connections that are examined together when clients are removed from a room; some 10 µs each.
     private static let closesPerTurn = 64
-    /// The number of events of other threads that are delivered whatever they take, if nobody counts the ticks.
+    /// The number of events of other threads that are delivered however long they take, if nobody counts the ticks.
     private static let eventsAtOnce = 4
-    /// The number of connections flushed between two looks at the time; each takes some 10 µs.
+    /// The number of connections that are flushed between two checks of the time; some 10 µs each.
     private static let flushesPerLook = 32
-    /// The bytes of long frames above which the time is looked at after each connection: a mebibyte takes the system up
-    /// to a millisecond.
+    /// The bytes of long frames from which the time is checked after each connection. A mebibyte may take a millisecond.
     static let longBytesPerLook = 1 << 20
-    /// The number of silent connections ended in one turn of the wheel, for the same reason.
+    /// The number of connections that end in one turn of the wheel. More would delay all other connections.
     static let maxEndsPerTurn = 1_024
     /// A change of the held memory by fewer bytes than this is reported only at the next turn of the wheel.
     static let memoryStep = 65_536
@@ -129,26 +134,25 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         return connectionNumber << 10 | UInt64(index & 0x3FF)
     }
 
-    /// Open connections on this loop.
+    /// The number of open connections on this loop.
     package var connectionCount: Int { open.count }
 
-    /// A clock that never goes back, for limits.
+    /// The time of a clock that never goes back, for limits.
     package var uptime: Duration { .nanoseconds((eventLoop.now - startedAt).nanoseconds) }
 
-    /// Whether a join to a room is told to those who are there; called once for each join, and for each leave without
-    /// one.
+    /// Whether the members of a room are told of a join, or of a leave whose join was not told.
     ///
-    /// - Parameter source: who joins; an address, where it is known.
+    /// - Parameter source: the source of the join: the client's address, if it is known.
     func tellsArrival(in room: TopicName, by source: CommitSource) -> Bool {
         arrivals.tells(topics.audience(of: room), in: room, by: source, now: uptime)
     }
 
     // MARK: From other threads
 
-    /// Posts an event to the loop; posts close together cost one hop. Callable on any thread.
+    /// Posts an event to the loop. Several posts in quick succession wake the loop only once. Callable on any thread.
     package func post(_ event: LoopEvent) { mailbox.post(event) }
 
-    /// Posts an ephemeral event to one of the loop's connections, unless very much waits. Callable on any thread.
+    /// Posts an ephemeral event to one of the loop's connections, unless too many wait. Callable on any thread.
     ///
     /// - Returns: whether it was posted.
     func post(_ event: EphemeralEvent, to connection: Connection) -> Bool {
@@ -158,7 +162,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     }
 
     private func receive(_ events: [LoopEvent]) {
-        // Events of one connection stay in their order.
+        // If earlier events wait, these wait behind them, because the events of a connection must stay in order.
         guard late.isEmpty else { return late.append(events[...]) }
         let delivered = deliver(events)
         if delivered < events.count {
@@ -168,12 +172,12 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         flushDirty()
     }
 
-    /// Delivers events for the time of a turn at most: one message can be an event of thousands of devices, and one
-    /// event can encode a long message.
+    /// Delivers events, for at most the time of a turn. One message can cause an event for each of thousands of
+    /// devices, and one event can cause the encoding of a long message.
     ///
     /// - Returns: the number of delivered events.
     private func deliver(_ events: some RandomAccessCollection<LoopEvent>) -> Int {
-        // Without a count of ticks a few are delivered whatever they take.
+        // Without a count of ticks, a few events are delivered however long they take.
         guard ticks != nil || events.count > Self.eventsAtOnce else {
             for event in events { event.deliver() }
             return events.count
@@ -181,12 +185,12 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         return forATurn(events, begin(&deliveryTime), perLook: 1) { $0.deliver() }
     }
 
-    /// Delivers the rest once the loop has polled its sockets. The rest does not wait for a turn of busy connections,
-    /// because some of the events are answers to connections that ask for little.
+    /// Delivers the rest once the loop has polled its sockets. The rest does not wait in ``turns`` behind busy
+    /// connections, because some of the events are answers to connections that ask for little.
     private func deliverMoreSoon() {
         inNextTick { [self] in
             late.removeFirst(deliver(late.events))
-            // Signals come on, however much else there is.
+            // At least one ephemeral event is delivered, however many other events wait.
             late.takeEphemeral()?.deliver()
             if late.events.isEmpty { late.removeFirstEphemeral(deliver(late.ephemeral)) }
             flushDirty()
@@ -202,7 +206,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     private func planNextTick(after tick: UInt64?) {
         eventLoop.scheduleTask(in: TurnQueue.pause) { [self] in
-            // Still the same tick: other tasks took as long as the pause.
+            // If it is still the same tick, other tasks took as long as the pause.
             if let tick, tick == ticks { return planNextTick(after: tick) }
             let works = nextTick
             nextTick = []
@@ -222,7 +226,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         scheduleFlush()
     }
 
-    /// The same for one that gets a publication to very many: behind the others.
+    /// Marks a connection with output as part of a crowd. It is flushed after the other connections.
     func markDirtyWithCrowd(_ connection: Connection) {
         eventLoop.assertInEventLoop()
         flushesOfCrowds.dirty.append(connection)
@@ -235,16 +239,16 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         eventLoop.execute { self.flushDirty() }
     }
 
-    /// A connection has a long frame to be flushed.
+    /// Notes that a connection has a long frame to be flushed.
     func wroteLong(_ bytes: Int) { longBytes &+= bytes }
 
     private func flushDirty() {
         isFlushScheduled = false
-        // Before most acknowledgements go out, other loops have the publication.
+        // Publications are handed over first, so that the other loops have them before most acknowledgements go out.
         topics.handOver()
         guard !flushes.dirty.isEmpty || !flushesOfCrowds.dirty.isEmpty else { return lookAtCrowds() }
         let time = begin(&flushTime)
-        // A tick may flush many times: each crowd that gets a message makes further output.
+        // A tick may flush many times, because each publication to a crowd causes further output.
         guard time.isNew || clock() < time.endsAt else {
             isFlushScheduled = true
             return inNextTick { self.flushDirty() }
@@ -257,10 +261,11 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         flushed(wasWaiting: wasWaiting)
     }
 
-    /// Long output to thousands of peers takes the system longer than a turn. The rest waits for later turns.
+    /// Flushes the connections of a list. Long output to thousands of peers takes the operating system longer than a
+    /// turn, so the rest waits for later turns.
     private func flush(_ list: FlushList, _ time: (endsAt: NIODeadline, isNew: Bool), isLong: Bool) {
         guard !list.dirty.isEmpty else { return }
-        // Others may become dirty meanwhile.
+        // More connections may get output meanwhile.
         var flushing: [Connection] = []
         swap(&flushing, &list.dirty)
         if flushing.count > Self.flushesPerLook || isLong {
@@ -279,12 +284,13 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         if !wasWaiting, !flushes.waiting.isEmpty || !flushesOfCrowds.waiting.isEmpty { inTurn { self.flushMore() } }
     }
 
-    /// Does something with the first elements for the time of a turn.
+    /// Handles elements, from the first one on, until the time is over.
     ///
     /// - Parameters:
-    ///   - time: the end of the time of this kind of work, and whether it has just begun.
-    ///   - perLook: the elements between two looks at the time; as many are done in each tick.
-    /// - Returns: the number of elements that were done.
+    ///   - time: the end of the time for this kind of work, and whether that time has just begun.
+    ///   - perLook: the number of elements between two checks of the time. If the time has just begun, at least so many
+    ///     are handled.
+    /// - Returns: the number of elements that were handled.
     private func forATurn<Element>(
         _ elements: some RandomAccessCollection<Element>,
         _ time: (endsAt: NIODeadline, isNew: Bool),
@@ -300,7 +306,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         return done
     }
 
-    /// The time until which last words of ended connections are examined in this tick.
+    /// Returns the time until which the last bytes of closed connections are examined in this tick.
     func lastWordsEnd() -> NIODeadline { begin(&lastWordsTime).endsAt }
 
     private func begin(_ time: inout TickTime) -> (endsAt: NIODeadline, isNew: Bool) {
@@ -314,8 +320,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     }
 
     private func flushMore() {
-        // From the turn's time, because the flushes of each tick may leave no time of their own. At least one of each
-        // kind in any case, and one of a crowd to seven others.
+        // Uses the time of the turn, because the new output of each tick may use up the time for flushing. At least one
+        // connection of each kind is flushed in any case, and one of a crowd for seven others.
         var done = 0
         while !flushes.waiting.isEmpty || !flushesOfCrowds.waiting.isEmpty, done < 2 || hasTime() {
             if done % 8 == 0 || flushes.waiting.isEmpty, let connection = flushesOfCrowds.waiting.popFirst() {
@@ -328,23 +334,24 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         flushed(wasWaiting: false)
     }
 
-    /// Lets crowds get more if they have what they got before.
+    /// Lets crowds get further publications if all their earlier output has been flushed.
     private func lookAtCrowds() {
         if flushesOfCrowds.dirty.isEmpty, flushesOfCrowds.waiting.isEmpty { topics.wroteOutputForCrowds() }
     }
 
-    /// The pause between two looks whether crowds have got what waits for them.
+    /// The pause between two checks whether crowds have got the publications that wait for them.
     private static let crowdPause = TimeAmount.milliseconds(1)
 
-    /// A publication waits because a crowd has not got earlier ones yet. Meanwhile its publisher is not read from. So
-    /// few publications wait, and the copies for a crowd do not pile up.
+    /// Notes that a publication waits because its crowd has not got earlier publications yet. Meanwhile its publisher
+    /// is not read from. So only few publications wait, and the copies for a crowd do not pile up.
     func waitForCrowd(_ publisher: Connection, _ ticket: CrowdTicket) {
         eventLoop.assertInEventLoop()
         publishersToCrowds.append((publisher, ticket))
         watchCrowds()
     }
 
-    /// Looks at crowds until none waits: perhaps nobody of a crowd has output to be written.
+    /// Checks crowds again and again until nothing waits for them. This is necessary because possibly no connection of
+    /// a crowd has output whose flush would continue the delivery.
     private func watchCrowds() {
         guard !areCrowdsWatched else { return }
         areCrowdsWatched = true
@@ -372,13 +379,13 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     // MARK: Deadlines
 
-    /// The time in ticks since the loop's start.
+    /// The time since the loop's start, in steps of ``tick``.
     var now: UInt32 { UInt32(clamping: (eventLoop.now - startedAt).nanoseconds / Self.tick.nanoseconds) }
 
-    /// The last tick of the wheel: a time that costs nothing to read.
+    /// The time of the wheel's last step, in the unit of ``now``. It costs nothing to read.
     var coarseNow: UInt32 { wheel.tick }
 
-    /// The number of ticks that cover a duration, rounded up, plus one for the present tick.
+    /// Returns the number of steps of ``tick`` that cover a duration, rounded up, plus one for the present step.
     static func ticks(_ duration: Duration) -> UInt32 {
         let exact = duration / .nanoseconds(tick.nanoseconds)
         return UInt32(min(max(exact, 0), Double(UInt32.max / 4)).rounded(.up)) + 1
@@ -415,16 +422,16 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     // MARK: Memory
 
-    /// A connection's memory changed.
+    /// Notes a change of a connection's memory.
     func heldChanged(by bytes: Int) {
         heldBytes &+= bytes
         if abs(heldBytes &- reportedBytes) >= Self.memoryStep { reportMemory() }
     }
 
-    /// A write of bytes begins that other connections may share.
+    /// Counts the beginning of a write whose bytes other connections may share.
     func holdsShared(_ place: UInt, bytes: Int) { heldChanged(by: sharedFrames.add(place, bytes: bytes)) }
 
-    /// It is over.
+    /// Counts the end of such a write.
     func releasesShared(_ place: UInt) { heldChanged(by: -sharedFrames.remove(place)) }
 
     private func reportMemory() {
@@ -433,7 +440,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         if reclaimer.budget.change(by: change) { reclaimer.begin() }
     }
 
-    /// The connections with memory worth freeing.
+    /// Returns the connections whose memory is worth freeing.
     func holdings() -> [MemoryHolding] {
         let part = sharedFrames.part
         return open.compactMap { MemoryHolding($0, sharedPart: part) }
@@ -457,11 +464,11 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         open.swapAt(index, open.count - 1)
         open.removeLast()
         if index < open.count { open[index].indexInLoop = index }
-        // The wheel stops with the last one.
+        // The wheel stops with the last connection, so the memory is reported here.
         if open.isEmpty { reportMemory() }
     }
 
-    /// A connection's peer has closed: it is closed in turn with others, a few at a time.
+    /// Closes a connection whose peer has closed. Such connections are closed in order, a few at a time.
     func peerClosed(_ connection: Connection) {
         eventLoop.assertInEventLoop()
         leaving.append(connection)
@@ -473,18 +480,18 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private func closeLeaving() {
         for _ in 0..<Self.maxClosesAtOnce { leaving.popFirst()?.closeAfterPeer() }
         isClosingScheduled = !leaving.isEmpty
-        // Later: arrived input is handled first.
+        // The rest is closed later, so that input that has arrived is handled first.
         if isClosingScheduled { eventLoop.scheduleTask(in: .milliseconds(1)) { self.closeLeaving() } }
     }
 
     /// All open connections.
     var connections: [Connection] { open }
 
-    /// Open connections of one listener.
+    /// Returns the open connections of one listener.
     func connections(of listener: ListenerState) -> [Connection] { open.filter { $0.listener === listener } }
 
-    /// Tells all connections that the topic rules were replaced, in turn with other work: some have thousands of
-    /// filters.
+    /// Tells all connections that the topic rules were replaced, in turn with other work, because some connections have
+    /// thousands of filters.
     func accessChanged() {
         for connection in open { inTurn { connection.events?.accessChanged() } }
     }
@@ -511,7 +518,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         inTurn { self.remove(expulsion, rest, removed: removed, finish) }
     }
 
-    /// The counts of one listener on this loop.
+    /// Returns the counts of one listener on this loop.
     func tally(for listener: ListenerState) -> ConnectionTally {
         if let tally = tallies[ObjectIdentifier(listener)] { return tally }
         let tally = ConnectionTally(listener.metrics)
@@ -528,16 +535,16 @@ private final class WeakLoopContext: @unchecked Sendable {  // Written once, bef
 /// The loop contexts of a server, one per event loop; fixed after the start.
 package struct LoopContexts: Sendable {
     package let all: [LoopContext]
-    /// Publish and subscribe over all loops.
+    /// The topics of all loops together.
     package let topicPlane: TopicPlane
-    /// The memory that waits for the connections of all loops.
+    /// The budget for the memory that the connections of all loops hold.
     package let memory: MemoryBudget
     private let byLoop: [ObjectIdentifier: LoopContext]
 
     /// - Parameters:
-    ///   - memory: the budget of all their connections.
-    ///   - ticks: the delegate of the group's metrics; nil if it has none. Then a loop with very much to do may serve
-    ///     its connections late.
+    ///   - memory: the budget for the memory of all connections.
+    ///   - ticks: the metrics delegate of the group; nil if it has none. Without it, a loop with very much to do may
+    ///     serve its connections late.
     package init(_ group: any EventLoopGroup, memory: MemoryBudget = MemoryBudget(), ticks: LoopTicks? = nil) {
         let eventLoops = Array(group.makeIterator())
         let boxes = eventLoops.map { _ in WeakLoopContext() }

@@ -3,12 +3,13 @@
 
 package import HermesCore
 
-/// An event of another thread for a connection, through its loop's mailbox. A closed connection ignores it.
+/// An event that another thread sends to a connection, through the mailbox of the connection's loop. A closed
+/// connection ignores it.
 package enum LoopEvent: Sendable {
     case inboxAdvanced(Connection, [InboxEntry])
     case ephemeral(Connection, EphemeralEvent)
     case ended(Connection, AttachmentEnd)
-    /// With the bytes that the request held meanwhile.
+    /// The result of a message that was sent, with the bytes that the request has held until now.
     case sent(Connection, correlation: UInt64, Result<SendReceipt, HermesError>, bytes: Int)
     /// Other, rarer work.
     case run(@Sendable () -> Void)

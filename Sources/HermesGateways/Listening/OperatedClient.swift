@@ -5,10 +5,10 @@ import NIOCore
 
 /// A connection as operators see it. Confined to its loop.
 package protocol OperatedClient: AnyObject {
-    /// Unique in the server's life, ascending on each loop.
+    /// The number of the connection. It is unique in the life of the server process, and ascending on each loop.
     var number: UInt64 { get }
     var clientID: String { get }
-    /// The name of the account or of the token's owner; empty: anonymous.
+    /// The name of the account, or of the token's owner; empty if the client is anonymous.
     var owner: String { get }
 
     func listing() -> ClientListing
@@ -29,16 +29,16 @@ package struct ClientListing: Sendable, Hashable {
     package var version: String
     /// The listener's name.
     package var listener: String
-    /// Empty: unknown.
+    /// The client's address; empty if it is unknown.
     package var address: String
     /// The age of the connection.
     package var age: Duration
     package var subscriptions: Int
-    /// The messages that wait to be sent.
+    /// The number of messages that wait to be sent.
     package var queued: Int
-    /// The messages that were sent and not acknowledged.
+    /// The number of messages that were sent and are not acknowledged.
     package var inflight: Int
-    /// The bytes that wait for the connection.
+    /// The memory that the connection holds, in bytes.
     package var heldBytes: Int
     /// Whether the session outlives the connection.
     package var isKept: Bool
@@ -50,11 +50,12 @@ package struct ClientListing: Sendable, Hashable {
 }
 
 extension LoopContexts {
-    /// The connected MQTT clients behind a number, ascending.
+    /// Returns the connected MQTT clients whose numbers are above a number, in ascending order.
     ///
     /// - Parameters:
-    ///   - number: 0: from the first.
-    ///   - text: only those whose client id or owner contains it, with ASCII letters in either case; empty: all.
+    ///   - number: the number of the last client that is already known; 0 to begin with the first client.
+    ///   - text: the text that the client id or the owner must contain; the case of ASCII letters does not matter. If
+    ///     it is empty, all clients match.
     package func clients(after number: UInt64, containing text: String, limit: Int) async -> [ClientListing] {
         var found: [ClientListing] = []
         for loop in all {
@@ -74,7 +75,7 @@ extension LoopContexts {
 
     /// Ends a client's connection.
     ///
-    /// - Returns: its client id; nil: there is no such client any more.
+    /// - Returns: the client's id; nil if there is no such client any more.
     package func disconnectClient(_ number: UInt64) async -> String? {
         for loop in all {
             let ended: String? = await withCheckedContinuation { continuation in
@@ -94,7 +95,7 @@ extension LoopContexts {
     }
 }
 
-/// A text to be found in names.
+/// A search for a text in names. The case of ASCII letters does not matter.
 struct ClientSearch {
     private let wanted: [UInt8]
 
@@ -114,7 +115,7 @@ struct ClientSearch {
     }
 }
 
-/// Looks through the connections of a loop, a slice in each turn. Owner: the loop.
+/// Searches the connections of a loop, a slice of them in each turn. Owner: the loop.
 private final class ClientCollector {
     private static let slice = 512
 

@@ -5,18 +5,19 @@ import DequeModule
 package import HermesCore
 package import NIOCore
 
-/// Frames that wait for a peer that does not read, in order, up to a number of bytes. When it is full, the oldest of
-/// the least important are dropped first; ``Publication/DropClass/control`` never is.
+/// The frames that wait for a peer that does not read, in order, up to a number of bytes. When the queue is full, the
+/// oldest frames of the least important class are dropped first. Frames of the class ``Publication/DropClass/control``
+/// are never dropped.
 package struct OutboundQueue {
     /// The outcome for a frame.
     package enum Outcome: Equatable {
         /// Queued.
         case queued
-        /// Queued in place of older frames; the number dropped of each class.
+        /// Queued in place of older frames, with the number of dropped frames of each class.
         case queuedDropping(Dropped)
-        /// Dropped: no less important frame could make room.
+        /// Dropped, because no waiting frame of the same class or a less important one could make room.
         case refused
-        /// The same for a frame that must not be dropped: the connection must end.
+        /// Not queued although the frame must not be dropped, so the connection must end.
         case overflow
     }
 
@@ -49,7 +50,7 @@ package struct OutboundQueue {
         var size: Int { bytes.readableBytes + (body?.readableBytes ?? 0) }
     }
 
-    /// One lane for each class, the least important first; empty while nothing waits.
+    /// The waiting frames of each class, the least important class first; empty while nothing waits.
     private var lanes: [Deque<Waiting>] = []
     private var nextNumber: UInt64 = 0
     /// The bytes of all frames.
@@ -60,14 +61,14 @@ package struct OutboundQueue {
 
     package var isEmpty: Bool { count == 0 }
 
-    /// Appends a frame, dropping older frames that are not more important if needed.
+    /// Appends a frame. If necessary, this drops older frames that are not more important.
     ///
     /// - Parameters:
     ///   - frame: the frame, or several adjacent ones that wait and are dropped together.
-    ///   - body: what comes behind it without a copy.
-    ///   - frameCount: their number.
-    ///   - limit: the most waiting bytes; a frame that must not be dropped may exceed it while less than half of it is
-    ///     used.
+    ///   - body: bytes that follow the frame without a copy.
+    ///   - frameCount: the number of frames.
+    ///   - limit: the most waiting bytes. A frame that must not be dropped may exceed the limit if at most half of it
+    ///     is in use.
     package mutating func append(
         _ frame: ByteBuffer,
         sharing body: ByteBuffer? = nil,
@@ -106,10 +107,11 @@ package struct OutboundQueue {
         return nil
     }
 
-    /// The most waiting frames, because a frame costs memory beside its bytes.
+    /// Returns the most frames that may wait. Their number is limited because each frame costs memory besides its
+    /// bytes.
     private static func maxCount(_ limit: Int) -> Int { max(16, limit / 64) }
 
-    /// Removes the oldest frame, or those that were appended with it.
+    /// Removes and returns the oldest frame, together with the frames that were appended with it.
     package mutating func popFirst() -> (bytes: ByteBuffer, body: ByteBuffer?, frameCount: Int)? {
         var oldest: (lane: Int, number: UInt64)?
         for lane in lanes.indices {

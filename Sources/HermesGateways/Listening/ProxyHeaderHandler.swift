@@ -5,7 +5,7 @@ import HermesWire
 package import Logging
 package import NIOCore
 
-/// Waits for the PROXY header, then makes way for the other handlers, TLS included.
+/// Waits for the PROXY header, then adds the connection's other handlers, TLS included, and removes itself.
 ///
 /// State: confined to the channel's event loop. A connection without a valid header is closed without sending anything.
 package final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
@@ -21,7 +21,7 @@ package final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelH
 
     /// - Parameters:
     ///   - patience: the time limit for the header.
-    ///   - serve: adds the connection's handlers, with the client's address; nil: the channel's own peer.
+    ///   - serve: adds the connection's handlers. It gets the client's address; nil means the channel's own peer.
     package init(patience: Duration, logger: Logger, serve: @escaping (any Channel, SocketAddress?) throws -> Void) {
         self.patience = patience
         self.logger = logger
@@ -47,7 +47,7 @@ package final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelH
         if bytes.readableBytes == 0 {
             swap(&bytes, &read)
         } else {
-            // At most one read more than the longest header.
+            // The bytes are bounded: they are at most one read longer than the longest header.
             bytes.writeBuffer(&read)
         }
         let header: ProxyHeader

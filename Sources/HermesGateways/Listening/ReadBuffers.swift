@@ -3,9 +3,9 @@
 
 import NIOCore
 
-/// The buffers that the plain connections of an event loop are read into. A connection has one only during a read:
-/// otherwise each one that once sent much would keep a large buffer, which no budget counts. What is kept of a read is
-/// copied (``ConnectionHandler``, ``Publication/owned()``).
+/// The buffers into which an event loop reads from its plain connections. A connection has such a buffer only during a
+/// read. Otherwise each connection that once sent much would keep a large buffer, which no budget counts. Whatever is
+/// kept of a read is copied (``ConnectionHandler``, ``Publication/owned()``).
 ///
 /// Unchecked Sendable because NIO's allocators are Sendable; confined to the event loop.
 final class ReadBuffers: @unchecked Sendable {
@@ -21,7 +21,7 @@ final class ReadBuffers: @unchecked Sendable {
 
     private var kept: [[ByteBuffer]] = Array(repeating: [], count: sizes.count)
 
-    /// A buffer that nobody uses.
+    /// Returns a buffer that nobody uses.
     private func take(_ size: Int) -> ByteBuffer {
         for index in kept[size].indices.reversed()
         where kept[size][index].modifyIfUniquelyOwned({ $0.clear() }) != nil {
@@ -30,7 +30,7 @@ final class ReadBuffers: @unchecked Sendable {
         return ByteBufferAllocator().buffer(capacity: Self.sizes[size])
     }
 
-    /// The read is examined. Parts of the buffer may still be in use.
+    /// Takes back a buffer whose read has been examined. Parts of the buffer may still be in use.
     func giveBack(_ buffer: ByteBuffer) {
         guard let size = Self.sizes.firstIndex(of: buffer.storageCapacity) else { return }
         if kept[size].count >= Self.most { kept[size].removeFirst() }
@@ -47,14 +47,15 @@ final class ReadBuffers: @unchecked Sendable {
         try options.setOption(.recvAllocator, value: allocator(isLong: isLong))
     }
 
-    /// For one connection.
+    /// Returns the allocator for one connection.
     func allocator(isLong: Bool) -> any RecvByteBufferAllocator { Allocator(self, isLong: isLong) }
 
-    /// Chooses the size for one connection.
+    /// Chooses the sizes of the buffers for one connection.
     private struct Allocator: RecvByteBufferAllocator {
-        /// NIO keeps the first buffer of each channel for as long as the channel lives, so that one is small.
+        /// The size of a channel's first buffer, in bytes. It is small, because NIO keeps this buffer for as long as
+        /// the channel lives.
         private static let firstBytes = 256
-        /// After as many short reads, the next size below is enough.
+        /// The number of short reads after which the next smaller size is enough.
         private static let shortReads = 4
 
         private let buffers: ReadBuffers
@@ -71,7 +72,9 @@ final class ReadBuffers: @unchecked Sendable {
             size.map(buffers.take) ?? allocator.buffer(capacity: Self.firstBytes)
         }
 
-        /// - Returns: true: NIO must not use the first buffer again.
+        /// Chooses the size of the next buffer.
+        ///
+        /// - Returns: always true, so that NIO does not use its first buffer again.
         mutating func record(actualReadBytes bytes: Int) -> Bool {
             guard let size else {
                 size = 0

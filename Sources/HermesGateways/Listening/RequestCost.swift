@@ -5,14 +5,15 @@
 ///
 /// A unit is about 10 µs of a processor: the cost of a plain request. ``ConnectionLimits/requestsPerSecond`` and the
 /// limits of accounts and addresses are in units per second. Each frame costs 1. The rest of its cost is charged once
-/// it is known. In every protocol this includes the cost of the frame's bytes and of the parts of its message.
-/// Publications of MQTT cost nothing here, because the subscribers' pace and acknowledgements slow publishers down.
-/// Exceptions are many properties, long topics, topics that very many filters match, retained topics with many levels,
-/// and the queues of kept sessions. docs/security.md has the same table.
+/// it is known. In every protocol this includes the cost of the frame's bytes and of the parts of its message. MQTT
+/// publications cost nothing here, because the subscribers' pace and acknowledgements slow publishers down. Exceptions
+/// are many properties, long topics, topics that very many filters match, retained topics with many levels, and the
+/// queues of kept sessions. docs/security.md has the same table.
 package enum RequestCost: Sendable, Hashable {
     /// A packet of a protocol whose frames are not counted.
     case packet
-    /// WebSocket frames of one read beyond the one that each message needs: without payload, or parts of a message.
+    /// WebSocket frames of one read beyond the one frame that each message needs: frames without payload, or fragments
+    /// of a message.
     case furtherFrames(Int)
     /// Contents of this number of bytes.
     case bytes(Int)
@@ -20,13 +21,16 @@ package enum RequestCost: Sendable, Hashable {
     case json(Int)
     /// Fields and elements of a message (``MessageParts``); each takes up to a microsecond to parse.
     case parts(Int)
-    /// Topic filters subscribed or unsubscribed; those of kept sessions are also stored.
+    /// Topic filters that are subscribed or unsubscribed. Filters of kept sessions, which outlive their connections,
+    /// are also stored.
     case filters(Int, isKept: Bool)
-    /// Retained publications examined for new subscriptions, and waiting ones for shared subscriptions that end.
+    /// Retained publications that are examined for new subscriptions, and waiting publications that are examined when
+    /// shared subscriptions end.
     case records(Int)
     /// Properties of an MQTT packet; each is parsed and kept on its own.
     case properties(Int)
-    /// Filters and steps of the search for those that match the topic of a publication, once for each new topic.
+    /// Filters that match the topic of a publication, and steps of the search for them. Charged once for each new
+    /// topic.
     case matches(Int)
     /// Levels of a retained topic, or of a filter with wildcards, for each loop; each may be a new record in a tree.
     case levels(Int)
@@ -39,18 +43,21 @@ package enum RequestCost: Sendable, Hashable {
     case devices(Int, bytes: Int)
     /// Users that get an ephemeral event.
     case listeners(Int)
-    /// Those who are told that the user of the connection has come or gone; also after the connection has ended.
+    /// Users who are told that the user of the connection has come or gone. Also charged after the connection has
+    /// ended.
     case watchers(Int)
     /// Viewers of a room on this loop that get a frame.
     case viewers(Int)
-    /// Subscribers on this loop that get a publication of MQTT. No budget is charged for them; they only end the
-    /// publisher's turn. Each may get a copy of the topic.
+    /// Subscribers on this loop that get a publication of MQTT. No budget is charged for them; they only make the
+    /// publisher's turn end sooner. Each may get a copy of the topic.
     case receivers(Int, topicBytes: Int)
-    /// The topic of an MQTT publication, which an alias may stand for: it is looked up, matched and checked.
+    /// The topic of an MQTT publication, which is looked up, matched and checked. In the packet, a short alias may
+    /// stand for it.
     case topic(bytes: Int)
-    /// A page read, with this number of entries.
+    /// A page that is read, with this number of entries.
     case page(entries: Int)
-    /// Accounts whose presence is read, watched or left: each is looked up twice, and has a place in two tables.
+    /// Accounts whose presence is read or watched, or is no longer watched. Each account is looked up twice, and has an
+    /// entry in two tables.
     case watched(Int)
     /// A read of one item in the store: some 200 µs on its threads.
     case lookup
@@ -60,7 +67,7 @@ package enum RequestCost: Sendable, Hashable {
     case group
     /// A login by token, or of an anonymous MQTT client.
     case login
-    /// A password checked or set: 16 MiB for some 50 ms.
+    /// A password that is checked or set, which takes 16 MiB of memory for some 50 ms.
     case password
 
     /// Whether the connection pays; otherwise only its account and address do, because a connection has one login at a
@@ -91,7 +98,7 @@ package enum RequestCost: Sendable, Hashable {
         case .queues(let count): count / 2
         case .devices(let count, let bytes): count &+ count &* bytes / 16_384
         case .listeners(let count): (count + 1) / 2
-        // Others decide who watches: beyond some the account does not pay for them.
+        // Other users decide who watches this one, so the account pays for at most 50 of them.
         case .watchers(let count): 2 * min(count, 50)
         case .viewers(let count): count / 32
         case .receivers(let count, let topicBytes): count / 32 &+ count &* topicBytes / 65_536

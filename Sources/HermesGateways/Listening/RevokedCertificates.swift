@@ -18,7 +18,7 @@ package struct RevokedCertificates: Sendable {
     }
 
     private var serials: [[UInt8]: Set<[UInt8]>] = [:]
-    /// When the first list becomes outdated, in seconds since 1970.
+    /// The time at which the first list becomes outdated, in seconds since 1970.
     private(set) var nextUpdate: Int?
 
     /// - Parameters:
@@ -35,7 +35,7 @@ package struct RevokedCertificates: Sendable {
         }
     }
 
-    /// The certificates that either of two files revokes.
+    /// Returns the certificates that at least one of two files revokes.
     func union(_ other: RevokedCertificates) -> RevokedCertificates {
         var both = self
         both.serials.merge(other.serials) { $0.union($1) }

@@ -4,9 +4,9 @@
 package import HermesCore
 import Synchronization
 
-/// The numbers of rooms' members, for those who enter. A count asks every event loop, so the number of counts in a
-/// second has a bound for all who enter together, whatever rooms they name. Beyond it they get the last count of the
-/// room.
+/// Counts the members of rooms, for clients that enter. A count asks every event loop. So the number of counts in a
+/// second is bounded, for all clients and all rooms together. Beyond the bound, a client gets the last known count of
+/// its room.
 ///
 /// State: one `Mutex`; nothing is called under it.
 package final class RoomCounts: Sendable {
@@ -15,9 +15,9 @@ package final class RoomCounts: Sendable {
         var bucket: TokenBucket
     }
 
-    /// The number of counts per second, and the largest number at once.
+    /// The number of counts per second, and the most counts at once.
     package static let (rate, burst) = (1_000, 2_000)
-    /// The largest number of kept counts.
+    /// The most counts that are kept.
     static let maxRooms = 4_096
 
     private let uptime: @Sendable () -> Duration
@@ -25,7 +25,7 @@ package final class RoomCounts: Sendable {
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - uptime: of a clock that never goes back.
+    ///   - uptime: returns the present time of a clock that never goes back.
     ///   - count: counts a room's connections on all event loops.
     package init(
         uptime: @escaping @Sendable () -> Duration,
@@ -36,9 +36,9 @@ package final class RoomCounts: Sendable {
         state = Mutex(State(bucket: TokenBucket(burst: Self.burst, now: uptime())))
     }
 
-    /// The number of a room's members; beyond the bound the last known one.
+    /// Returns the number of a room's members; beyond the bound, the last known number.
     ///
-    /// - Parameter here: those on the caller's own loop, at least.
+    /// - Parameter here: the number of members on the caller's own loop. The result is at least this number.
     package func members(of room: RoomName, here: Int) async -> Int {
         let now = uptime()
         let known = state.withLock { state -> Int? in

@@ -9,18 +9,21 @@ struct SharedFrames {
         let bytes: Int
     }
 
-    /// By the place of the bytes in memory, which is theirs as long as one write of them is under way.
+    /// The frames, by the addresses of their bytes. While a write of a frame is under way, no other frame can have its
+    /// address.
     private var frames: [UInt: Frame] = [:]
-    /// The bytes of all frames, and the same for each write of each.
+    /// The sum of the bytes of all frames.
     private var bytes = 0
+    /// The sum of the bytes of all writes. A frame counts once for each of its writes.
     private var writtenBytes = 0
 
-    /// The part of what connections hold by these writes that is there: each of many that share a frame holds little.
+    /// The part of the written bytes that really takes memory. If many connections share a frame, each of them is
+    /// counted with little.
     var part: Double { writtenBytes > 0 ? Double(bytes) / Double(writtenBytes) : 1 }
 
-    /// A write begins.
+    /// Counts the beginning of a write.
     ///
-    /// - Returns: the bytes that it adds to those of all frames.
+    /// - Returns: the bytes that the write adds to those of all frames.
     mutating func add(_ place: UInt, bytes: Int) -> Int {
         if let known = frames[place] {
             frames[place]?.writes += 1
@@ -33,9 +36,9 @@ struct SharedFrames {
         return bytes
     }
 
-    /// A write is over.
+    /// Counts the end of a write.
     ///
-    /// - Returns: the bytes that are gone with it.
+    /// - Returns: the bytes that the write removes from those of all frames.
     mutating func remove(_ place: UInt) -> Int {
         guard var frame = frames.removeValue(forKey: place) else { return 0 }
         frame.writes -= 1

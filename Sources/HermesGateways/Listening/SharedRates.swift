@@ -5,8 +5,9 @@ package import HermesCore
 
 /// The shared request rate of all connections of one account or address (``RequestCost``).
 ///
-/// Connections settle in steps, so that one lock covers many requests. A connection that settles when nothing is left
-/// waits until the budget has refilled. So a connection that asks for little seldom waits, whoever shares its address.
+/// Connections pay in steps, each for many requests, so that one lock is taken for all of them. A connection that pays
+/// a step when nothing is left waits until the budget has refilled. So a connection that asks for little seldom waits,
+/// no matter who shares its address.
 ///
 /// State: a ``Locked`` around ``TokenBuckets``.
 package final class SharedRates: Sendable {
@@ -16,7 +17,7 @@ package final class SharedRates: Sendable {
     }
 
     static let maxEntries = TokenBuckets<Payer>.maxEntries
-    /// The most seconds' worth that may be owed.
+    /// The most that a payer may owe, in seconds of its rate.
     static let maxDebt = 60
 
     private let perAccount: Int
@@ -43,7 +44,7 @@ package final class SharedRates: Sendable {
 
     /// Charges units to a payer's budget.
     ///
-    /// - Parameter now: of a clock that never goes back.
+    /// - Parameter now: the present time of a clock that never goes back.
     /// - Returns: how long the connection must wait; zero while something is left.
     package func charge(_ units: Int, to payer: Payer, now: Duration) -> Duration {
         buckets.withLock { buckets in

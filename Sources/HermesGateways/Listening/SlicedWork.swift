@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something to be done for many things, a slice in each turn of an event loop. Pure.
+/// Work on many items, of which a slice is done in each turn of an event loop. Pure.
 struct SlicedWork {
     private let count: Int
     private var done = 0
-    /// Gets the indices of the next slice.
+    /// Does the work. It gets the indices of the next slice.
     private let body: (Range<Int>) -> Void
 
     init(_ count: Int, _ body: @escaping (Range<Int>) -> Void) {
@@ -17,7 +17,7 @@ struct SlicedWork {
 
     /// Does the next slice.
     ///
-    /// - Returns: how many things it had.
+    /// - Returns: the number of items in the slice.
     @discardableResult
     mutating func step(atMost size: Int) -> Int {
         let slice = done..<min(done + max(1, size), count)

@@ -6,8 +6,8 @@ import NIOCore
 package import NIOSSL
 import Synchronization
 
-/// The TLS context of a listener and its revocation lists; both are replaced when they are reloaded. Connections keep
-/// their first context.
+/// The TLS context of a listener, and its revocation lists. Both are replaced when they are reloaded. A connection
+/// keeps the context with which it began.
 ///
 /// State: one `Mutex`, taken once per accept.
 package final class TLSContextBox: Sendable {
@@ -26,7 +26,7 @@ package final class TLSContextBox: Sendable {
         }
     }
 
-    /// Reads certificate and key.
+    /// Reads the certificate, the key and the revocation lists.
     ///
     /// - Throws: NIOSSL's errors if the files cannot be read or do not match.
     package init(_ settings: TLSSettings) throws {
@@ -34,9 +34,9 @@ package final class TLSContextBox: Sendable {
         loaded = Mutex(try Self.load(settings))
     }
 
-    /// Reads the files again; if that fails the old certificate stays in use. Revocation lists that can be read are
-    /// added even then: no unreadable key lets a revoked certificate in. Each list begins with a new context, which
-    /// resumes no earlier session.
+    /// Reads the files again. If that fails, the old certificate stays in use. Revocation lists that can be read are
+    /// added even then, so that an unreadable key does not let a revoked certificate in. New lists always begin with a
+    /// new context, which resumes no earlier session.
     package func reload() throws {
         let authorities = try Self.authorities(settings)
         let revoked = try Self.revocations(settings, authorities)
@@ -46,7 +46,8 @@ package final class TLSContextBox: Sendable {
         } catch {
             if let revoked {
                 let old = loaded.withLock { $0 }
-                // The old context may trust authorities whose lists are no longer in the file.
+                // The old lists stay, because the old configuration may trust authorities whose lists are no longer in
+                // the file.
                 let next = try Loaded(old.configuration, old.revoked?.union(revoked) ?? revoked)
                 loaded.withLock { $0 = next }
             }
@@ -116,11 +117,11 @@ package final class TLSContextBox: Sendable {
     }
 }
 
-/// A client's certificate, and those of the authorities between it and the trusted one.
+/// A client's certificate, and the certificates of the authorities above it.
 struct PeerCertificates: Sendable {
     let all: [CertificateNames]
-    /// Whether the authorities are known. A resumed TLS session has only the client's own certificate; it was checked
-    /// with the revocation lists of its context, like the session before it.
+    /// Whether the authorities are known. In a resumed TLS session, only the client's own certificate is known; the
+    /// authorities were checked with the revocation lists of the same context when the original session began.
     let isChainKnown: Bool
 
     init(_ own: CertificateNames, chain: [CertificateNames]) {

@@ -6,34 +6,41 @@ import NIOCore
 
 /// Work of one event loop that can wait, and the time for such work in one turn. Pure.
 ///
-/// In a turn a loop serves all connections that are ready, then all its tasks. Connections with little to do are served
-/// at once. Those with much to do share ``time``; what is left of it waits here, and later turns do it in the order in
-/// which it came. So a thousand busy connections delay the others hardly more than one does.
+/// In a turn, a loop serves all connections that are ready, and then runs all its tasks. Connections with little to do
+/// are served at once. Connections with much to do share ``time``. The work for which there is no time waits here, and
+/// later turns do it in the order in which it came. So a thousand busy connections delay the other connections hardly
+/// more than one busy connection does.
 struct TurnQueue {
-    /// The time of one turn for connections with much to do, if nobody else is there: as much as a hundred busy
-    /// connections need for a read each. What is cut into pieces costs more: with ``shortTime``, publications of QoS 1
-    /// by ten publishers to a hundred subscribers take a quarter more processor time.
+    /// The time of one turn for connections with much to do, if no other connections are active. It is as much as a
+    /// hundred busy connections need for one read each. Cutting work into smaller pieces costs more: with
+    /// ``shortTime``, publications of QoS 1 by ten publishers to a hundred subscribers take a quarter more processor
+    /// time.
     static let time = TimeAmount.milliseconds(20)
-    /// The time of one turn while others are there that say something now and then. Their messages meet several turns
-    /// on the way: four to six of a loop, and the turns of the store. Half a millisecond costs no more than two.
+    /// The time of one turn while there are connections that send something only now and then. A message of theirs
+    /// waits for several turns on its way: four to six turns of loops, and the turns of the store. A turn of half a
+    /// millisecond costs no more processor time than one of two milliseconds.
     static let shortTime = TimeAmount.microseconds(500)
-    /// The time in which one tick writes output to crowds, if nobody else is there. A thousand get a whole batch in it.
-    /// What is cut costs more: the next publications come before the rest is written, and make a batch of their
-    /// own. With ``time``, publications of QoS 1 to a thousand subscribers take a quarter more processor time.
+    /// The time in which one tick (one pass of the event loop) writes output to crowds, if no other connections are
+    /// active. A crowd is the very many subscribers of one topic on this loop. In this time, a thousand subscribers get
+    /// a whole batch of publications. Cutting the work costs more: the next publications come before the rest is
+    /// written, and make a batch of their own. With ``time`` instead, publications of QoS 1 to a thousand subscribers
+    /// take a quarter more processor time.
     static let crowdTime = TimeAmount.milliseconds(50)
-    /// A connection that was silent for this long, and not because it had to wait, counts as one that says something
-    /// now and then.
+    /// A connection that sends something after it was silent for this long, and not because it had to wait, counts as
+    /// one that sends something now and then.
     static let silence = TimeAmount.milliseconds(100)
-    /// The time for which turns are short after such a connection has said something: its message is on the way.
+    /// The time for which turns are short after such a connection has sent something, because its message is on the
+    /// way.
     static let attention = TimeAmount.milliseconds(300)
-    /// The pause between two turns. It is not zero: a loop runs all due tasks, also those that tasks add, before it
-    /// serves its connections. If other tasks take as long as this, the turn waits (``LoopTicks``).
+    /// The pause between two turns. It is not zero, because a loop runs all due tasks, including those that these tasks
+    /// add, before it serves its connections. If other tasks take as long as the pause, the turn waits until the loop
+    /// has served its connections (``LoopTicks``).
     static let pause = TimeAmount.microseconds(20)
 
     private var waiting = Deque<() -> Void>()
-    /// The end of the present turn's time; nil if nothing has had much to do in it.
+    /// The end of the present turn's time; nil if no connection has had much to do in this turn.
     private var endsAt: NIODeadline?
-    /// Until then turns are short.
+    /// The time until which turns are short.
     private var attentiveUntil = NIODeadline.distantPast
 
     var isEmpty: Bool { waiting.isEmpty }
@@ -47,19 +54,19 @@ struct TurnQueue {
         return true
     }
 
-    /// The time of a turn that begins now.
+    /// Returns the time of a turn that begins now.
     func duration(now: NIODeadline) -> TimeAmount { now < attentiveUntil ? Self.shortTime : Self.time }
 
-    /// The time for output to crowds in a tick that begins now.
+    /// Returns the time for output to crowds in a tick that begins now.
     func crowdDuration(now: NIODeadline) -> TimeAmount { now < attentiveUntil ? Self.shortTime : Self.crowdTime }
 
-    /// A connection says something after some time of silence. The next turns are short.
+    /// Makes the next turns short, because a connection has sent something after a silence.
     mutating func silenceEnded(now: NIODeadline) { attentiveUntil = now + Self.attention }
 
-    /// The turn is over.
+    /// Ends the time of the present turn.
     mutating func end() { endsAt = nil }
 
-    /// Another turn begins within this one, which goes on behind it (``resume(_:)``).
+    /// Interrupts the present turn for another one. ``resume(_:)`` continues it with the time that this returns.
     mutating func suspend() -> NIODeadline? {
         defer { endsAt = nil }
         return endsAt
@@ -74,20 +81,21 @@ struct TurnQueue {
 
     mutating func append(_ work: @escaping () -> Void) { waiting.append(work) }
 
-    /// Takes the next work if there is time for it.
+    /// Removes and returns the next work, if there is time for it.
     mutating func next(now: NIODeadline) -> (() -> Void)? { hasTime(now: now) ? waiting.popFirst() : nil }
 }
 
-/// The time of one kind of work in one tick of the loop, however often it comes up before the loop looks at its sockets
-/// again: all that is done keeps the rest due meanwhile. Pure.
+/// The time of one kind of work in one tick of the loop. It is one and the same time however often such work comes up
+/// before the loop serves its sockets again. Pure.
 struct TickTime {
     private var tick: UInt64?
     private var endsAt = NIODeadline.distantPast
 
     /// - Parameters:
-    ///   - tick: the tick; nil if nobody counts them. Then the time begins anew each time.
+    ///   - tick: the tick; nil if nobody counts the ticks. In that case the time begins anew with each call.
     ///   - duration: the time that begins if the tick is a new one.
-    /// - Returns: the end of the time, and whether it begins now. Then something is to be done whatever it takes.
+    /// - Returns: the end of the time, and whether the time begins now. If it does, some work must be done, however
+    ///   long it takes.
     mutating func end(in tick: UInt64?, now: NIODeadline, _ duration: TimeAmount) -> (endsAt: NIODeadline, isNew: Bool)
     {
         if let tick, tick == self.tick { return (endsAt, false) }

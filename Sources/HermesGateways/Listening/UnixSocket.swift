@@ -13,14 +13,14 @@ import Musl
 import Darwin
 #endif
 
-/// A listening socket in the file system. Its mode holds before anybody can connect.
+/// A listening socket in the file system. Its access mode is set before anybody can connect.
 package enum UnixSocket {
     /// The mode of a listener's socket: only this user and group may connect.
     static let groupMode: mode_t = 0o660
-    /// The connections that wait to be accepted, as on other listeners.
+    /// The number of connections that may wait to be accepted, as on other listeners.
     static let backlog: CInt = 1_024
 
-    /// Binds a listener's socket. Removes an abandoned one, but not one in use.
+    /// Binds a listener's socket. Removes an abandoned socket at the path, but not a socket that is in use.
     ///
     /// - Throws: IOError with EADDRINUSE if another process listens there, or if the path is not a socket.
     static func bind(_ bootstrap: ServerBootstrap, path: String, group: any EventLoopGroup) async throws -> any Channel
@@ -32,7 +32,7 @@ package enum UnixSocket {
         return try await bind(bootstrap, path: path, mode: groupMode)
     }
 
-    /// Binds a socket in the place of an earlier one, if there is one. The caller removes it in the end.
+    /// Binds a socket; it replaces an earlier socket at the path. The caller must remove the socket in the end.
     ///
     /// - Parameter mode: the mode of the file.
     /// - Throws: IOError with EADDRINUSE if the path is not a socket.
@@ -48,7 +48,7 @@ package enum UnixSocket {
         return channel
     }
 
-    /// Creates a socket with its path and its mode that does not listen yet: until it does, the system refuses every
+    /// Creates a socket with its path and its mode. It does not listen yet; until it does, the system refuses every
     /// connection.
     static func bound(_ path: String, mode: mode_t) throws -> CInt {
         let address = try SocketAddress(unixDomainSocketPath: path)
@@ -66,7 +66,7 @@ package enum UnixSocket {
                     throw IOError(errnoCode: errno, reason: "bind")
                 }
             }
-            // Never the mode of a file that a link in its place names.
+            // If a symbolic link has taken the socket's place, the mode of the file that it points to is not changed.
             guard fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) == 0 else {
                 let error = IOError(errnoCode: errno, reason: "chmod")
                 removeSocket(path)
@@ -79,17 +79,18 @@ package enum UnixSocket {
         return descriptor
     }
 
-    /// Whether a socket in a directory is safe from its owner: that is the server's user or root. Root trusts every
-    /// owner, for it could be the operator's, as in containers.
+    /// Whether a socket in a directory is safe from the directory's owner. It is if the owner is the server's user or
+    /// root. A server that runs as root trusts every owner, because the directory may belong to the operator, as in
+    /// containers.
     ///
     /// - Parameters:
-    ///   - owner: the directory's.
-    ///   - user: the server's.
+    ///   - owner: the directory's owner.
+    ///   - user: the server's user.
     package static func isTrusted(owner: uid_t, by user: uid_t = geteuid()) -> Bool {
         owner == user || owner == 0 || user == 0
     }
 
-    /// The owner of a directory; nil if it cannot be read.
+    /// Returns the owner of a directory; nil if it cannot be read.
     package static func owner(of directory: String) -> uid_t? {
         var status = stat()
         return stat(directory, &status) == 0 ? status.st_uid : nil

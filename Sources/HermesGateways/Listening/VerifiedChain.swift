@@ -14,17 +14,19 @@ final class VerifiedChain: ChannelInboundHandler, RemovableChannelHandler {
 
     private(set) var certificates: [CertificateNames] = []
     private let context: NIOSSLContext
-    /// A certificate of it could not be read.
+    /// Whether a certificate of the chain could not be read.
     private(set) var isUnreadable = false
 
     /// - Parameter context: the context of the connection.
     init(_ context: NIOSSLContext) { self.context = context }
 
-    /// Whether TLS has checked the client against the revocation lists in force. It has if the certificates are known,
-    /// or if the resumed session began under these lists.
+    /// Whether the revocation lists in force cover the client. They do if the certificates of the chain are known,
+    /// because these are then checked now, or if the resumed session began under these lists, because the certificates
+    /// were checked at that time.
     func isFresh(in box: TLSContextBox) -> Bool { !certificates.isEmpty || box.isCurrent(context) }
 
-    /// Creates a TLS handler that reports the chain to this object. Both belong in the pipeline, this one behind it.
+    /// Creates a TLS handler that reports the chain to this object. Both must be added to the pipeline, this object
+    /// behind the TLS handler.
     func makeHandler() throws -> NIOSSLServerHandler {
         let maker: any HandlerMaker = ObservedHandlerMaker()
         return try maker.handler(context) { [self] result, certificate in
@@ -38,7 +40,8 @@ final class VerifiedChain: ChannelInboundHandler, RemovableChannelHandler {
     }
 }
 
-/// The requirement is not deprecated, so that its callers are not warned.
+/// A protocol whose requirement is not deprecated. Calls through it cause no warning, although the implementation is
+/// deprecated.
 private protocol HandlerMaker {
     func handler(
         _ context: NIOSSLContext,
@@ -47,8 +50,8 @@ private protocol HandlerMaker {
 }
 
 private struct ObservedHandlerMaker: HandlerMaker {
-    /// NIOSSL deprecates this initializer in favour of callbacks that replace BoringSSL's verification. Only this one
-    /// leaves it as it is, and tells the chain that it found.
+    /// NIOSSL deprecates this initializer in favor of callbacks that replace BoringSSL's verification. Only this
+    /// initializer leaves the verification as it is, and reports the chain that was found.
     @available(*, deprecated, message: "the initializer is")
     func handler(
         _ context: NIOSSLContext,

@@ -4,25 +4,27 @@
 import HermesCore
 import Synchronization
 
-/// The ephemeral events that wait for one event loop. They may be lost, and a loop that is busy takes its time for them.
-/// So signs of typing, signals and commands are bounded here. Notices of presence are always taken: whoever gives them
-/// looks first whether the loop is behind.
+/// Counts the ephemeral events that wait for one event loop. Such events may be lost, and a busy loop delivers them
+/// late. So this bounds the waiting signs of typing, signals and commands. Notices of presence are always accepted,
+/// because their sender checks first whether the loop is behind.
 ///
 /// State: an atomic number; callable on any thread.
 final class WaitingEphemera: Sendable {
     /// The weight of all events above which no sign of typing is added, and presence is told later.
     static let maxSmall = 16_384
-    /// The same for signals and commands: some 32 MiB.
+    /// The weight of all events above which no signal or command is added: some 32 MiB.
     static let max = 32_768
 
     private let weight = Atomic<Int>(0)
 
-    /// The weight of all: each event and each KiB counts one.
+    /// The weight of all waiting events. Each event counts one, and each KiB of its payload counts one more.
     var sum: Int { weight.load(ordering: .relaxed) }
 
     var isFull: Bool { sum >= Self.maxSmall }
 
-    /// - Returns: whether there is room for the event.
+    /// Counts an event that is to be posted.
+    ///
+    /// - Returns: false if there is no room for the event; then it is not counted.
     func add(_ event: EphemeralEvent) -> Bool {
         let (own, most) = Self.weight(event)
         guard sum <= most - own else { return false }
@@ -30,7 +32,7 @@ final class WaitingEphemera: Sendable {
         return true
     }
 
-    /// The event is delivered.
+    /// Removes a delivered event from the count.
     func remove(_ event: EphemeralEvent) { weight.wrappingSubtract(Self.weight(event).own, ordering: .relaxed) }
 
     private static func weight(_ event: EphemeralEvent) -> (own: Int, most: Int) {

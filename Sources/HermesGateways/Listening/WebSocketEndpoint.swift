@@ -8,10 +8,11 @@ package import NIOCore
 package struct WebSocketEndpoint: Sendable {
     /// The protocol's name.
     package let name: String
-    /// Its path: `/mqtt`.
+    /// The path of the endpoint, such as `/mqtt`.
     package let path: String
     package let acceptor: ConnectionAcceptor
-    /// The subprotocol that clients must request, or its form in text messages.
+    /// The subprotocol that clients must request. Instead, they may request its variant with text messages, if there is
+    /// one.
     package let subprotocol: String
     private let textSubprotocol: String?
     private let makeReader: @Sendable () -> any WebSocketReading
@@ -29,7 +30,7 @@ package struct WebSocketEndpoint: Sendable {
         message = G.webSocketMessage
     }
 
-    /// The first of the requested subprotocols that the endpoint speaks.
+    /// Returns the first of the requested subprotocols that the endpoint speaks; nil if it speaks none of them.
     package func subprotocol(of requested: some Sequence<some StringProtocol>) -> String? {
         for name in requested {
             if name == subprotocol { return subprotocol }
@@ -41,8 +42,9 @@ package struct WebSocketEndpoint: Sendable {
     /// Takes over a channel after its handshake. Called on the channel's loop.
     ///
     /// - Parameters:
-    ///   - subprotocol: the one that was agreed on.
-    ///   - place: its place in the count, until the acceptor gives it back.
+    ///   - subprotocol: the subprotocol that was agreed on.
+    ///   - place: the channel's place in the count of connections. The HTTP listener that accepted the channel gives it
+    ///     back in the end.
     ///   - peer: the client's address, if it is not the remote address.
     /// - Throws: if the limit is reached; the caller closes the channel.
     package func take(
@@ -56,7 +58,8 @@ package struct WebSocketEndpoint: Sendable {
         try? options?.setOption(.tcpOption(.tcp_nodelay), value: 1)
         try? options?.setOption(
             .recvAllocator,
-            // The buffer stays; after the login the connection reads more at once (``Connection/readsLong()``).
+            // NIO keeps this buffer, so it is small. After the login the connection reads more at once
+            // (``Connection/readsLong()``).
             value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: 4_096)
         )
         try channel.pipeline.syncOperations.addHandler(WebSocketHandler(makeReader(), message: message))

@@ -4,18 +4,19 @@
 package import HermesWire
 package import NIOCore
 
-/// The code with which a WebSocket will be closed; an outbound event.
+/// The code with which a WebSocket will be closed. This is an outbound event.
 struct WebSocketGoodbye: Sendable {
     let code: UInt16
 }
 
-/// The number of frames beyond those that their messages need; an inbound event, so that the connection pays for them.
+/// The number of frames beyond those that the messages need. This is an inbound event, so that the connection pays for
+/// these frames.
 struct FurtherWebSocketFrames: Sendable {
     let count: Int
 }
 
-/// Stands before ``ConnectionHandler`` where a protocol comes over WebSocket: messages become bytes, and back. Answers
-/// pings, and says goodbye with a close frame.
+/// The handler before ``ConnectionHandler`` for a protocol over WebSocket. It turns messages into bytes, and bytes into
+/// messages. It answers pings, and sends a close frame at the end.
 ///
 /// State: confined to the channel's event loop. It buffers no message, whatever its length.
 package final class WebSocketHandler: ChannelDuplexHandler {
@@ -33,10 +34,10 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     private var isPongUnderWay = false
     private var hasSaidGoodbye = false
     private var goodbyeCode: UInt16 = 1000
-    /// All input is ignored: the peer said goodbye, or it does not speak WebSocket.
+    /// Whether all input is ignored, because the peer has sent a close frame or has broken the WebSocket protocol.
     private var isOver = false
 
-    /// The message at the beginning of written bytes.
+    /// Finds the message at the beginning of written bytes.
     private let message: @Sendable (ByteBuffer) -> WebSocketMessage
 
     package init(_ reader: any WebSocketReading, message: @escaping @Sendable (ByteBuffer) -> WebSocketMessage) {
@@ -163,7 +164,8 @@ package final class WebSocketHandler: ChannelDuplexHandler {
         context.write(wrapOutboundOut(payload), promise: promise)
     }
 
-    /// Writes several messages in one buffer; copied, because many messages written together are short.
+    /// Copies several messages into one buffer. They are copied because messages that are written together are usually
+    /// short.
     private func messages(of payload: inout ByteBuffer, _ context: ChannelHandlerContext) -> ByteBuffer {
         var out = context.channel.allocator.buffer(capacity: payload.readableBytes * 2)
         while payload.readableBytes > 0 {
@@ -198,7 +200,7 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     }
 
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // The HTTP port lets peers close one direction; here that is the end.
+        // The HTTP port lets peers close one direction; for a WebSocket, this ends the connection.
         if case .inputClosed? = event as? ChannelEvent { return context.close(promise: nil) }
         context.fireUserInboundEventTriggered(event)
     }

@@ -220,7 +220,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
                 guard gateway.environment.messenger.devices.mayWatch(principal, limit: accounts.maxDevices) else {
                     let refusal = HermesError(
                         .deviceLimitReached,
-                        "the account has \(accounts.maxDevices) viewers; close one"
+                        "the account already has the most viewers allowed (\(accounts.maxDevices)); close one first"
                     )
                     return perform(session.entryRefused(LiveRoomTranslation.kick(for: refusal)))
                 }

@@ -133,7 +133,7 @@ final class MQTTAccountState {
     /// The login of the client's device; nil while the account does not have the device. The device is registered when
     /// the client first asks for the inbox.
     var login: Login?
-    /// Created once the client uses the native protocol.
+    /// The client's side of the native protocol; nil until the client uses it.
     var inbox: MQTTInbox?
     /// The subscriptions that ask for the inbox. A subscription that has ended stays in the set until the next
     /// ``MQTTConnection/adjustInbox(of:)``.

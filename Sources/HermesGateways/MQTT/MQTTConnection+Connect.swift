@@ -87,8 +87,8 @@ extension MQTTConnection {
         return nil
     }
 
-    /// Checks the properties of a will that do not depend on the client. This happens before the login, so that a
-    /// refused CONNECT leaves nothing behind.
+    /// Checks everything about a will that does not depend on the client's identity. This happens before the login, so
+    /// that a refused CONNECT leaves nothing behind.
     private func check(_ will: MQTTWill) throws(MQTTPacketError) {
         guard let topic = TopicName(will.topic), !MQTTInbox.isForServer(topic) else { throw Self.willNotAuthorized }
         try gateway.check(will.qos, isRetained: will.retain, of: "the will")

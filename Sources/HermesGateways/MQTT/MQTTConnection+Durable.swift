@@ -111,8 +111,8 @@ extension MQTTConnection {
         client.inbox?.packets?.accessChanged()
     }
 
-    /// Finds out again which subscriptions match topics that the client may not read, a part of them in each turn of
-    /// the loop. Until a subscription is examined, each of its publications is checked.
+    /// Checks again which subscriptions match topics that the client may not read, a part of them in each turn of the
+    /// loop. Until a subscription is examined, each of its publications is checked.
     func refilter(_ client: MQTTClientState) {
         let texts = client.subscriptions.filterAll()
         connection.inSlices(texts.count, of: Self.filtersPerTurn) { [self] slice in
@@ -183,7 +183,9 @@ extension MQTTConnection {
             writer.packetID = next
             writer.isRetained = queued.retain
             writer.isDuplicate = isDuplicate
-            connection.write { writer.writePlain(queued.publication.topic, queued.publication.payload, into: &$0) }
+            // Only these two are copied for the closure, not the whole message with all its references.
+            let (topic, payload) = (queued.publication.topic, queued.publication.payload)
+            connection.write { writer.writePlain(topic, payload, into: &$0) }
             return true
         }
         let packet = packet(
@@ -200,8 +202,8 @@ extension MQTTConnection {
         return true
     }
 
-    /// Whether the client may read a message of its queue by the present rules, and does not owe this to a name that it
-    /// got only after the message was queued.
+    /// Whether the client may read a message of its queue by the present rules. A name that its account got only after
+    /// the message was queued does not count.
     private func mayRead(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) -> Bool {
         // Messages that were queued before this connection may have come through a subscription that has ended.
         guard client.subscriptions.hasFiltered || queued.seq <= durable.waitedBefore else { return true }
@@ -215,7 +217,7 @@ extension MQTTConnection {
     private func leave(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool, wasSent: Bool) {
         let isForOthers =
             queued.share != nil && !queued.publication.hasExpired(at: now())
-            // The core compares this length with the members' limits, so it does not choose this client again.
+            // By this length the core knows for which members the message is too large.
             && (!isTooLarge || !wasSent && Publication(queued.publication).leastMessageBytes > outbound.maxPacketBytes)
         guard isForOthers, let link = client.link else { return drop(queued, of: client, isTooLarge: isTooLarge) }
         let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
@@ -254,7 +256,7 @@ extension MQTTConnection {
 
     private func loaded(_ result: Result<DurablePage, HermesError>) {
         if case .success(let page) = result {
-            connection.chargeRead(page.publications.reduce(0) { $0 + $1.weight })
+            connection.chargeRead(page.weight)
             // Reading short messages costs as much as reading short entries of an inbox.
             if !page.publications.isEmpty { connection.chargeInTheEnd(.page(entries: page.publications.count)) }
         }
@@ -515,9 +517,14 @@ final class MQTTDurableQueue {
     func advanced(to head: UInt64) { self.head = max(self.head, head) }
 
     func loaded(_ page: DurablePage) {
-        for queued in page.publications where queued.seq > known {
-            waiting.append(queued)
-            bytes += queued.weight
+        if page.publications.first.map({ $0.seq > known }) ?? false {
+            waiting.append(contentsOf: page.publications)
+            bytes += page.weight
+        } else {
+            for queued in page.publications where queued.seq > known {
+                waiting.append(queued)
+                bytes += queued.weight
+            }
         }
         known = max(known, page.upTo)
     }

@@ -35,7 +35,7 @@ extension MQTTConnection {
 
     /// Accepts a new token over the native protocol, because MQTT's AUTH is not supported here.
     ///
-    /// - Returns: false for any other packet.
+    /// - Returns: false if the packet is not a new token, or if the client's login cannot be renewed.
     func renewsToken(_ packet: Hermes_V1_Packet) -> Bool {
         guard case .authenticate(let request) = packet.body, case .token(let token) = request.credential,
             let client, client.isRenewable
@@ -55,7 +55,8 @@ extension MQTTConnection {
                 client.renew(identity)
                 if !isSame {
                     environment.wills.keep(willOf: client)
-                    // The new token may allow other topics than the old one: that costs as much as to subscribe anew.
+                    // The new token may allow other topics than the old one. Checking the subscriptions again costs as
+                    // much as new subscriptions.
                     lastTarget = nil
                     connection.charge(.filters(client.subscriptions.count, isKept: false))
                     accessChanged()

@@ -75,7 +75,7 @@ extension MQTTConnection {
         }
         if let target, publish(run, to: target) { return }
         for index in 0..<run.count {
-            // One of them may have ended the connection.
+            // An earlier packet of the run may have ended the connection.
             guard phase == .connected else { return }
             try publishReceived(run.frame(index))
         }
@@ -337,7 +337,7 @@ extension MQTTConnection {
             return known.targets.isEmpty ? nil : known
         }
         let (route, work) = durable.search(target.topic)
-        // The search is charged only once: another one is due to changes of other clients' subscriptions.
+        // Only the first search is charged. Later ones are due to changes of other clients' subscriptions.
         if target.isSearched { connection.worked(.matches(work)) } else { connection.charge(.matches(work)) }
         target.isSearched = true
         target.durable = route

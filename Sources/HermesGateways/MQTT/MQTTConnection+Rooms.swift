@@ -68,7 +68,7 @@ extension MQTTConnection {
         sendOnce(kicked, isRetained: false, identifiers: [])
     }
 
-    /// Opens closed rooms again that the client's new filters match.
+    /// Opens closed rooms again if the client's new filters match them.
     func reopenRooms(matching filters: [TopicFilter], of client: MQTTClientState) {
         guard !client.closedRooms.isEmpty else { return }
         let closed = client.closedRooms.filter { topic in !filters.contains { $0.matches(topic) } }
@@ -145,12 +145,20 @@ extension MQTTTranslation {
     ///
     /// - Parameter counted: called with the number of parts of a payload (``MessageParts``) that has to fit its kind,
     ///   before the payload is parsed.
+    /// The properties are forwarded as they are [MQTT-3.3.2-17]. So a second declaration, or one of the server's own, is
+    /// refused: a subscriber that reads it could take the publication for an event of the server.
+    ///
     /// - Returns: nil if clients may not send the declared type, or if the payload does not fit the kind.
     static func kind(of publication: Publication, counted: (Int) -> Void = { _ in }) -> Publication.Kind? {
         guard publication.topic.rawValue.hasBytes(startingWith: TopicName.roomPrefix),
-            let declared = publication.details?.userProperties.first(where: { $0.name == roomTypeName })?.value
+            let properties = publication.details?.userProperties, !properties.isEmpty
         else { return .plain }
-        guard let kind = UInt16(declared).flatMap(RoomEvent.Kind.init(number:)), !kind.isServers else { return nil }
+        let types = properties.filter { $0.name == roomTypeName || $0.name == applicationTypeName }
+        guard let declared = types.first else { return .plain }
+        guard types.count == 1, declared.name == roomTypeName,
+            let kind = UInt16(declared.value).flatMap(RoomEvent.Kind.init(number:)), !kind.isServers,
+            declared.value == "\(kind.number)"
+        else { return nil }
         let payloads = GatewayCatalog.roomPayloads
         counted(payloads.partCount(of: kind, in: publication.payload))
         return payloads.content(of: kind, in: publication.payload) == nil ? nil : .room(kind)

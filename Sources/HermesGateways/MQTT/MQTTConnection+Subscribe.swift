@@ -170,8 +170,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Uncounts the shape (``TopicShape``) of a granted new subscription that is not added after all, or that another
-    /// one with the same filter has already added.
+    /// Stops counting the shape (``TopicShape``) of a granted new subscription that is not added after all, or whose
+    /// filter was already added.
     private func giveBack(_ subscription: Granted, of client: MQTTClientState) {
         if subscription.isNew { client.subscriptions.giveBack(subscription.filter.shape) }
     }

@@ -110,7 +110,7 @@ struct MQTTOutbound {
     /// Handles a PUBACK, PUBREC or PUBCOMP.
     ///
     /// - Parameters:
-    ///   - isRefused: whether its reason code is a failure.
+    ///   - isRefused: whether the packet's reason code is a failure.
     ///   - storesReleases: whether the session outlives its connection. If so, PUBREL is sent only after the PUBREC is
     ///     stored (``OutboundWindow/released(_:)``).
     mutating func acknowledged(

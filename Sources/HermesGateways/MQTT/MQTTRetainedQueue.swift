@@ -23,7 +23,7 @@ final class MQTTRetainedQueue {
     /// The bytes of publications found at once; the last one may exceed this number. The found publications stay in
     /// memory even if others are retained in their place meanwhile.
     static let pageBytes = 65_536
-    /// The number of records that a search examines before others get their turn.
+    /// The number of records that a search examines before other connections have their turn.
     static let stepsAtOnce = 4_096
 
     /// The first pause before the next try to put publications into the queue of a durable session that had no room for

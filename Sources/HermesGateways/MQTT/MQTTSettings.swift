@@ -23,8 +23,8 @@ package struct MQTTSettings: GatewayOptions {
     package var maxQueuedMessages = 100_000
     /// The most bytes of publications that wait for one session.
     package var maxQueuedBytes = 64 << 20
-    /// The absence of a kept session after which other members of a shared subscription get its never-sent messages;
-    /// zero: never.
+    /// The time without a connection after which a kept session's messages from a shared subscription go to other
+    /// members, if they were never sent; zero: never.
     package var sharedRedistribution: Duration = .seconds(60)
     /// The longest keep alive in seconds; it replaces a longer one, or none, of a 5.0 client. 0: no limit.
     package var maxKeepAlive: UInt16 = 0
@@ -34,7 +34,7 @@ package struct MQTTSettings: GatewayOptions {
     package var maxWillBytes = 128 << 10
     /// The highest QoS of publications, both ways: 0 … 2; told to clients of 5.0 if it is not 2.
     package var maximumQoS = 2
-    /// Whether publications can be retained; told to clients of 5.0 if not.
+    /// Whether publications can be retained. Clients of 5.0 are told if they cannot.
     package var isRetainAvailable = true
     package var retainedMessages = SharedLimit(400_000, perAccount: 100_000, perAddress: 50_000)
     /// The most bytes of all retained publications.
@@ -46,9 +46,9 @@ package struct MQTTSettings: GatewayOptions {
     package var keptSessions = SharedLimit(250_000, perAccount: 1_000, perAddress: 1_000)
     /// The most subscriptions of all kept sessions; a long filter counts for several.
     package var keptSubscriptions = SharedLimit(250_000, perAccount: 60_000, perAddress: 25_000)
-    /// The most publications that wait for all kept sessions.
+    /// The most publications that wait for all kept sessions together.
     package var keptMessages = SharedLimit(100_000_000, perAccount: 10_000_000, perAddress: 1_000_000)
-    /// The most bytes that wait for all kept sessions.
+    /// The most bytes that wait for all kept sessions together.
     package var keptBytes = SharedLimit(16 << 30, perAccount: 4 << 30, perAddress: 512 << 20)
     /// The time between two publications of `$SYS/…`; zero: none.
     package var sysInterval: Duration = .seconds(10)

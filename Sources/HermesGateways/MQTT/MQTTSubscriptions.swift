@@ -115,8 +115,8 @@ struct MQTTSubscriptions {
         if shape.isCostly { lease(newLease).add(shape) }
     }
 
-    /// Uncounts the shape of a subscription that was granted and is not added after all, was added already, or has
-    /// ended.
+    /// Stops counting the shape of a subscription that was granted and is not added after all, was added already, or
+    /// has ended.
     mutating func giveBack(_ shape: TopicShape) {
         shapes.giveBack(shape)
         lease?.giveBack(shape)

@@ -30,11 +30,11 @@ struct OutboundWindow: Sendable {
         case unknown
         /// The message with this number is delivered.
         case completed(UInt64)
-        /// PUBREC: release the message with this number.
+        /// The message with this number was received (PUBREC): send PUBREL for it.
         case received(UInt64)
-        /// PUBREC again for a message that is released already: repeat PUBREL.
+        /// PUBREC arrived again, and PUBREL was already sent: send PUBREL again.
         case alreadyReceived(UInt64)
-        /// PUBREC again for a message that is released as soon as that is stored: send nothing.
+        /// PUBREC arrived again while the first one is being stored: send nothing, because PUBREL follows after that.
         case releaseAwaited(UInt64)
     }
 
@@ -90,7 +90,7 @@ struct OutboundWindow: Sendable {
     /// Records that the next message is sent. Only an acknowledgement frees the slot of the message, so call this only
     /// if the message is certain to be sent.
     ///
-    /// - Returns: its packet identifier.
+    /// - Returns: the message's packet identifier.
     mutating func send(exactlyOnce: Bool) -> UInt16 {
         let id = packetID(of: next)
         phases.append(exactlyOnce ? .receipt : .acknowledgement)

@@ -65,7 +65,7 @@ extension FurtherListener {
             let gateway = try values.value(of: protocolKey(name))
             let settings = try ListenerSettings(values, keys(name))
             guard values.given["listeners.\(name).port"] != nil else {
-                throw SettingsError(problems: ["listeners.\(name) needs listeners.\(name).port; 0 takes a free one"])
+                throw SettingsError(problems: ["listeners.\(name) needs listeners.\(name).port; 0: a free port"])
             }
             if settings.tls?.isIdentityFromCertificate == true,
                 GatewayCatalog.gateway(named: gateway)?.listenerFeatures.contains(.certificateIdentity) != true

@@ -216,7 +216,7 @@ extension MessageContent {
             return try encoded(.expression, body)
         case .custom(let type, let data):
             guard let text = String(validating: data, as: UTF8.self) else {
-                throw HermesClientError(.notEncodable, "IMPB carries custom contents whose data is text")
+                throw HermesClientError(.notEncodable, "over IMPB, the data of a custom content must be text")
             }
             var body = IMPB_msg_cumstom_content()
             body.info.key = type

@@ -4,7 +4,7 @@
 // Written by scripts/message-shapes from Proto/.
 
 extension MessageShape {
-    /// Of each shape, the fields that hold messages: number and shape, in turn.
+    /// For each shape, the fields that hold messages, as pairs of a field's number and its shape's index.
     static let all: [[UInt16]] = [
         [],
         // hermes.v1.AccountRequest

@@ -21,7 +21,7 @@ package struct IMPBFrameDecoder: FrameDecoder {
         let start = buffer.readerIndex
         guard let magic = buffer.getInteger(at: start, as: UInt8.self) else { return nil }
         guard magic == IMPBFrame.magic else {
-            throw WireError(.badMagic, "an IMPB frame begins with byte 0x81, this one with \(magic)")
+            throw WireError(.badMagic, "an IMPB frame begins with the byte 129, not \(magic)")
         }
         guard let length = buffer.getInteger(at: start + 6, as: UInt16.self).map(Int.init) else { return nil }
         guard length <= maxFrameBytes else { throw .frameTooLong(length, limit: maxFrameBytes) }

@@ -76,7 +76,7 @@ package struct JSONParser {
     private mutating func word(_ word: StaticString, _ value: JSON) throws(Failure) -> JSON {
         let count = word.utf8CodeUnitCount
         let isThere = word.withUTF8Buffer { bytes.dropFirst(index).prefix(count).elementsEqual($0) }
-        guard isThere else { throw failure("this is no value") }
+        guard isThere else { throw failure("a value is expected") }
         index += count
         return value
     }
@@ -123,7 +123,7 @@ package struct JSONParser {
     private mutating func number() throws(Failure) -> JSON {
         let start = index
         _ = takes(UInt8(ascii: "-"))
-        guard let first = next, isDigit(first) else { throw failure("this is no value") }
+        guard let first = next, isDigit(first) else { throw failure("a value is expected") }
         index += 1
         if first != UInt8(ascii: "0") { skipDigits() }
         if takes(UInt8(ascii: ".")) { try digits() }
@@ -159,7 +159,7 @@ package struct JSONParser {
             case UInt8(ascii: "\\"):
                 utf8.append(contentsOf: String(try escape()).utf8)
             case 0..<0x20:
-                throw failure("a control character in a text is written with \\u")
+                throw failure("a control character in a text must be written as an escape")
             default:
                 utf8.append(byte)
             }
@@ -187,12 +187,12 @@ package struct JSONParser {
         if let scalar = Unicode.Scalar(unit) { return scalar }
         // The unit must be the first half of a surrogate pair, which alone is not a character.
         guard (0xD800..<0xDC00).contains(unit), takes(UInt8(ascii: "\\")), takes(UInt8(ascii: "u")) else {
-            throw failure("half a surrogate pair")
+            throw failure("a surrogate pair is incomplete")
         }
         let low = try hexadecimal()
         guard (0xDC00..<0xE000).contains(low),
             let scalar = Unicode.Scalar(0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00))
-        else { throw failure("half a surrogate pair") }
+        else { throw failure("a surrogate pair is incomplete") }
         return scalar
     }
 

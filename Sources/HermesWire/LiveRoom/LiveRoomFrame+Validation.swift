@@ -13,7 +13,10 @@ extension LiveRoomFrame {
         if let message = type.message {
             _ = try message.init(wire: body)
         } else if !type.isKnown, !type.isApplicationDefined {
-            throw WireError(.unknownType, "LiveRoom type \(type.rawValue) has no meaning; an app's own begin at 16")
+            throw WireError(
+                .unknownType,
+                "LiveRoom type \(type.rawValue) is undefined; an application's types begin at 16"
+            )
         }
     }
 }

@@ -22,7 +22,7 @@ package struct QSIOPFrameDecoder: FrameDecoder {
         let start = buffer.readerIndex
         guard let version = buffer.getInteger(at: start, as: UInt16.self) else { return nil }
         guard version == QSIOPFrame.version else {
-            throw WireError(.badVersion, "QSIOP version \(version) is not spoken here, only 1")
+            throw WireError(.badVersion, "QSIOP version \(version) is not supported; only version 1 is")
         }
         guard let length = buffer.getInteger(at: start + 4, as: UInt16.self).map(Int.init) else { return nil }
         guard length <= maxFrameBytes else { throw .frameTooLong(length, limit: maxFrameBytes) }

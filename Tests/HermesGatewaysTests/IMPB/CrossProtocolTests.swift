@@ -101,7 +101,9 @@ struct CrossProtocolTests {
             #expect(try await desk.event().message.content.text == text)
             let stoodIn = try await tablet.message()
             #expect(stoodIn.messageID == id)
-            #expect(stoodIn.text == "[text of 65524 bytes, too large for this client; another one shows it]")
+            #expect(
+                stoodIn.text == "[text of 65524 bytes, too large for this client; another of your clients can show it]"
+            )
             #expect(stoodIn.ext.map(\.key) == ["stand_in", "stand_in_bytes"])
             #expect(stoodIn.ext.map(\.value) == ["text", "65524"])
 

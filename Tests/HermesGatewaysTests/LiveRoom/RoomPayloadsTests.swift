@@ -121,7 +121,39 @@ import Testing
         let broken = kind(ByteBuffer(bytes: [0xFF]), "\(type)", RoomName.lobby.topic)
         #expect(broken == (type < 16 ? nil : expected))
         #expect(kind(fitting, "x\(type)", RoomName.lobby.topic) == nil)
+        #expect(kind(fitting, "+\(type)", RoomName.lobby.topic) == nil)
         #expect(kind(fitting, "\(type)", try #require(TopicName("news"))) == .plain)
+    }
+
+    @Test(arguments: [
+        [("liveroom-type", "16"), ("liveroom-type", "4")],
+        [("liveroom-type", "16"), ("liveroom-type", "16")],
+        [("liveroom-application-type", "4")],
+        [("liveroom-type", "16"), ("liveroom-application-type", "5")],
+    ])
+    func `a publication to a room declares its kind once, and no kind that only the server may tell`(
+        _ declared: [(String, String)]
+    ) throws {
+        func kind(_ topic: TopicName) -> Publication.Kind? {
+            let details = PublicationDetails(userProperties: declared.map { (name: $0.0, value: $0.1) })
+            return MQTTTranslation.kind(
+                of: Publication(topic: topic, payload: ByteBuffer(), kind: .plain, details: details)
+            )
+        }
+        #expect(kind(RoomName.lobby.topic) == nil)
+        #expect(kind(try #require(TopicName("news"))) == .plain)
+    }
+
+    @Test
+    func `a declared kind is forwarded once`() {
+        let details = PublicationDetails(userProperties: [("liveroom-type", "16")])
+        let event = Publication(
+            topic: RoomName.lobby.topic,
+            payload: ByteBuffer(),
+            kind: .room(.application(16)),
+            details: details
+        )
+        #expect(MQTTTranslation.roomType(of: event) == nil)
     }
 
     @Test

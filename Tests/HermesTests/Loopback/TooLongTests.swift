@@ -41,7 +41,7 @@ struct TooLongTests {
             return
         }
         #expect(error.code == .notEncodable)
-        #expect(error.message.contains("the server takes 1000"))
+        #expect(error.message.contains("the server accepts at most 1000"))
         #expect(await client.outbox.entries.map(\.id) == [failed.id])
         let direct = await #expect(throws: HermesClientError.self) {
             try await client.sendDirectly(.text(Self.long), to: .user(8))

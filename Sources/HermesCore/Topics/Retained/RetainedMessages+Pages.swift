@@ -10,7 +10,7 @@ extension RetainedMessages {
     /// A longer list has no order, but each publication that stays retained is in exactly one page.
     ///
     /// - Parameters:
-    ///   - place: the end of the previous page; 0: the list begins.
+    ///   - place: the end of the previous page; 0: this is the first page.
     ///   - limit: the largest number of publications.
     /// - Returns: the publications, and the place after which the next page begins, if there may be more.
     package func page(

@@ -50,8 +50,8 @@ package final class RetainedMessages: Sendable {
 
     /// The hook for topics whose retained publication this process has stored or removed.
     let stored = Hook<TopicName>()
-    /// The hook for topics that must be read from the store again, because the store may have a different publication
-    /// than this process knows.
+    /// The hook for topics that must be read from the store again, because the store may have a publication other than
+    /// the one that this process knows.
     let outdated = Hook<TopicName>()
 
     /// Whether publications are retained, and retained publications are sent; if not, publishers are refused.
@@ -149,7 +149,7 @@ package final class RetainedMessages: Sendable {
     /// publication keeps its place.
     ///
     /// - Parameters:
-    ///   - place: the place after which the places begin; 0: they begin with the first.
+    ///   - place: the place after which to begin; 0: begins with the first place.
     ///   - count: the number of places.
     /// - Returns: the publications, each with its place, and whether these are the last places.
     func publications(behind place: Int, count: Int) -> (found: [(place: Int, StoredPublication)], isLast: Bool) {
@@ -189,8 +189,8 @@ package final class RetainedMessages: Sendable {
                     Self.change(topic, &state) { entry in
                         entry.seen = found[topic]
                         entry.stored = found[topic]
-                        // With 0, a search that is under way finds the publication, which the search's subscriber may
-                        // have missed.
+                        // With `changedAt` 0, a search that is under way finds the publication, which the search's
+                        // subscriber may have missed.
                         entry.changedAt = 0
                     }
                 }
@@ -278,8 +278,8 @@ package final class RetainedMessages: Sendable {
                 entry.pending -= 1
                 guard entry.pending <= 0 else { return }
                 entry.seen = entry.stored
-                // With 0, a search that is under way finds the publication that is visible again, which the search's
-                // subscriber may have missed.
+                // With `changedAt` 0, a search that is under way finds the publication that is visible again, which the
+                // search's subscriber may have missed.
                 if !isStored { entry.changedAt = 0 }
                 swap(&entry.isOutdated, &isOutdated)
             }

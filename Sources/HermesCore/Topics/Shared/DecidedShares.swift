@@ -27,8 +27,8 @@ package final class DecidedShares: Sendable {
 
 /// Gives the topic plane access to the kept members of shared subscriptions: the members whose sessions are kept.
 protocol SharedKeeper: AnyObject, Sendable {
-    /// Gives a publication of QoS 1 or 2 that a member gave back to the next member, whose session may be clean or
-    /// kept.
+    /// Gives the next member a publication of QoS 1 or 2 that another member gave back. The next member's session may
+    /// be clean or kept.
     ///
     /// - Returns: false if the group has no kept members.
     func hand(_ publication: Publication, in key: TopicFilter) -> Bool

@@ -90,7 +90,7 @@ final class SharedGroups: Sendable {
         }
     }
 
-    /// Removes another node, which has no members any more.
+    /// Removes another node, which no longer has members.
     ///
     /// - Returns: the group, and whether it has no members left and was removed; nil if the node was not registered.
     func leave(_ key: TopicFilter, _ node: NodeID) -> (group: SharedGroup, isLast: Bool)? {

@@ -57,7 +57,8 @@ extension APICore {
                 method: .delete,
                 path: "/mqtt/clients/{number}",
                 id: "disconnectClient",
-                summary: "End a client's connection. The client is told why, keeps its session, and may come back.",
+                summary: "End a client's connection. The client keeps its session and can reconnect; over MQTT 5.0 it "
+                    + "gets the reason.",
                 scope: .clientsWrite,
                 pathParameters: [Self.clientNumber],
                 success: .ok,

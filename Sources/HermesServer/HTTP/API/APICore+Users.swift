@@ -31,7 +31,7 @@ extension APICore {
                 method: .post,
                 path: "/users",
                 id: "createUser",
-                summary: "Create an account, whatever accounts.registration says.",
+                summary: "Create an account, regardless of accounts.registration.",
                 scope: .usersWrite,
                 body: .object([
                     Field("nick_name", Self.nickName, required: true, "The name for people."),
@@ -77,8 +77,9 @@ extension APICore {
                 path: "/users/{user}",
                 id: "deleteUser",
                 summary: """
-                    Delete an account with its devices, tokens, inbox, contacts, memberships and MQTT sessions. Then its \
-                    name is free; its messages to others stay.
+                    Delete an account with its devices, tokens, inbox, contacts, memberships and MQTT sessions. \
+                    Messages to others stay. The name is free once the server has removed all publications that are \
+                    retained below user/NAME/.
                     """,
                 scope: .usersWrite,
                 pathParameters: [APIRoute.user],

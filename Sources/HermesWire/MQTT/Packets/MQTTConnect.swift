@@ -122,7 +122,7 @@ extension MQTTConnect {
         case ("MQTT", nil), ("MQIsdp", _):
             throw MQTTPacketError(
                 .unsupportedProtocolVersion,
-                "\(name) \(level) is not spoken here; MQTT 3.1.1 (4) and 5.0 (5) are [MQTT-3.1.2-2]"
+                "\(name) \(level) is not supported; supported are MQTT 3.1.1 (4) and 5.0 (5) [MQTT-3.1.2-2]"
             )
         default:
             throw .malformed("the protocol is not called MQTT [MQTT-3.1.2-1]")
