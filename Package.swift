@@ -95,8 +95,8 @@ let package = Package(
         library(
             "HermesPush",
             [
-                "HermesCore", "HermesWire", "AsyncHTTPClient", "Crypto", "CryptoExtras", "Logging", "NIOCore",
-                "NIOFoundationCompat", "NIOHTTP1", "NIOPosix", "NIOSSL",
+                "HermesCore", "HermesWire", "AsyncHTTPClient", "Crypto", "CryptoExtras", "DequeModule", "Logging",
+                "NIOCore", "NIOFoundationCompat", "NIOHTTP1", "NIOPosix", "NIOSSL",
             ]
         ),
         library(

@@ -41,25 +41,9 @@ package struct PushServices: PushSender {
         }
     }
 
-    package func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
-        var indexes: [PushToken.Service: [Int]] = [:]
-        for (index, delivery) in deliveries.enumerated() { indexes[delivery.token.service, default: []].append(index) }
-        return await withTaskGroup(of: [(Int, PushSendOutcome)].self) { group in
-            for (service, indexes) in indexes {
-                guard let sender = sender(of: service) else {
-                    group.addTask { indexes.map { ($0, .refused(reason: "\(service.name) is not configured")) } }
-                    continue
-                }
-                group.addTask { Array(zip(indexes, await sender.send(indexes.map { deliveries[$0] }))) }
-            }
-            var outcomes: [PushSendOutcome] = Array(
-                repeating: .refused(reason: "the sender gave no answer"),
-                count: deliveries.count
-            )
-            for await part in group {
-                for (index, outcome) in part { outcomes[index] = outcome }
-            }
-            return outcomes
-        }
+    package func send(_ delivery: PushDelivery) async -> PushSendOutcome {
+        let service = delivery.token.service
+        guard let sender = sender(of: service) else { return .refused(reason: "\(service.name) is not configured") }
+        return await sender.send(delivery)
     }
 }

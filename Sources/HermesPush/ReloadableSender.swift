@@ -49,8 +49,8 @@ package final class ReloadableSender: PushSender {
         state = Mutex((key, try await make()))
     }
 
-    package func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
-        await state.withLock { $0.sender }.send(deliveries)
+    package func send(_ delivery: PushDelivery) async -> PushSendOutcome {
+        await state.withLock { $0.sender }.send(delivery)
     }
 
     /// Reads the key again. If the file is unusable, the old key stays in use. Calls must not overlap.

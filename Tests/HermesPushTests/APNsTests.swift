@@ -48,7 +48,7 @@ struct APNsTests {
         to endpoint: FakeEndpoint
     ) async throws -> PushSendOutcome {
         try await withSender(endpoint) { sender in
-            try #require(await sender.send([PushDelivery(notification, to: PushFixtures.apnsToken)]).first)
+            await sender.send(PushDelivery(notification, to: PushFixtures.apnsToken))
         }
     }
 
@@ -82,7 +82,7 @@ struct APNsTests {
         try await withSender(endpoint) { sender in
             for minutes in [0, 44, 2] {
                 clock.advance(by: .seconds(60 * minutes))
-                _ = await sender.send([PushDelivery(PushFixtures.notification(), to: PushFixtures.apnsToken)])
+                _ = await sender.send(PushDelivery(PushFixtures.notification(), to: PushFixtures.apnsToken))
             }
         }
         let tokens = endpoint.received.compactMap { $0.headers["authorization"]?.dropFirst("bearer ".count) }
@@ -106,10 +106,10 @@ struct APNsTests {
         }
         try await withSender(endpoint) { sender in
             let delivery = PushDelivery(PushFixtures.notification(), to: PushFixtures.apnsToken)
-            #expect(await sender.send([delivery]) == [.delivered(id: delivery.notification.id)])
+            #expect(await sender.send(delivery) == .delivered(id: delivery.notification.id))
             clock.advance(by: .seconds(21 * 60))
-            #expect(await sender.send([delivery]) == [.delivered(id: delivery.notification.id)])
-            guard case .retry(_, isService: true, _)? = await sender.send([delivery]).first else {
+            #expect(await sender.send(delivery) == .delivered(id: delivery.notification.id))
+            guard case .retry(_, isService: true, _) = await sender.send(delivery) else {
                 Issue.record("a young token was renewed")
                 return
             }

@@ -25,11 +25,12 @@ struct FCMTests {
     private func send(
         _ times: Int = 1,
         every interval: Duration = .zero,
+        expiresIn: Int = 3600,
         _ answer: @escaping @Sendable (FakeEndpoint.Request, Int) -> FakeEndpoint.Answer
     ) async throws -> (outcomes: [PushSendOutcome], requests: [FakeEndpoint.Request], url: String) {
         let endpoint = try await FakeEndpoint.start { request, count in
             request.path == "/token"
-                ? .init(200, body: #"{"access_token":"access-\#(count)","expires_in":3600,"token_type":"Bearer"}"#)
+                ? .init(200, body: #"{"access_token":"access-\#(count)","expires_in":\#(expiresIn)}"#)
                 : answer(request, count)
         }
         let account: [String: String] = [
@@ -46,14 +47,25 @@ struct FCMTests {
         )
         var outcomes: [PushSendOutcome] = []
         for _ in 0..<times {
-            outcomes += await sender.send([
-                PushDelivery(PushFixtures.notification(data: #"{"order":17}"#), to: Self.token)
-            ])
+            let notification = PushFixtures.notification(data: #"{"order":17}"#)
+            outcomes.append(await sender.send(PushDelivery(notification, to: Self.token)))
             clock.advance(by: interval)
         }
         await http.shutdown()
         await endpoint.stop()
         return (outcomes, endpoint.received, endpoint.url)
+    }
+
+    @Test(arguments: [(Int.min, 3), (-1, 3), (0, 3), (Int.max, 1)])
+    func `the lifetime of an access token may be any number: at least 30 s, at most a day`(
+        _ expiresIn: Int,
+        _ tokens: Int
+    ) async throws {
+        let sent = try await send(3, every: .seconds(31), expiresIn: expiresIn) { _, _ in
+            .init(200, body: #"{"name":"projects/p/messages/1"}"#)
+        }
+        #expect(sent.outcomes.count == 3)
+        #expect(sent.requests.count { $0.path == "/token" } == tokens)
     }
 
     @Test

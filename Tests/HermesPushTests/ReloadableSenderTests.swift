@@ -39,7 +39,7 @@ struct ReloadableSenderTests {
             }
             try await body(sender) {
                 let delivery = PushDelivery(PushFixtures.notification(), to: PushFixtures.apnsToken)
-                #expect(await sender.send([delivery]) == [.delivered(id: delivery.notification.id)])
+                #expect(await sender.send(delivery) == .delivered(id: delivery.notification.id))
                 let header = try #require(endpoint.received.last?.headers["authorization"])
                 return try PushFixtures.TokenParts(header.dropFirst("bearer ".count))
             }

@@ -128,7 +128,7 @@ struct WebPushTests {
     @Test
     func `a request has TTL, Urgency, Topic, and a token for the endpoint's origin`() async throws {
         try await withSender(.init(201, headers: ["location": "/m/1"])) { sender, key, endpoint in
-            #expect(await sender.send([Self.delivery]) == [.delivered(id: "/m/1")])
+            #expect(await sender.send(Self.delivery) == .delivered(id: "/m/1"))
             let request = try #require(endpoint.received.first)
             #expect(request.path == "/send/abc")
             #expect(request.headers["ttl"] == "3600")
@@ -158,14 +158,14 @@ struct WebPushTests {
     ])
     func `what push services refuse`(status: Int, expected: PushSendOutcome) async throws {
         try await withSender(.init(status, headers: ["retry-after": "3"], body: "no")) { sender, _, _ in
-            #expect(await sender.send([Self.delivery]) == [expected])
+            #expect(await sender.send(Self.delivery) == expected)
         }
     }
 
     @Test
     func `a host that is not listed is not connected to`() async throws {
         try await withSender(hosts: ["example.org", "*.other.org"]) { sender, _, endpoint in
-            guard case .refused? = await sender.send([Self.delivery]).first else {
+            guard case .refused = await sender.send(Self.delivery) else {
                 Issue.record("sent")
                 return
             }
@@ -188,7 +188,7 @@ struct WebPushTests {
         try await withSender(hosts: [host], isOpen: false) { sender, _, service in
             let text = Self.subscription(endpoint)
             let delivery = PushDelivery(Self.delivery.notification, to: .init(stored: .webPush, text: text, appID: ""))
-            if case .refused? = await sender.send([delivery]).first { #expect(!isSent) } else { #expect(isSent) }
+            if case .refused = await sender.send(delivery) { #expect(!isSent) } else { #expect(isSent) }
             #expect(service.received.isEmpty != isSent)
         }
     }
@@ -200,14 +200,14 @@ struct WebPushTests {
             let time = ManualClock()
             let names = PublicNames(time: time, lookUp: { _ in .none })
             try await withSender(hosts: hosts, names: names) { sender, _, _ in
-                guard case .refused? = await sender.send([Self.delivery]).first else {
+                guard case .refused = await sender.send(Self.delivery) else {
                     Issue.record("not refused")
                     return
                 }
                 var later: PushSendOutcome?
                 for hour in 1...24 {
                     time.advance(by: .seconds(3600))
-                    later = await sender.send([Self.delivery]).first
+                    later = await sender.send(Self.delivery)
                     if hour < 24, case .tokenGone? = later { Issue.record("gone after \(hour) hours") }
                 }
                 if case .refused? = later {
@@ -236,7 +236,7 @@ struct WebPushTests {
             // The name does not exist. The endpoint speaks no TLS, so it ends the connection that reached it.
             let text = Self.subscription("https://PUSH.service.invalid:\(port)/x")
             let delivery = PushDelivery(Self.delivery.notification, to: .init(stored: .webPush, text: text, appID: ""))
-            guard case .retry(after: _, isService: true, reason: let reason)? = await sender.send([delivery]).first
+            guard case .retry(after: _, isService: true, reason: let reason) = await sender.send(delivery)
             else {
                 Issue.record("not tried")
                 return

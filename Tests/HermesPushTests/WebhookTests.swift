@@ -82,6 +82,51 @@ struct WebhookTests {
         await endpoint.stop()
     }
 
+    @Test(arguments: ["HTTP/1.1 103 Early Hints\r\n\r\n", "x-more: text\r\n"])
+    func `an answer whose head never ends is not read for long`(_ part: String) async throws {
+        let channel = try await ServerBootstrap(group: NIOSingletons.posixEventLoopGroup)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(Flood(String(repeating: part, count: 4096)))
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0)
+            .get()
+        let http = try PushHTTPClient(group: NIOSingletons.posixEventLoopGroup, timeout: .seconds(30))
+        let start = ContinuousClock.now
+        await #expect(throws: (any Error).self) {
+            try await http.post("http://127.0.0.1:\(channel.localAddress?.port ?? 0)/", headers: [], body: Data())
+        }
+        #expect(ContinuousClock.now - start < .seconds(10))
+        await http.shutdown()
+        try await channel.close()
+    }
+
+    /// Answers a request with text that never ends.
+    private final class Flood: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        typealias OutboundOut = ByteBuffer
+
+        private let text: String
+
+        init(_ text: String) { self.text = text }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            if !text.hasPrefix("HTTP") {
+                context.write(wrapOutboundOut(ByteBuffer(string: "HTTP/1.1 200 OK\r\n")), promise: nil)
+            }
+            more(context)
+        }
+
+        private func more(_ context: ChannelHandlerContext) {
+            let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+            context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: text))).whenSuccess {
+                let (handler, context) = bound.value
+                handler.more(context)
+            }
+        }
+    }
+
     @Test
     func `of several nodes, the one on duty posts, and the next one once it has gone`() async throws {
         let (folder, store, time) = (try PushFixtures.Folder(), MemoryStore(), ManualClock())
@@ -214,6 +259,29 @@ struct WebhookTests {
             try await world.note(1, 2, 1, 3)
             #expect(try await world.poster.postDue() == .init(posted: 2, failed: 1))
             #expect(try Self.users(endpoint.received).sorted() == [1, 2, 3])
+        }
+    }
+
+    @Test
+    func `an event that takes its time holds up no other user's; later events of its user wait for it`() async throws {
+        let slow: Answer = { request, _ in
+            var answer = FakeEndpoint.Answer(200)
+            answer.isEndless = (try? Self.users([request])) == [1]
+            return answer
+        }
+        try await withWorld(answer: slow) { world, endpoint in
+            let posting = Task { [poster = world.poster] in await poster.run() }
+            let start = ContinuousClock.now
+            try await world.note(1)
+            _ = await endpoint.requests(1)
+            try await world.note(1, 2, 3)
+            let requests = await endpoint.requests(3)
+            #expect(ContinuousClock.now - start < .seconds(8))
+            #expect(try Self.users(requests).sorted() == [1, 2, 3])
+            try await Task.sleep(for: .seconds(2))
+            #expect(endpoint.received.count == 3)
+            posting.cancel()
+            await posting.value
         }
     }
 

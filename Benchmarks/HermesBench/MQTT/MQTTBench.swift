@@ -106,7 +106,7 @@ struct MQTTBench: AsyncParsableCommand {
         }
         guard (1...60_000).contains(window) else { throw ValidationError("-w \(window): 1 to 60000") }
         if let rate, !(0.001...1e8).contains(rate) { throw ValidationError("-r \(rate): above 0") }
-        guard [3, 4, 5].contains(level) else { throw ValidationError("-V \(level): 4 or 5") }
+        guard [4, 5].contains(level) else { throw ValidationError("-V \(level): must be 4 or 5") }
     }
 
     var plan: MQTTBenchPlan {

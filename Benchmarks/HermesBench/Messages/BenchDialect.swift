@@ -232,7 +232,7 @@ enum BenchDialect: String, Sendable {
     }
 }
 
-/// Protobuf's variable-length integers, and fields that consist of them or begin with them.
+/// Writes protobuf's variable-length integers (varints), and the fields that use them.
 enum Varint {
     static func bytes(_ value: UInt64) -> Int { max(1, (UInt64.bitWidth - value.leadingZeroBitCount + 6) / 7) }
 

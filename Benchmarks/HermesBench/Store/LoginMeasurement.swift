@@ -48,11 +48,12 @@ struct LoginMeasurement: Sendable {
             return try await service.logIn(.token(person.token), device: device, address: "192.0.2.1")
         }
         lines.append(line("token logins of known devices", known))
-        let burst = try await measure(min(6_000, logins), atOnce: 6_000) { index in
+        let atOnce = min(6_000, logins)
+        let burst = try await measure(atOnce, atOnce: atOnce) { index in
             let person = people[index &* 104_729 % people.count]
             return try await service.logIn(.token(person.token), device: device, address: "192.0.2.2")
         }
-        lines.append(line("the same, 6,000 at once", burst))
+        lines.append(line("token logins, \(atOnce) at once", burst))
         let new = try Self.device("tablet")
         let registered = try await measure(people.count) { index in
             try await service.logIn(.tokenOfAnyDevice(people[index].token), device: new, address: "192.0.2.1")
@@ -60,7 +61,7 @@ struct LoginMeasurement: Sendable {
         lines.append(line("token logins of new devices", registered))
         let watch = ContinuousClock.now
         await service.writeTraces(isLast: true)
-        lines.append("what they left behind was written in \(milliseconds(.now - watch)) ms")
+        lines.append("the traces of the logins were written in \(milliseconds(.now - watch)) ms")
         await messenger.shutdown()
         try store.close()
         return lines.joined(separator: "\n")

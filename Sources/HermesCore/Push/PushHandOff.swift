@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import DequeModule
 import Synchronization
 
 /// Notifies a device through its push service of entries that the device does not acknowledge in time. Thread-safe;
@@ -17,8 +18,12 @@ package final class PushHandOff: Sendable {
         package var deadline: Duration
         /// The most devices in one batch. The notifications of a batch are sent together.
         package var batch: Int
-        /// The most batches that are under way at once.
+        /// The most batches that are read at once, and the most that are sent at once through each service that the
+        /// operator has configured.
         package var lanes: Int
+        /// The most devices of one batch to which something is sent at once. The notifications of one device are sent one
+        /// after the other.
+        package var devices: Int
         /// The wait before a retry.
         package var backoff: Backoff
         /// The age up to which messages are reported as undelivered.
@@ -28,12 +33,14 @@ package final class PushHandOff: Sendable {
             deadline: Duration = .seconds(10),
             batch: Int = 256,
             lanes: Int = 4,
+            devices: Int = 100,
             backoff: Backoff = Backoff(base: .seconds(2), limit: .seconds(1800)),
             reportedAge: Duration = .seconds(24 * 3600)
         ) {
             self.deadline = deadline
             self.batch = max(1, batch)
             self.lanes = max(1, lanes)
+            self.devices = max(1, devices)
             self.backoff = backoff
             self.reportedAge = reportedAge
         }
@@ -43,14 +50,34 @@ package final class PushHandOff: Sendable {
         var schedule = HandOffSchedule()
         var health = ServiceHealth()
         var hosts = HostShares()
-        var running = 0
+        /// The number of batches that are being read.
+        var reading = 0
+        /// The number of batches that are being sent, by service.
+        var sending: [PushToken.Service: Int] = [:]
+        /// The keys that wait until their service has room for another batch. Then they are read again.
+        var blocked: [PushToken.Service: Deque<HandOffKey>] = [:]
         /// The times at which the due keys must be derived from the store.
         var recoveriesDue: [Duration] = []
+
+        /// Removes and returns keys of a service that has room for another batch.
+        mutating func takeBlocked(_ settings: Settings) -> [HandOffKey] {
+            for service in blocked.keys where sending[service, default: 0] < settings.lanes {
+                guard var keys = blocked.removeValue(forKey: service) else { continue }
+                let taken = Array(keys.prefix(settings.batch))
+                keys.removeFirst(taken.count)
+                if !keys.isEmpty { blocked[service] = keys }
+                return taken
+            }
+            return []
+        }
     }
 
     /// A service that a client named is paused if it takes longer than this, as if it gave no answer. While it is slow,
     /// it holds places (``HostShares``) that others wait for.
     private static let slowness = Duration.seconds(5)
+    /// No request of a batch begins later than this after the batch was read, except for the first ones. Meanwhile a
+    /// device may have logged out, and a message may have been read or recalled. What was not sent is read again.
+    private static let freshness = Duration.seconds(2)
     /// The pause before a recovery that failed is tried again.
     private static let recoveryPause = Duration.seconds(5)
 
@@ -276,7 +303,7 @@ package final class PushHandOff: Sendable {
                 let now = time.uptime()
                 let (isBusy, nextDue) = state.withLock { state in
                     let nextDue = (state.recoveriesDue + [state.schedule.nextDue].compactMap(\.self)).min()
-                    return (state.running >= settings.lanes, nextDue)
+                    return (state.reading >= settings.lanes, nextDue)
                 }
                 await wakeUp.wait(atMost: isBusy ? nil : nextDue.map { max($0 - now, .milliseconds(1)) })
             }
@@ -299,9 +326,10 @@ package final class PushHandOff: Sendable {
     func takeBatch() -> [HandOffKey] {
         let now = time.uptime()
         return state.withLock { state in
-            guard state.running < settings.lanes else { return [] }
-            let keys = state.schedule.takeDue(now: now, limit: settings.batch)
-            if !keys.isEmpty { state.running += 1 }
+            guard state.reading < settings.lanes else { return [] }
+            var keys = state.takeBlocked(settings)
+            if keys.isEmpty { keys = state.schedule.takeDue(now: now, limit: settings.batch) }
+            if !keys.isEmpty { state.reading += 1 }
             return keys
         }
     }
@@ -331,6 +359,10 @@ package final class PushHandOff: Sendable {
             }
         }
         let (own, parts) = places(for: candidates)
+        let batches = batches(of: own)
+        // Reading does not wait for any service.
+        state.withLock { $0.reading -= 1 }
+        wakeUp.signal()
         await withDiscardingTaskGroup { group in
             for (places, candidates) in parts {
                 group.addTask { [self] in
@@ -340,11 +372,35 @@ package final class PushHandOff: Sendable {
                     }
                 }
             }
-            await send(own)
-            // The lane does not wait for the sends to services that clients name, because these sends have places of
-            // their own.
-            state.withLock { $0.running -= 1 }
-            wakeUp.signal()
+            for (service, candidates) in batches {
+                group.addTask { [self] in
+                    await send(candidates)
+                    guard let service else { return }
+                    state.withLock { $0.sending[service, default: 1] -= 1 }
+                    wakeUp.signal()
+                }
+            }
+        }
+    }
+
+    /// Divides candidates by their services, which must be the operator's. The candidates of a service that already
+    /// sends as many batches as it may are left out and wait.
+    ///
+    /// - Returns: the batches to send. Those with a service count as being sent; the one without has no notifications.
+    private func batches(of candidates: [Candidate]) -> [(service: PushToken.Service?, candidates: [Candidate])] {
+        let parts = Dictionary(grouping: candidates) { candidate in
+            candidate.plan.items.isEmpty ? nil : candidate.target.token.service
+        }
+        return state.withLock { state in
+            parts.filter { service, candidates in
+                guard let service else { return true }
+                guard state.sending[service, default: 0] < settings.lanes else {
+                    state.blocked[service, default: []].append(contentsOf: candidates.map(\.key))
+                    return false
+                }
+                state.sending[service, default: 0] += 1
+                return true
+            }.map { (service: $0.key, candidates: $0.value) }
         }
     }
 
@@ -381,8 +437,7 @@ package final class PushHandOff: Sendable {
     /// Sends the candidates' notifications, and settles all of them in one commit.
     private func send(_ candidates: [Candidate]) async {
         let now = time.uptime()
-        var deliveries: [PushDelivery] = []
-        var ready: [(candidate: Candidate, range: Range<Int>)] = []
+        var ready: [Candidate] = []
         for candidate in candidates {
             let service = candidate.target.token.service
             // A plan without items is settled at once, even if the service is paused.
@@ -390,43 +445,46 @@ package final class PushHandOff: Sendable {
                 settle(candidate.key, retryAt: until + .milliseconds(Int64.random(in: 0...1_000)))
                 continue
             }
-            let start = deliveries.count
-            deliveries += candidate.plan.items.map {
-                PushDelivery($0.notification, to: candidate.target.token, of: candidate.key.user)
-            }
-            ready.append((candidate, start..<deliveries.count))
+            ready.append(candidate)
         }
         guard !ready.isEmpty, let sender else { return }
-        let start = time.uptime()
-        let outcomes = deliveries.isEmpty ? [] : await sender.send(deliveries)
-        let isSlow = time.uptime() - start > Self.slowness
+        let lines = ready.map { candidate in
+            candidate.plan.items.map {
+                PushDelivery($0.notification, to: candidate.target.token, of: candidate.key.user)
+            }
+        }
+        // The places of a service that clients name are limits of their own.
+        let most = ready.first?.host == nil ? settings.devices : ready.count
+        let answers = await sender.send(lines, atOnce: most, within: Self.freshness, of: time)
         var settlements: [PushSettlement] = []
         var notices: [WebhookNotice] = []
         var retries: [HandOffKey: Duration] = [:]
-        for (candidate, range) in ready {
-            let found = note(Array(outcomes[range]), for: candidate, isSlow: isSlow)
+        var unfinished: Set<HandOffKey> = []
+        for (candidate, answers) in zip(ready, answers) {
+            let found = note(answers, for: candidate)
             settlements += found.settlements
             notices += found.notices
             retries[candidate.key] = found.retryAt
+            if answers.contains(nil) { unfinished.insert(candidate.key) }
         }
         do throws(HermesError) {
             // The notices are stored before the pushes are settled: a repetition is better than a loss.
             try await webhooks?.append(notices, marks: [:])
             try await tokens.store.settlePushes(settlements)
             let now = time.uptime()
-            for (candidate, _) in ready {
-                settle(candidate.key, retryAt: retries[candidate.key], moreAt: candidate.nextIn.map { now + $0 })
+            for candidate in ready {
+                let nextIn = unfinished.contains(candidate.key) ? .zero : candidate.nextIn
+                settle(candidate.key, retryAt: retries[candidate.key], moreAt: nextIn.map { now + $0 })
             }
         } catch {
-            for (candidate, _) in ready { retry(candidate.key, error) }
+            for candidate in ready { retry(candidate.key, error) }
         }
     }
 
-    /// Updates one device's state from the answers of its push service.
+    /// Updates one device's state from the answers of its push service; nil: not sent.
     private func note(
-        _ outcomes: [PushSendOutcome],
-        for candidate: Candidate,
-        isSlow: Bool
+        _ answers: [PushAnswer?],
+        for candidate: Candidate
     ) -> (settlements: [PushSettlement], notices: [WebhookNotice], retryAt: Duration?) {
         let key = candidate.key
         let service = candidate.target.token.service
@@ -435,7 +493,12 @@ package final class PushHandOff: Sendable {
         var upTo = candidate.plan.upTo
         var wait: Duration?
         var gone: [PushSettlement] = []
-        for (outcome, item) in zip(outcomes, candidate.plan.items) {
+        for (answer, item) in zip(answers, candidate.plan.items) {
+            guard let answer else {
+                upTo = min(upTo, item.firstSeq - 1)
+                continue
+            }
+            let outcome = answer.outcome
             report(.sent(service, outcome))
             let reference = item.notification.reference
             traces.pushed(
@@ -449,7 +512,11 @@ package final class PushHandOff: Sendable {
             case .delivered:
                 state.withLock { state in
                     if let host = candidate.host {
-                        if isSlow { state.hosts.failed(host, now: now) } else { state.hosts.delivered(host) }
+                        if answer.duration > Self.slowness {
+                            state.hosts.failed(host, now: now)
+                        } else {
+                            state.hosts.delivered(host)
+                        }
                     } else {
                         state.health.succeeded(service)
                     }

@@ -115,7 +115,12 @@ extension MQTTConnection {
                 giveBack(subscription, of: client)
                 suback.reasons[subscription.index] = MQTTTranslation.subackReason(for: error)
             }
-            if version == .v5, client.wantsProblemInformation { suback.properties = [.reasonString(error.message)] }
+            if version == .v5, client.wantsProblemInformation {
+                var explained = suback
+                explained.properties = [.reasonString(error.message)]
+                // The reason string is left out if the packet would be too large for the client [MQTT-3.9.2-1].
+                if bytes(of: .suback(explained)) != nil { suback = explained }
+            }
             grant(granted.filter { !$0.isInbox }, suback, to: client)
         }
     }

@@ -52,17 +52,14 @@ package final class APNsSender: PushSender {
     private let configuration: Configuration
     private let http: PushHTTPClient
     private let credential: CachedCredential
-    private let concurrency: Int
 
     /// Reads the key.
     ///
-    /// - Parameter concurrency: the largest number of requests at once.
     /// - Throws: ``PushConfigurationError``.
     package init(
         _ configuration: Configuration,
         http: PushHTTPClient,
-        time: any TimeSource,
-        concurrency: Int = 100
+        time: any TimeSource
     ) throws(PushConfigurationError) {
         let pem = String(decoding: try KeyFile.read(configuration.keyFile, setting: "push.apns.keyFile"), as: UTF8.self)
         guard let key = try? P256.Signing.PrivateKey(pemRepresentation: pem) else {
@@ -71,7 +68,6 @@ package final class APNsSender: PushSender {
         let keyID = configuration.keyID.isEmpty ? try Self.keyID(of: configuration.keyFile) : configuration.keyID
         self.configuration = configuration
         self.http = http
-        self.concurrency = concurrency
         let signer = TokenSigner(key: .p256(key), keyID: keyID)
         let team = configuration.teamID
         credential = CachedCredential(time: time) {
@@ -100,11 +96,7 @@ package final class APNsSender: PushSender {
         let iat: Int64
     }
 
-    package func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
-        await concurrentMap(deliveries, limit: concurrency) { [self] delivery in
-            await send(delivery, isSecondTry: false)
-        }
-    }
+    package func send(_ delivery: PushDelivery) async -> PushSendOutcome { await send(delivery, isSecondTry: false) }
 
     private func send(_ delivery: PushDelivery, isSecondTry: Bool) async -> PushSendOutcome {
         let answer: PushHTTPClient.Answer

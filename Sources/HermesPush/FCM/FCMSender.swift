@@ -42,6 +42,9 @@ package final class FCMSender: PushSender {
         }
     }
 
+    /// The longest time in seconds for which an access token is kept, whatever the endpoint says.
+    private static let longestLifetime = 86_400
+
     private struct Assertion: Encodable {
         let iss: String
         let scope: String
@@ -59,20 +62,17 @@ package final class FCMSender: PushSender {
     private let http: PushHTTPClient
     private let credential: CachedCredential
     private let time: any TimeSource
-    private let concurrency: Int
 
     /// Reads the service account.
     ///
     /// - Parameters:
     ///   - endpoint: the origin to use instead of Google's host; empty: Google's host.
-    ///   - concurrency: the largest number of requests at once.
     /// - Throws: ``PushConfigurationError``.
     package init(
         serviceAccountFile path: String,
         endpoint: String = "",
         http: PushHTTPClient,
-        time: any TimeSource,
-        concurrency: Int = 100
+        time: any TimeSource
     ) throws(PushConfigurationError) {
         let setting = "push.fcm.serviceAccountFile"
         let data = try KeyFile.read(path, setting: setting)
@@ -90,7 +90,6 @@ package final class FCMSender: PushSender {
         }
         self.http = http
         self.time = time
-        self.concurrency = concurrency
         let host = endpoint.isEmpty ? "https://fcm.googleapis.com" : endpoint
         url = "\(host)/v1/projects/\(account.projectID)/messages:send"
         let signer = TokenSigner(key: .rsa(key), keyID: account.privateKeyID)
@@ -123,15 +122,13 @@ package final class FCMSender: PushSender {
         guard answer.status == 200, let token = try? JSONDecoder().decode(AccessToken.self, from: answer.body) else {
             throw TokenRefused(description: "no access token: status \(answer.status), \(answer.excerpt)")
         }
-        // This is slightly shorter than the token's actual lifetime, so that the token does not expire on the way.
-        return .init(text: token.accessToken, lifetime: .seconds(max(30, token.expiresIn - 120)))
+        // This is slightly shorter than the token's actual lifetime, so that the token does not expire on the way. The
+        // number comes from outside and may be anything.
+        let lifetime = min(max(0, token.expiresIn), longestLifetime) - 120
+        return .init(text: token.accessToken, lifetime: .seconds(max(30, lifetime)))
     }
 
-    package func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
-        await concurrentMap(deliveries, limit: concurrency) { [self] delivery in
-            await send(delivery, isSecondTry: false)
-        }
-    }
+    package func send(_ delivery: PushDelivery) async -> PushSendOutcome { await send(delivery, isSecondTry: false) }
 
     private func send(_ delivery: PushDelivery, isSecondTry: Bool) async -> PushSendOutcome {
         let answer: PushHTTPClient.Answer

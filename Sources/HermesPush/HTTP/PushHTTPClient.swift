@@ -84,6 +84,11 @@ package final class PushHTTPClient: Sendable {
         )
         configuration.httpVersion = .automatic
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 16
+        configuration.http1_1ConnectionDebugInitializer = { channel in
+            channel.eventLoop.submit {
+                try channel.pipeline.syncOperations.addHandler(AnswerLimitHandler(), position: .first)
+            }
+        }
         // Failing at once is better than queueing: the caller retries later.
         configuration.connectionPool.retryConnectionEstablishment = false
         client = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)

@@ -68,7 +68,6 @@ package final class WebPushSender: PushSender {
     private let http: PushHTTPClient
     private let names: PublicNames
     private let time: any TimeSource
-    private let concurrency: Int
     private let tokens = Mutex<[String: SignedToken]>([:])
 
     /// Reads the key.
@@ -79,8 +78,7 @@ package final class WebPushSender: PushSender {
         _ configuration: Configuration,
         http: PushHTTPClient,
         time: any TimeSource,
-        names: PublicNames? = nil,
-        concurrency: Int = 100
+        names: PublicNames? = nil
     ) throws(PushConfigurationError) {
         let setting = "push.webPush.privateKeyFile"
         let file = try KeyFile.read(configuration.privateKeyFile, setting: setting)
@@ -103,7 +101,6 @@ package final class WebPushSender: PushSender {
         self.http = http
         self.names = names ?? PublicNames(time: time)
         self.time = time
-        self.concurrency = concurrency
     }
 
     private static func privateKey(_ file: Data) -> P256.Signing.PrivateKey? {
@@ -112,11 +109,7 @@ package final class WebPushSender: PushSender {
         return Data(base64URL: text).flatMap { try? P256.Signing.PrivateKey(rawRepresentation: $0) }
     }
 
-    package func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
-        await concurrentMap(deliveries, limit: concurrency) { [self] delivery in await send(delivery) }
-    }
-
-    private func send(_ delivery: PushDelivery) async -> PushSendOutcome {
+    package func send(_ delivery: PushDelivery) async -> PushSendOutcome {
         let subscription: WebPushSubscription
         do throws(HermesError) {
             subscription = try WebPushSubscription(parsing: delivery.token.text)

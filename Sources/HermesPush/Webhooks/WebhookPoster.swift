@@ -10,7 +10,10 @@ import Synchronization
 /// posted in order where possible. The events of several users are posted at the same time. After failures the waits
 /// grow. An event that is too old (``Configuration/maxAge``) is given up.
 ///
-/// State: a `Mutex` around the counts; the rest is in the store.
+/// A receiver may take long for the events of one user. They do not hold up the events of others: after a moment the
+/// next round begins (``WebhookRound``).
+///
+/// State: a `Mutex` around the counts, and one around the posts that are under way; the rest is in the store.
 package final class WebhookPoster: Sendable {
     package struct Configuration: Sendable {
         /// http or https; the operator decides where it leads.
@@ -54,6 +57,8 @@ package final class WebhookPoster: Sendable {
     private static let batch = 256
     /// The longest time between two checks of the queue.
     private static let maxSleep = Duration.seconds(60)
+    /// The time after which the next round begins, although some events of this one are still under way.
+    private static let roundTime = Duration.seconds(1)
 
     private let configuration: Configuration
     private let secret: SymmetricKey?
@@ -64,6 +69,7 @@ package final class WebhookPoster: Sendable {
     /// The last attempts.
     package let attempts = WebhookAttempts()
     private let statisticsState = Mutex(Statistics())
+    private let underWay: Mutex<WebhookPostsUnderWay>
 
     /// Reads the secret.
     ///
@@ -78,6 +84,7 @@ package final class WebhookPoster: Sendable {
     ) throws(PushConfigurationError) {
         secret = try Self.secret(configuration)
         self.configuration = configuration
+        underWay = Mutex(WebhookPostsUnderWay(most: configuration.concurrency))
         self.outbox = outbox
         self.http = http
         self.time = time
@@ -112,22 +119,32 @@ package final class WebhookPoster: Sendable {
 
     /// Posts until the task is cancelled.
     package func run() async {
-        var failures = 0
-        while !Task.isCancelled {
-            guard outbox.isPostedHere else {
-                await outbox.stored.wait(atMost: Self.maxSleep)
-                continue
+        await withDiscardingTaskGroup { group in
+            var failures = 0
+            while !Task.isCancelled {
+                guard outbox.isPostedHere else {
+                    await outbox.stored.wait(atMost: Self.maxSleep)
+                    continue
+                }
+                var result = Round(posted: 0, failed: 1)
+                // A failure of the store counts like one of the receiver.
+                if let (round, workers) = try? await takeDue() {
+                    for _ in 0..<workers { group.addTask { [self] in await work(on: round) } }
+                    result = (try? await settle(round, after: Self.roundTime)) ?? result
+                }
+                let nextDue = await nextDue()
+                switch Self.pause(after: result, failures: &failures) {
+                case .none: break
+                case .backOff:
+                    // The sleep throws when the server stops; then the loop ends.
+                    try? await Task.sleep(for: configuration.backoff.delay(failures: failures))
+                case .untilStored:
+                    // Events that are under way are due, too: the end of their posts is a signal.
+                    let isBusy = underWay.withLock { $0.workers > 0 }
+                    await outbox.stored.wait(atMost: isBusy ? Self.roundTime : sleep(until: nextDue))
+                }
             }
-            let round: Round
-            do throws(HermesError) { round = try await postDue() } catch { round = Round(posted: 0, failed: 1) }
-            let nextDue = await nextDue()
-            switch Self.pause(after: round, failures: &failures) {
-            case .none: break
-            case .backOff:
-                // The sleep throws when the server stops; then the loop ends.
-                try? await Task.sleep(for: configuration.backoff.delay(failures: failures))
-            case .untilStored: await outbox.stored.wait(atMost: sleep(until: nextDue))
-            }
+            group.cancelAll()
         }
     }
 
@@ -162,28 +179,54 @@ package final class WebhookPoster: Sendable {
             self.posted = posted
             self.failed = failed
         }
+
+        init(_ settlements: [WebhookSettlement]) {
+            failed = settlements.count { if case .again = $0 { true } else { false } }
+            posted = settlements.count - failed
+        }
+
+        static func + (left: Round, right: Round) -> Round {
+            Round(posted: left.posted + right.posted, failed: left.failed + right.failed)
+        }
     }
 
-    /// Posts due events, no more than one batch.
+    /// Posts due events, no more than one batch, and waits for all of them.
     package func postDue() async throws(HermesError) -> Round {
-        let due = try await outbox.store.dueWebhooks(now: time.now(), limit: Self.batch)
-        guard !due.isEmpty else { return Round(posted: 0, failed: 0) }
-        // Each user has one list of events, and each event without a user has a list of its own.
-        var lines: [[StoredWebhook]] = []
-        var places: [UserID: Int] = [:]
-        for webhook in due {
-            if let user = webhook.event.user, let place = places[user] {
-                lines[place].append(webhook)
-            } else {
-                if let user = webhook.event.user { places[user] = lines.count }
-                lines.append([webhook])
-            }
+        let (round, workers) = try await takeDue()
+        await withDiscardingTaskGroup { group in
+            for _ in 0..<workers { group.addTask { [self] in await work(on: round) } }
         }
-        let settlements = await concurrentMap(lines, limit: configuration.concurrency) { [self] in await post($0) }
-            .flatMap { $0 }
-        try await outbox.store.settleWebhooks(settlements)
-        let failed = settlements.count { if case .again = $0 { true } else { false } }
-        return Round(posted: settlements.count - failed, failed: failed)
+        return try await settle(round, after: nil)
+    }
+
+    /// - Returns: the round, and the number of workers for it. ``work(on:)`` must follow for each.
+    private func takeDue() async throws(HermesError) -> (round: WebhookRound, workers: Int) {
+        let due = try await outbox.store.dueWebhooks(now: time.now(), limit: Self.batch)
+        let (lines, workers) = underWay.withLock { $0.take(due) }
+        return (WebhookRound(lines, workers: workers), workers)
+    }
+
+    /// Posts lists of a round until none is left, or the round is closed.
+    private func work(on round: WebhookRound) async {
+        while let line = round.next() {
+            underWay.withLock { $0.began(line) }
+            let settlements = await post(line)
+            if !round.add(settlements) {
+                // If the store fails, the events are posted again.
+                try? await outbox.store.settleWebhooks(settlements)
+                underWay.withLock { $0.endedLate(Round(settlements)) }
+            }
+            underWay.withLock { $0.ended(line) }
+        }
+        underWay.withLock { $0.workerEnded() }
+        if round.workerEnded() { outbox.stored.signal() }
+    }
+
+    /// Records the outcomes of a round that has ended, or that has lasted for `limit`.
+    private func settle(_ round: WebhookRound, after limit: Duration?) async throws(HermesError) -> Round {
+        let settlements = await round.close(after: limit)
+        if !settlements.isEmpty { try await outbox.store.settleWebhooks(settlements) }
+        return underWay.withLock { $0.takeLate(with: Round(settlements)) }
     }
 
     /// When the next event is due; nil: none waits, or the time is not known. Also counts the waiting events.

@@ -14,9 +14,9 @@ import Testing
 
         var sent: [String] { texts.withLock { $0 } }
 
-        func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
-            texts.withLock { $0 += deliveries.map(\.notification.body) }
-            return deliveries.map { _ in .delivered(id: "1") }
+        func send(_ delivery: PushDelivery) async -> PushSendOutcome {
+            texts.withLock { $0.append(delivery.notification.body) }
+            return .delivered(id: "1")
         }
     }
 

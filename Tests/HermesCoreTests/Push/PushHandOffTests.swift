@@ -11,38 +11,53 @@ import Testing
 @Suite("Hand-off to push services", .inTurns, .timeLimit(.minutes(1))) struct PushHandOffTests {
     /// Takes notifications and answers what a test says.
     private final class FakeSender: PushSender {
-        private let state = Mutex((sent: [PushDelivery](), answers: [PushSendOutcome]()))
-        private let held = Mutex<CheckedContinuation<Void, Never>?>(nil)
-        private let (begun, begin) = AsyncStream<[PushDelivery]>.makeStream()
+        private struct State {
+            var sent: [PushDelivery] = []
+            var answers: [PushSendOutcome] = []
+            var held: [CheckedContinuation<Void, Never>] = []
+            var holds: @Sendable (PushDelivery) -> Bool = { _ in false }
+        }
+
+        private let state = Mutex(State())
+        private let (begun, begin) = AsyncStream<PushDelivery>.makeStream()
 
         var sent: [PushDelivery] { state.withLock { $0.sent } }
 
         /// The next answers; afterwards everything is delivered.
         func answer(_ outcomes: PushSendOutcome...) { state.withLock { $0.answers = outcomes } }
 
-        /// The next batch that is to be sent.
-        func next() async -> [PushDelivery] {
-            for await deliveries in begun { return deliveries }
-            return []
+        /// The next notification that is to be sent.
+        func next() async -> PushDelivery? {
+            for await delivery in begun { return delivery }
+            return nil
         }
 
-        /// Lets the batch to slow.example.org end.
-        func release() { held.withLock { $0 }?.resume() }
+        /// Lets these notifications wait for an answer until ``release()``.
+        func hold(_ holds: @escaping @Sendable (PushDelivery) -> Bool) { state.withLock { $0.holds = holds } }
 
-        func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
-            if deliveries.first?.token.text.contains("slow.example.org") == true {
-                await withCheckedContinuation { continuation in
-                    held.withLock { $0 = continuation }
-                    begin.yield(deliveries)
+        /// Answers the notifications that wait.
+        func release() {
+            let held = state.withLock { state in
+                state.holds = { _ in false }
+                defer { state.held = [] }
+                return state.held
+            }
+            for continuation in held { continuation.resume() }
+        }
+
+        func send(_ delivery: PushDelivery) async -> PushSendOutcome {
+            await withCheckedContinuation { continuation in
+                let isHeld = state.withLock { state in
+                    guard state.holds(delivery) else { return false }
+                    state.held.append(continuation)
+                    return true
                 }
-            } else {
-                begin.yield(deliveries)
+                begin.yield(delivery)
+                if !isHeld { continuation.resume() }
             }
             return state.withLock { state in
-                deliveries.map { delivery in
-                    state.sent.append(delivery)
-                    return state.answers.isEmpty ? .delivered(id: "1") : state.answers.removeFirst()
-                }
+                state.sent.append(delivery)
+                return state.answers.isEmpty ? .delivered(id: "1") : state.answers.removeFirst()
             }
         }
     }
@@ -277,17 +292,93 @@ import Testing
     @Test func `a service that does not answer holds up nobody else, even with one lane`() async throws {
         let world = try await World(settings: .init(lanes: 1))
         let tokens = world.messenger.pushTokens
+        world.sender.hold { $0.token.text.contains("slow.example.org") }
         try await tokens.set(subscription("slow.example.org"), of: principal(2))
         try await tokens.set(subscription("good.example.org"), of: principal(3))
         let running = Task { await world.handOff.run() }
         try await world.send("one")
         let (second, third) = (try user(2), try user(3))
-        #expect(await world.sender.next().first?.user == second)
+        #expect(await world.sender.next()?.user == second)
         try await world.send("two", to: 3)
-        #expect(await world.sender.next().first?.user == third)
+        #expect(await world.sender.next()?.user == third)
         world.sender.release()
         running.cancel()
         await running.value
+    }
+
+    @Test
+    func `a configured service that does not answer holds up no other, nor the webhook; its own devices wait in turn`()
+        async throws
+    {
+        let world = try await World(settings: .init(deadline: .milliseconds(100), batch: 1, lanes: 1))
+        let tokens = world.messenger.pushTokens
+        world.sender.hold { $0.token.service == .apns }
+        try await tokens.set(PushToken(stored: .fcm, text: "ff", appID: ""), of: principal(3))
+        try await tokens.set(PushToken(stored: .apns, text: "cc", appID: ""), of: principal(1, "phone"))
+        let running = Task { await world.handOff.run() }
+        try await world.send("first")
+        let (first, second, third) = (try user(1), try user(2), try user(3))
+        #expect(await world.sender.next()?.user == second)
+        try await world.send("waits for APNs", from: 3, to: 1)
+        try await world.send("third", to: 3)
+        #expect(await world.sender.next()?.user == third)
+        world.time.advance(by: .seconds(1))
+        try await world.send("told as undelivered", to: 3)
+        while try await !world.events().contains(where: { $0["type"] as? String == "message.undelivered" }) {
+            world.time.advance(by: .seconds(1))
+            try await world.send("again", from: 2, to: 3)
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        #expect(!world.sender.sent.contains { $0.user == first || $0.user == second })
+        world.sender.release()
+        while !world.sender.sent.contains(where: { $0.user == first }) { _ = await world.sender.next() }
+        running.cancel()
+        await running.value
+    }
+
+    @Test
+    func `what waited for a slow service is read again before it is sent`() async throws {
+        let world = try await World()
+        world.sender.hold { $0.notification.body == "one" }
+        try await world.send("one")
+        try await world.send("two", from: 3)
+        let batch = world.handOff.takeBatch()
+        async let looked: Void = world.handOff.look(at: batch)
+        #expect(await world.sender.next()?.notification.body == "one")
+        // The device gets another token, as if its app had changed hands, while the service takes its time.
+        try await world.setToken(text: "bb")
+        world.time.advance(by: .seconds(3))
+        world.sender.release()
+        await looked
+        #expect(world.sender.sent.map(\.notification.body) == ["one"])
+        await world.wait(.seconds(20))
+        // Nothing more for the old token, and a new token begins with what comes after it.
+        #expect(world.sender.sent.map(\.notification.body) == ["one"])
+        try await world.send("three")
+        await world.wait(.seconds(20))
+        #expect(world.sender.sent.dropFirst().map(\.notification.body) == ["three"])
+        #expect(world.sender.sent.last?.token.text == "bb")
+        #expect(world.handOff.waiting == 0)
+        await world.messenger.shutdown()
+    }
+
+    @Test
+    func `what was not sent in time goes out with the next round`() async throws {
+        let world = try await World()
+        world.sender.hold { $0.notification.body == "one" }
+        try await world.send("one")
+        try await world.send("two", from: 3)
+        let batch = world.handOff.takeBatch()
+        async let looked: Void = world.handOff.look(at: batch)
+        #expect(await world.sender.next()?.notification.body == "one")
+        world.time.advance(by: .seconds(3))
+        world.sender.release()
+        await looked
+        #expect(try await world.pushedUpTo() == [1])
+        await world.wait(.zero)
+        #expect(world.sender.sent.map(\.notification.body) == ["one", "two"])
+        #expect(try await world.pushedUpTo() == [2])
+        await world.messenger.shutdown()
     }
 
     @Test func `a subscription whose service is not allowed is refused when it is set`() async throws {

@@ -15,12 +15,14 @@ import Testing
         _ clientID: String,
         _ version: MQTTVersion = .v5,
         durable: Bool = false,
-        secret: String = "correct horse"
+        secret: String = "correct horse",
+        maxPacketBytes: UInt32? = nil
     ) async throws -> MQTTTestClient {
         var connect = MQTTConnect(version: version, clientID: clientID, cleanStart: !durable, keepAlive: 60)
         connect.userName = "ann"
         connect.password = ByteBuffer(string: secret)
         if durable, version == .v5 { connect.properties = [.sessionExpiryInterval(600)] }
+        if let maxPacketBytes { connect.properties = [.maximumPacketSize(maxPacketBytes)] }
         let (client, connack) = try await harness.apply(connect)
         guard connack.reason == .success else { throw Unexpected("CONNACK with \(connack.reason)") }
         return client
@@ -92,7 +94,8 @@ import Testing
         }
     }
 
-    @Test func `one device too many is told`() async throws {
+    @Test(.statements("5.0 [MQTT-3.9.2-1]"), arguments: [nil, 40] as [UInt32?])
+    func `one device too many is told, with a reason string if the client takes it`(_ most: UInt32?) async throws {
         try await GatewayHarness.withMQTT { harness in
             let ann = try await harness.register("ann")
             let accounts = harness.messenger.accounts
@@ -100,9 +103,10 @@ import Testing
                 guard let id = DeviceID("d\(number)") else { continue }
                 _ = try await accounts.issueToken(for: DeviceDescription(id: id), of: ann.principal.user)
             }
-            let client = try await connect(harness, "sensor")
+            let client = try await connect(harness, "sensor", maxPacketBytes: most)
             let suback = try await client.subscribe("weather/#", "hermes/v1/down")
             #expect(suback.reasons == [.grantedQoS2, .quotaExceeded])
+            #expect(suback.properties.isEmpty == (most != nil))
             #expect(try await devices(harness, ann).count == 50)
             try await accounts.removeDevice(try #require(DeviceID("d1")), of: ann.principal.user)
             #expect(try await client.subscribe("hermes/v1/down", packetID: 2).reasons == [.grantedQoS2])

@@ -1,0 +1,119 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import HermesCore
+import Synchronization
+
+/// One check of the queue of webhooks: the lists of events that were due, and the outcomes of those that were posted. A
+/// list has the events of one user, or one event without a user. Its events are posted one after the other.
+///
+/// A list that takes long does not hold up the next round: once a round is closed, its workers record what they still
+/// finish by themselves.
+///
+/// State: a `Mutex`; nothing is called under it.
+final class WebhookRound: Sendable {
+    private struct State {
+        var waiting: Deque<[StoredWebhook]>
+        var settlements: [WebhookSettlement] = []
+        var workers: Int
+        var isClosed = false
+    }
+
+    private let state: Mutex<State>
+    private let ended = WakeUp()
+
+    /// - Parameter workers: the number of workers that post the lists.
+    init(_ lines: [[StoredWebhook]], workers: Int) {
+        state = Mutex(State(waiting: Deque(lines), workers: workers))
+    }
+
+    /// Returns the next list to post; nil: the worker has nothing more to do.
+    func next() -> [StoredWebhook]? {
+        state.withLock { $0.isClosed ? nil : $0.waiting.popFirst() }
+    }
+
+    /// Adds the outcomes of a list.
+    ///
+    /// - Returns: false if the round is closed. Then the worker records the outcomes.
+    func add(_ settlements: [WebhookSettlement]) -> Bool {
+        state.withLock { state in
+            guard !state.isClosed else { return false }
+            state.settlements += settlements
+            return true
+        }
+    }
+
+    /// - Returns: whether the round is closed.
+    func workerEnded() -> Bool {
+        let (isLast, isClosed) = state.withLock { state in
+            state.workers -= 1
+            return (state.workers == 0, state.isClosed)
+        }
+        if isLast { ended.signal() }
+        return isClosed
+    }
+
+    /// Waits until all workers have ended, or for `limit`, and closes the round.
+    ///
+    /// - Returns: the outcomes so far.
+    func close(after limit: Duration?) async -> [WebhookSettlement] {
+        if state.withLock({ $0.workers > 0 }) { await ended.wait(atMost: limit) }
+        return state.withLock { state in
+            state.isClosed = true
+            return state.settlements
+        }
+    }
+}
+
+/// The posts that are under way, over all rounds. Pure; owner: ``WebhookPoster``.
+struct WebhookPostsUnderWay: Sendable {
+    private let most: Int
+    private(set) var workers = 0
+    private var users: Set<UserID> = []
+    private var numbers: Set<Int64> = []
+    /// The outcomes that closed rounds left to the next round's count.
+    private var late = WebhookPoster.Round(posted: 0, failed: 0)
+
+    /// - Parameter most: the largest number of workers.
+    init(most: Int) { self.most = most }
+
+    /// Divides due events into lists, without those whose list is under way, and takes workers for them.
+    mutating func take(_ due: [StoredWebhook]) -> (lines: [[StoredWebhook]], workers: Int) {
+        var lines: [[StoredWebhook]] = []
+        var places: [UserID: Int] = [:]
+        for webhook in due where !isUnderWay(webhook) {
+            if let user = webhook.event.user, let place = places[user] {
+                lines[place].append(webhook)
+            } else {
+                if let user = webhook.event.user { places[user] = lines.count }
+                lines.append([webhook])
+            }
+        }
+        let taken = min(most - workers, lines.count)
+        workers += taken
+        return (lines, taken)
+    }
+
+    private func isUnderWay(_ webhook: StoredWebhook) -> Bool {
+        webhook.event.user.map(users.contains) ?? numbers.contains(webhook.number)
+    }
+
+    mutating func began(_ line: [StoredWebhook]) {
+        if let user = line.first?.event.user { users.insert(user) } else { numbers.formUnion(line.map(\.number)) }
+    }
+
+    mutating func ended(_ line: [StoredWebhook]) {
+        if let user = line.first?.event.user { users.remove(user) } else { numbers.subtract(line.map(\.number)) }
+    }
+
+    mutating func workerEnded() { workers -= 1 }
+
+    mutating func endedLate(_ round: WebhookPoster.Round) { late = late + round }
+
+    /// Returns a round's counts with those of earlier rounds' late outcomes.
+    mutating func takeLate(with round: WebhookPoster.Round) -> WebhookPoster.Round {
+        defer { late = WebhookPoster.Round(posted: 0, failed: 0) }
+        return round + late
+    }
+}
