@@ -218,7 +218,9 @@ extension ConnectionDriver {
             channel.closeFuture.whenComplete { _ in self.onLoop { $0.channelClosed() } }
             perform(machine.connected(now: eventLoop.now))
         case .failure(let error):
-            let reason = HermesClientError(.cannotConnect, "cannot connect: \(explain(error))", cause: error)
+            var reason = HermesClientError(.cannotConnect, "cannot connect: \(explain(error))", cause: error)
+            // A key that is not pinned is found while a WebSocket is being opened, or once a stream is open.
+            if let problem = error as? HermesClientError, problem.code == .badTLS { reason = problem }
             machine.connectFailed(reason, now: eventLoop.now)
             afterLoss()
         }

@@ -120,6 +120,11 @@ package enum SocialStoreConformance {
             try world.send("to myself", from: 0, to: 0)
             _ = try mark(0, 0, 1)
             try expectEqual(try await world.inbox(0, after: 8), ["9:to myself", "10:read 1"])
+            // A mark of a deleted account's messages reaches only the reader.
+            try world.send("before the end", from: 2, to: 0)
+            _ = try world.commit(.deleteAccount(world[2].user))
+            _ = try mark(0, 2, 1)
+            try expectEqual(try await world.inbox(0, after: 10), ["11:before the end", "12:read 1"])
         },
         ConformanceCase("Within one batch a block counts from its place on") { makeStore in
             let world = try await StoreWorld(makeStore)

@@ -10,7 +10,10 @@ import Testing
 @Suite(.inTurns, .timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade))
 struct PinningTests {
     /// A server with a certificate that the client trusts, and which key it expects.
-    private func logIn(pinning pinned: (TestCertificate) throws -> TLSOptions.Source) async throws -> Int {
+    private func logIn(
+        webSocketPath: String? = nil,
+        pinning pinned: (TestCertificate) throws -> TLSOptions.Source
+    ) async throws -> Int {
         let files = try TestCertificate()
         defer { files.remove() }
         let packets = Log<Int>()
@@ -27,6 +30,7 @@ struct PinningTests {
         var configuration = HermesClient.Configuration.fake(server)
         configuration.reconnect = .never
         configuration.server.host = "localhost"
+        configuration.server.webSocketPath = webSocketPath
         configuration.server.security = .tls(
             TLSOptions(trustedCertificates: .file(files.certificate), pinnedCertificates: try pinned(files))
         )
@@ -45,10 +49,11 @@ struct PinningTests {
         #expect(try await logIn { .file($0.certificate) } == 1)
     }
 
-    @Test func `a trusted certificate with another key gets not a byte`() async throws {
+    @Test(arguments: [nil, "/ws"])
+    func `a trusted certificate with another key gets not a byte`(_ webSocketPath: String?) async throws {
         let other = try TestCertificate()
         defer { other.remove() }
-        #expect(try await logIn { _ in .file(other.certificate) } == 0)
+        #expect(try await logIn(webSocketPath: webSocketPath) { _ in .file(other.certificate) } == 0)
     }
 
     @Test func `a file without certificates is told`() {
